@@ -1,6 +1,7 @@
-// How many images a second of one core `sotto train` loads of a folder of pictures: bench_loader DIR [SECONDS [SIDE]].
-// Prints a number for training, with random parts, and one for evaluation, over all pictures of DIR/train. Seconds are
-// those of the processor, not of the clock, so that other programs beside it matter less. bench/loader.py compares.
+// How many images a second `sotto train` loads from a folder of pictures, on one core: bench_loader DIR [SECONDS
+// [SIDE]]. Prints a number for training, with random parts, and one for evaluation, over all pictures of DIR/train.
+// Seconds are processor time, so that other programs matter less. bench/loader.py compares the numbers with those of
+// Pillow.
 #include <fmt/core.h>
 
 #include <cstdio>

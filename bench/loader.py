@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Images a second of one core: our loader beside what torchvision's pipeline does with Pillow, on the same pictures.
+"""Images a second on one core: our loader compared with torchvision's pipeline in Pillow, on the same pictures.
 
     python bench/loader.py build/release/bin/bench_loader DIR
 
-DIR is a folder of pictures as `--data folder` wants it. Pillow is installed into a separate environment,
+DIR is a folder of pictures as `--data folder` takes it. Pillow is installed into a separate environment,
 ~/.cache/sotto/venv-loader, never into the project's. The pipeline is written out in Pillow and NumPy: torchvision's own
 adds the cost of its tensors to that. Training is RandomResizedCrop, RandomHorizontalFlip, ToTensor and Normalize;
 evaluation is Resize, CenterCrop, ToTensor and Normalize. Both programs run in turns on one thread, and count the seconds
@@ -41,7 +41,7 @@ def peers_python():
 
 
 def random_box(width, height):
-    """As torchvision.transforms.RandomResizedCrop.get_params."""
+    """The same as torchvision.transforms.RandomResizedCrop.get_params."""
     for _ in range(10):
         area = width * height * random.uniform(0.08, 1)
         ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))

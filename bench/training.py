@@ -28,7 +28,7 @@ CONTEXT = 128
 WORDS = 31  # of a sentence to translate, so that no place is a pad
 SYMBOLS = 3997  # the words; a vocabulary has each with and without a space before it
 VOCABULARY = 4 + 1 + 2 * SYMBOLS
-# Of each model: what sotto calls it, its data, the batch, the steps of a run, and what one example counts.
+# For each model: its name in sotto, its data, the batch, the steps of a run, and the count of one example.
 MODELS = {
     "lenet": ("lenet", "digits", 64, 100, 1),
     "resnet20": ("resnet20", "made-cifar", 64, 15, 1),
@@ -43,7 +43,7 @@ MODELS = {
 }
 
 
-# PyTorch's side: this file again, in a process of its own -------------------------------------------------------------------
+# PyTorch's side: this file again, in another process ------------------------------------------------------------------------
 
 
 def network(name):
@@ -70,7 +70,7 @@ def network(name):
 
 
 def step_of(name, batch, channels_last):
-    """A network and a function that computes its loss of one batch."""
+    """A network, and a function that computes its loss on one batch."""
     import torch
     import torch.nn.functional as F
 
@@ -91,7 +91,7 @@ def step_of(name, batch, channels_last):
 
         return net, translation_loss
     tokens = torch.randint(0, 256, (batch, CONTEXT + 1))
-    if name == "bert-mini":  # 15 % of the places are predicted, as there
+    if name == "bert-mini":  # 15 % of the places are predicted, as in sotto
         hidden = torch.full((batch, CONTEXT), -100)
         places = torch.rand(batch, CONTEXT).argsort(1)[:, : round(0.15 * CONTEXT)]
         hidden.scatter_(1, places, tokens[:, :-1].gather(1, places))
@@ -138,7 +138,7 @@ def of_torch(name, threads):
 
 
 def write_pairs(program, folder, count):
-    """Sentences of words that are one token each, and their vocabulary."""
+    """Writes sentences whose words are one token each, and their vocabulary."""
     draws = random.Random(1)
     words = [chr(0x4E00 + i) for i in range(SYMBOLS)]
     for language in ("de", "en"):

@@ -1,6 +1,6 @@
 # Installs the libraries, the headers that users include, and a package for find_package(sotto): targets sotto::core,
-# sotto::codec, ... as they are called in this build, and sotto::sotto for all of them; sotto::network for networks of a
-# user's own.
+# sotto::codec and so on have the same names as in this build, sotto::sotto is all of them, and sotto::network is for a
+# user's own networks.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -1,4 +1,4 @@
-"""A loop of accelerate, compressed: torchrun --nproc-per-node 2 examples/accelerate_loop.py"""
+"""A loop of accelerate with compressed gradients: torchrun --nproc-per-node 2 examples/accelerate_loop.py"""
 import sys
 import torch
 from accelerate import Accelerator
@@ -9,7 +9,7 @@ accelerator = Accelerator(cpu=True)
 torch.manual_seed(0)
 patterns = torch.rand(10, 64)
 y = torch.randint(10, (4000,))
-x = patterns[y] + 0.3 * torch.randn(4000, 64)  # of ten made patterns, with noise
+x = patterns[y] + 0.3 * torch.randn(4000, 64)  # ten random patterns, with noise
 net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=32, shuffle=True)

@@ -1,4 +1,4 @@
-// What all ranks have, put together element by element; here ranks are threads.
+// Combines the vectors of all ranks, element by element. Here ranks are threads.
 #include "sotto/aggregate/aggregate.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-"""The gradients of a plain module, averaged compressed: torchrun --nproc-per-node 4 examples/all_reduce.py"""
+"""Averages the gradients of a plain module, compressed: torchrun --nproc-per-node 4 examples/all_reduce.py"""
 import sys
 import torch, torch.distributed as dist
 from torch import nn
@@ -8,7 +8,7 @@ dist.init_process_group("gloo")
 rank = dist.get_rank()
 patterns = torch.rand(10, 64, generator=torch.Generator().manual_seed(0))
 
-def batch(number, size=32):  # of ten made patterns, with noise
+def batch(number, size=32):  # ten random patterns, with noise
     draw = torch.Generator().manual_seed(number)
     y = torch.randint(10, (size,), generator=draw)
     return patterns[y] + 0.3 * torch.randn(size, 64, generator=draw), y
@@ -19,7 +19,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 for step in range(int(sys.argv[1]) if len(sys.argv) > 1 else 100):
     x, y = batch(1000 * step + rank)
     optimizer.zero_grad()
-    nn.functional.cross_entropy(model(x), y).backward()  # and the gradients are the means of all ranks'
+    nn.functional.cross_entropy(model(x), y).backward()  # now the gradients are the means over all ranks
     optimizer.step()
 x, y = batch(-1, 1000)
 accuracy = (model(x).argmax(1) == y).float().mean()

@@ -1,5 +1,5 @@
-// A flat gradient of each rank, compressed and averaged in every step; here ranks are threads. A rank sends a hundredth
-// of its elements in a step. Error feedback keeps the others and sends them in later steps.
+// Averages a flat gradient of each rank in every step, compressed. Here ranks are threads. A rank sends a hundredth of
+// its elements in a step. Error feedback keeps the others and sends them in later steps.
 #include <cstdio>
 #include <numeric>
 #include <vector>

@@ -1,4 +1,4 @@
-"""A module that torch.compile makes faster, and its gradients compressed: torchrun --nproc-per-node 2 examples/compiled.py"""
+"""torch.compile, with compressed gradients: torchrun --nproc-per-node 2 examples/compiled.py"""
 import sys
 import torch, torch.distributed as dist
 from torch import nn
@@ -9,7 +9,7 @@ dist.init_process_group("gloo")
 rank = dist.get_rank()
 patterns = torch.rand(10, 64, generator=torch.Generator().manual_seed(0))
 
-def batch(number, size=32):  # of ten made patterns, with noise
+def batch(number, size=32):  # ten random patterns, with noise
     draw = torch.Generator().manual_seed(number)
     y = torch.randint(10, (size,), generator=draw)
     return patterns[y] + 0.3 * torch.randn(size, 64, generator=draw), y

@@ -1,4 +1,4 @@
-"""AdamW on each rank, and a Nesterov step of all now and then: torchrun --nproc-per-node 4 examples/diloco.py"""
+"""AdamW on each rank, and a common Nesterov step every 20 steps: torchrun --nproc-per-node 4 examples/diloco.py"""
 import sys
 import torch, torch.distributed as dist
 from torch import nn
@@ -8,7 +8,7 @@ dist.init_process_group("gloo")
 rank = dist.get_rank()
 patterns = torch.rand(10, 64, generator=torch.Generator().manual_seed(0))
 
-def batch(number, size=32):  # of ten made patterns, with noise
+def batch(number, size=32):  # ten random patterns, with noise
     draw = torch.Generator().manual_seed(number)
     y = torch.randint(10, (size,), generator=draw)
     return patterns[y] + 0.3 * torch.randn(size, 64, generator=draw), y
@@ -20,9 +20,9 @@ for step in range(int(sys.argv[1]) if len(sys.argv) > 1 else 100):
     x, y = batch(1000 * step + rank)
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
-    optimizer.step()  # behind every tenth one half of the model goes
+    optimizer.step()  # after every tenth step one half of the model is exchanged
 x, y = batch(-1, 1000)
-with diloco.average():  # what to evaluate and to save
+with diloco.average():  # the mean model, to evaluate and to save
     accuracy = (net(x).argmax(1) == y).float().mean()
 if rank == 0: print(f"accuracy {accuracy:.3f}; {diloco.stats().ratio:.1f} times fewer bytes sent")
 dist.destroy_process_group()

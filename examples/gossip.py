@@ -1,4 +1,4 @@
-"""Each rank trains a model, which is mixed with those of neighbours: torchrun --nproc-per-node 4 examples/gossip.py"""
+"""Each rank trains a model, and mixes it with those of neighbours: torchrun --nproc-per-node 4 examples/gossip.py"""
 import sys
 import torch, torch.distributed as dist
 from torch import nn
@@ -8,7 +8,7 @@ dist.init_process_group("gloo")
 rank = dist.get_rank()
 patterns = torch.rand(10, 64, generator=torch.Generator().manual_seed(0))
 
-def batch(number, size=32):  # of ten made patterns, with noise
+def batch(number, size=32):  # ten random patterns, with noise
     draw = torch.Generator().manual_seed(number)
     y = torch.randint(10, (size,), generator=draw)
     return patterns[y] + 0.3 * torch.randn(size, 64, generator=draw), y
@@ -20,11 +20,11 @@ for step in range(int(sys.argv[1]) if len(sys.argv) > 1 else 100):
     x, y = batch(1000 * step + rank)
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
-    optimizer.step()  # and the parameters are the mixed ones
+    optimizer.step()  # now the parameters are mixed
 model.eval()
 x, y = batch(-1, 1000)
 own = (model(x).argmax(1) == y).float().mean()
-with model.average():  # what to evaluate and to save
+with model.average():  # the mean model, to evaluate and to save
     mean = (model(x).argmax(1) == y).float().mean()
 if rank == 0: print(f"accuracy {own:.3f}, of the mean model {mean:.3f}; {sotto.stats(model).bytes_sent} bytes sent")
 dist.destroy_process_group()

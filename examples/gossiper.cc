@@ -1,4 +1,4 @@
-// A vector of each rank, averaged with those of neighbours; here ranks are threads.
+// Averages a vector of each rank with those of its neighbours. Here ranks are threads.
 #include <cstdio>
 #include <vector>
 

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer, compressed: torchrun --nproc-per-node 2 examples/huggingface_trainer.py"""
+"""Hugging Face's Trainer with compressed gradients: torchrun --nproc-per-node 2 examples/huggingface_trainer.py"""
 import sys, tempfile
 import torch
 from torch import nn
@@ -21,7 +21,7 @@ class Compress(TrainerCallback):
 torch.manual_seed(0)
 patterns = torch.rand(10, 64)
 y = torch.randint(10, (4000,))
-x = patterns[y] + 0.3 * torch.randn(4000, 64)  # of ten made patterns, with noise
+x = patterns[y] + 0.3 * torch.randn(4000, 64)  # ten random patterns, with noise
 arguments = TrainingArguments(tempfile.mkdtemp(), use_cpu=True, ddp_backend="gloo", per_device_train_batch_size=32, save_strategy="no",
                               learning_rate=0.003, num_train_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 2, report_to=[], disable_tqdm=True)
 trainer = Trainer(Classifier(), arguments, train_dataset=[{"x": a, "labels": b} for a, b in zip(x, y)], callbacks=[Compress()])

@@ -1,4 +1,4 @@
-"""A Trainer of Lightning, compressed: torchrun --nproc-per-node 2 examples/lightning_module.py"""
+"""Lightning's Trainer with compressed gradients: torchrun --nproc-per-node 2 examples/lightning_module.py"""
 import sys
 import pytorch_lightning as lightning
 import torch
@@ -11,7 +11,7 @@ class Classifier(lightning.LightningModule):
         self.net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 
     def on_train_start(self):
-        sotto.compress(self.trainer.strategy.model, "ef | topk(0.05) | qsgd(4)")  # the one line: of the DistributedDataParallel
+        sotto.compress(self.trainer.strategy.model, "ef | topk(0.05) | qsgd(4)")  # the one line, on the DistributedDataParallel
 
     def training_step(self, batch, _): return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
     def configure_optimizers(self): return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
@@ -19,7 +19,7 @@ class Classifier(lightning.LightningModule):
 
 torch.manual_seed(0)
 patterns, y = torch.rand(10, 64), torch.randint(10, (4000,))
-x = patterns[y] + 0.3 * torch.randn(4000, 64)  # of ten made patterns, with noise
+x = patterns[y] + 0.3 * torch.randn(4000, 64)  # ten random patterns, with noise
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=32, shuffle=True)
 trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 2,
                             logger=False, enable_checkpointing=False, enable_progress_bar=False)

@@ -4,7 +4,7 @@ import torch, torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-def digits(folder):  # MNIST's files where they are; else ten made patterns and noise
+def digits(folder):  # MNIST's files if they are there; otherwise ten random patterns and noise
     if os.path.exists(f"{folder}/train-images-idx3-ubyte.gz"):
         read = lambda name, skip: torch.frombuffer(bytearray(gzip.open(f"{folder}/{name}.gz").read()[skip:]), dtype=torch.uint8)
         return read("train-images-idx3-ubyte", 16).view(-1, 784) / 255.0, read("train-labels-idx1-ubyte", 8).long()

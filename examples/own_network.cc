@@ -1,4 +1,4 @@
-// A network of one's own: sotto train --model build/examples/own_network.so, or
+// A user's own network: sotto train --model build/examples/own_network.so, or
 // "build/examples/own_network.so(width=64)".
 #include <torch/nn.h>
 

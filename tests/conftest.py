@@ -41,7 +41,7 @@ def sotto(build_dir):
 
 @pytest.fixture
 def cable(root):
-    """Two network namespaces that are joined by a cable of any rate (bench/cable.py); skips where that cannot be."""
+    """Two network namespaces joined by a cable of any rate (bench/cable.py); skips the test where that is not possible."""
     spec = importlib.util.spec_from_file_location("cable", root / "bench" / "cable.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

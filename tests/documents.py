@@ -1,6 +1,6 @@
-"""Code blocks of the documentation, and who runs each: tests/cli/test_shell_blocks.py those in `sh` and `toml`,
+"""Finds the code blocks of the documentation. tests/cli/test_shell_blocks.py runs those in `sh` and `toml`,
 tests/python/test_python_blocks.py those in `python` and `diff`, tests/install/test_cpp_blocks.py those in `cpp`. Any other
-block is named here, with what holds it to the truth."""
+block is named here, with the test or tool that checks it."""
 
 import dataclasses
 import pathlib
@@ -11,7 +11,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
          *sorted((ROOT / "launch").rglob("*.md"))]
 RUN = ("sh", "toml", "python", "diff", "cpp")
 
-# How a block that is no code begins, and what holds it to the truth.
+# The beginnings of blocks that are no code, and how each is checked.
 NOT_RUN = {
     "README.md": {"none      ": "sentences; tests/cli/test_shell_blocks.py describes each"},
     "docs/algorithms/sparse.md": {"2 (W-1) h + b ((k + d)": "a formula; tests/aggregate/sparse_test.cc counts the bytes"},
@@ -25,7 +25,7 @@ NOT_RUN = {
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """`language` is the word after the fence: "" where there is none, and for an indented block. `line` is the first of `text`."""
+    """`language` is the word after the fence ("" without a fence, or without a word). `line` is where `text` begins."""
 
     page: str
     line: int
@@ -37,7 +37,7 @@ class Block:
         return f"{self.page}:{self.line}"
 
     def reason(self):
-        """Why nothing runs it; None if nothing says so."""
+        """The reason why nothing runs this block; None if no reason is written down."""
         if self.golden:
             return "tools/golden.py --check"
         named = NOT_RUN.get(self.page, {})
@@ -70,5 +70,5 @@ def blocks_of(page):
 
 
 def blocks(*languages):
-    """Those of all pages in some languages, or all."""
+    """The blocks of all pages in these languages, or all blocks."""
     return [block for page in PAGES for block in blocks_of(page) if not languages or block.language in languages]

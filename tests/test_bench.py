@@ -1,4 +1,4 @@
-"""bench/: what each script says of itself."""
+"""Every script of bench/ has a help text."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""bench/cable.py, with which benchmarks and tests join two ranks."""
+"""bench/cable.py, which joins ranks in benchmarks and tests."""
 
 import subprocess
 

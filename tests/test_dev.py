@@ -1,4 +1,4 @@
-"""The environment that ./dev makes, with a torch of a few bytes in place of the real one."""
+"""The Python environment that ./dev makes, with a torch of a few bytes instead of the real one."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ SCRIPTS = pathlib.Path(sysconfig.get_path("scripts"))
 
 
 def write_wheel(folder, name, version):
-    """A package that has one module, and one program which prints the interpreter that runs it."""
+    """A package with one module and one program; the program prints the prefix of the interpreter that runs it."""
     files = {
         f"{name}.py": "import sys\ndef main(): print(sys.prefix)\n",
         f"{name}-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
@@ -31,7 +31,7 @@ def write_wheel(folder, name, version):
 
 
 class Clone:
-    """A folder with ./dev in it, whose cache and whose index of packages are its own."""
+    """A folder with ./dev in it, its own cache and its own index of packages."""
 
     def __init__(self, root, folder):
         self.folder = folder / "clone"
@@ -55,7 +55,7 @@ class Clone:
         return result.stderr
 
     def starts(self, name):
-        """Whether this program of the environment starts, with the environment's own interpreter."""
+        """Whether the program `name` of the environment starts with the environment's own interpreter."""
         result = subprocess.run([self.venv / "bin" / name], capture_output=True, text=True, timeout=60)
         return result.stdout.strip() == str(self.venv)
 

@@ -1,4 +1,4 @@
-"""Every code block of the documentation is run by a test (tests/documents.py), or the reason why not is written down."""
+"""A test runs every code block of the documentation (tests/documents.py), or the reason why not is written down."""
 
 from documents import NOT_RUN, PAGES, ROOT, RUN, blocks, blocks_of
 

@@ -2,7 +2,7 @@
 
 import re
 
-# From the bottom up. Folders of one line are siblings that do not know each other.
+# From the bottom up. Folders on one line are siblings: they do not include each other.
 LEVELS = [
     ["core"],
     ["kernels"],
@@ -68,7 +68,7 @@ def test_includes_point_downwards(root):
 
 
 def knows_a_model(folder, name, text):
-    """Above task/ nobody knows of a model or data set more than which one was asked for; `sotto data` is about data."""
+    """Above task/, code only knows which model and data set were asked for. `sotto data` is an exception."""
     used = set(re.findall(r'#include "sotto/((?:model|data)/[^"]+)"', text)) - {"data/options.h", "data/partition.h"}
     return LEVEL_OF[folder] > LEVEL_OF["task"] and not name.startswith("sotto/cli/data") and bool(used)
 
@@ -109,7 +109,7 @@ def test_targets_are_found_when_wrong():
     ]
 
 
-# A mutex that guards no member would be one that nothing checks.
+# Every mutex must be named as the guard of a member; otherwise nothing checks its use.
 def bad_locks(files):
     """`files` yields (name, text)."""
     for name, text in files:
@@ -130,8 +130,8 @@ def test_locks_are_checked(root):
     assert len(list(bad_locks([("a.h", "  Mutex mutex_;\n  std::mutex other_;")]))) == 2
 
 
-# Where a user's text becomes specs: beside the tables, and in the trainer where the options of a run, or the record of
-# one, are read. All else takes specs.
+# These files turn a user's text into specs: those beside the tables, and those of the trainer that read the options of a
+# run, or its record. All other files take specs.
 READERS = {
     "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
     "sotto/codec/stages.cc", "sotto/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",

@@ -20,7 +20,7 @@ def without_code(text):
 
 
 def anchors(page):
-    """As GitHub makes them of headings."""
+    """The anchors that GitHub makes of the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -86,7 +86,7 @@ def test_the_readme_is_short():
 
 FILE = re.compile(r"`([a-z]\w*(?:/\w+)+\.(?:cc|h|py))`")
 FUNCTION = re.compile(r"`((?:\w+::)?\w+)` \(`([\w/]+\.(?:cc|h))`\)")
-ELSEWHERE = {"kernels/X.h", "crt/host_config.h"}  # a pattern, and a header of the CUDA toolkit
+ELSEWHERE = {"kernels/X.h", "crt/host_config.h"}  # a placeholder, and a header of the CUDA toolkit
 
 
 def test_the_design_names_files_and_functions_that_exist():

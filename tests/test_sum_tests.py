@@ -1,4 +1,4 @@
-"""tools/sum_tests.py: nothing that failed may be summed away."""
+"""tools/sum_tests.py must never lose a failure in the sum."""
 
 import subprocess
 import sys
@@ -25,8 +25,8 @@ NOT_BUILT = '<testcase name="f_NOT_BUILT" status="notrun"><skipped message="Unab
         ([("0", PASSED), ("1", None)], "1 passed, 1 failed", 1),  # it did not build
         ([("0", PASSED), ("0", None)], "1 passed, 1 failed", 1),  # it left nothing
         ([("0", PASSED), ("0", "<not xml")], "1 passed, 1 failed", 1),
-        ([("0", PASSED), ("0", "")], "1 passed, 0 failed", 0),  # none of its tests was asked for
-        ([("0", "")], "0 passed, 0 failed", 1),  # nor any other's
+        ([("0", PASSED), ("0", "")], "1 passed, 0 failed", 0),  # a program none of whose tests was selected
+        ([("0", "")], "0 passed, 0 failed", 1),  # no test of any program was selected
     ],
 )
 def test_last_line_and_status(root, tmp_path, runners, line, status):

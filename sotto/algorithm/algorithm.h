@@ -30,9 +30,10 @@ struct BucketCalls {
   // Call it when the gradient of this bucket is finished, in order of bucket indices, which is about the order in which
   // backward comes to them. Buckets that nothing finished come at the end.
   std::function<void(std::size_t bucket)> ready = [](std::size_t) {};
-  // Called once, after backward and before the first bucket is ready, by a worker whose gradient can overflow; says
-  // whether it did, and returns whether the step is void. By default that is each rank's own matter; ranks that take
-  // one step together agree. The gradient of a void step is zero, and the worker's optimiser leaves the step out.
+  // A worker whose gradient can overflow calls this once, after backward and before the first bucket is ready. It says
+  // whether the gradient overflowed, and learns whether the step is void. By default each rank decides for itself;
+  // ranks that take one step together agree. The gradient of a void step is zero, and the worker's optimiser leaves the
+  // step out.
   std::function<bool(bool overflows)> is_void = [](bool overflows) { return overflows; };
 };
 

@@ -31,7 +31,7 @@ void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>&
 // fails, waits for these exchanges, and throws the error of computing, not theirs.
 double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls = {});
 
-// Whether the gradient of any rank overflows. Waits for what was posted to `thread` before. Collective.
+// Whether the gradient of any rank overflows. First waits for the work posted to `thread` before. Collective.
 bool any_overflows(bool mine, CommThread& thread, Communicator& communicator);
 
 }  // namespace sotto

@@ -68,7 +68,8 @@ int list(std::span<const std::string> arguments) {
   return 0;
 }
 
-// ConfigError for a set that this action cannot do, which says what it can do, or that there is no such set.
+// ConfigError for a set that this action does not support. It names the supported sets, or says that there is no such
+// set.
 void require_set(std::string_view action, std::string_view name, std::span<const std::string_view> can) {
   if (std::ranges::count(can, name) > 0) return;
   const std::vector<std::string_view> known = set_names();
@@ -130,7 +131,7 @@ struct MakeOptions {
   }
 };
 
-// A flag that only some data sets have a use for.
+// A flag that only some data sets use.
 struct OwnFlag {
   std::string_view name;
   std::vector<std::string_view> sets;

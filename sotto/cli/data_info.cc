@@ -26,7 +26,7 @@ void line(std::string_view what, const std::string& text) { fmt::print("{:<10}  
 
 std::string_view name_of(Split split) { return split == Split::train ? "train" : "test"; }
 
-// How often each label occurs, as "0: 98, 1: 112"; the most frequent ones of many.
+// How often each label occurs, as "0: 98, 1: 112"; only the most frequent labels if there are many.
 template <class Label, class Name>
 std::string counts_text(const std::map<Label, std::size_t>& counts, Name&& name_of) {
   constexpr std::size_t most = 12;
@@ -94,7 +94,7 @@ void print_files(const std::string& folder) {
   if (found.size() > most) line("", fmt::format("and {} more", found.size() - most));
 }
 
-// Whether the data set is of this table; then all is printed.
+// Prints everything if the data set is in this table; returns whether it is.
 template <class Data>
 bool describe_from(const Table<SourceEntry<Data>>& table, std::string_view kind, const DataOptions& options,
                    std::unique_ptr<Data> (*open)(const DataOptions& options, Split split)) {

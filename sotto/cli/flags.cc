@@ -184,7 +184,7 @@ class Writer final : public OptionVisitor {
   void option(std::string_view name, std::string& value, std::string_view /*help*/,
               std::initializer_list<std::string_view> /*choices*/) override {
     if (!value.empty()) return add(name, value);
-    // An empty text is said, too: a resumed run would take that of its record.
+    // An empty text is written, too: otherwise a resumed run would take the text of its record.
     flags.push_back(fmt::format("--{}", name));
     flags.emplace_back();
   }

@@ -24,7 +24,7 @@ namespace {
 
 class TcpCommunicator final : public Communicator, private TcpLines::Owner {
  public:
-  // Ranks find each other in this section of the meeting, which all of them name alike.
+  // Ranks find each other in this section of the meeting; all must use the same name.
   TcpCommunicator(std::shared_ptr<Meeting> meeting, const std::string& section, asio::ip::address address, int rank,
                   int size, std::chrono::milliseconds deadline)
       : Communicator(rank, size, deadline),
@@ -52,7 +52,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
     std::vector<Recv*> expected;  // in this exchange; the first `arrived` of them are complete
     std::size_t arrived = 0;
     std::size_t unsent = 0;     // messages that were not handed to the system yet
-    std::uint64_t held_in = 0;  // the last pass of start_due() in which a message to it had to wait
+    std::uint64_t held_in = 0;  // the last pass of start_due() in which a message to this peer had to wait
   };
   struct Failure {
     int peer = -1;
@@ -161,7 +161,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
     --left_;
   }
 
-  // Peers may end before others. Only who still needs one fails.
+  // Peers may end before others. Only ranks that still need such a peer fail.
   void lost(int peer, const std::string& reason) override {
     const bool needed = of(peer).arrived < of(peer).expected.size() || of(peer).unsent > 0;
     if (needed && !failure_) failure_ = {peer, reason};
@@ -178,7 +178,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
   // For the current exchange; kept, so that a step allocates nothing.
   Clock::time_point until_;
   std::size_t left_ = 0;              // messages that are not complete
-  std::vector<const Send*> waiting_;  // for their time
+  std::vector<const Send*> waiting_;  // messages that wait for their time
   std::uint64_t pass_ = 0;
   std::vector<Peer> peers_;
 };

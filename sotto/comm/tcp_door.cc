@@ -27,7 +27,7 @@ TcpKey new_key() {
   return key;
 }
 
-// Takes the same time wherever two keys differ.
+// Takes the same time wherever the keys differ.
 bool equal(const TcpKey& one, const TcpKey& other) {
   std::byte difference{};
   for (std::size_t i = 0; i < one.size(); ++i) difference |= one[i] ^ other[i];
@@ -36,7 +36,7 @@ bool equal(const TcpKey& one, const TcpKey& other) {
 
 }  // namespace
 
-// Somebody who has connected, and not said yet who it is.
+// A connection that has not said yet which rank it is from.
 struct TcpDoor::Guest {
   explicit Guest(Tcp::socket accepted) : socket(std::move(accepted)) {}
   Tcp::socket socket;

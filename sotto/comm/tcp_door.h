@@ -15,10 +15,10 @@
 
 namespace sotto {
 
-// Where a rank listens for its peers. Whoever connects must first say who it is, with the key of this door; strangers,
-// and those who send garbage, are closed and have no other effect. At most `most_guests` connections that have not yet
-// said who they are stay open; a member whose connection was closed for that reason tries again. Everything runs on the
-// thread that runs the io_context.
+// Where a rank listens for its peers. A new connection must first say which rank it is from, with the key of this door.
+// Connections of strangers, and those that send garbage, are closed and have no other effect. At most `most_guests`
+// connections that have not yet said this stay open; a member whose connection was closed for that reason tries again.
+// Everything runs on the thread that runs the io_context.
 class TcpDoor {
  public:
   static constexpr std::size_t most_guests = 64;
@@ -33,7 +33,7 @@ class TcpDoor {
 
   // Text that tells members of the job where this door is, and its key: for read_tcp_place().
   std::string place() const;
-  void close();  // nobody comes any more
+  void close();  // lets no connection in any more
 
  private:
   struct Guest;

@@ -24,8 +24,8 @@ void write_frame(const TcpFrame& frame, std::span<std::byte, TcpFrame::bytes> ro
 // Reads the first TcpFrame::bytes of `data`. WireError if it is no frame, or not the one with that sequence number.
 TcpFrame read_tcp_frame(std::span<const std::byte> data, std::uint64_t sequence);
 
-// A secret of one listening rank, which it leaves where only members of the job look. It is no protection from somebody
-// who reads what goes over the network.
+// A secret of one listening rank, which it leaves where only members of the job look. It does not protect against an
+// attacker who reads the network.
 using TcpKey = std::array<std::byte, 16>;
 
 // The first frame of a rank that connects, with its data.

@@ -65,8 +65,8 @@ struct TcpLines::Line {
   std::size_t held = 0;
   bool reading = false, over = false;
   std::uint64_t received = 0;                // frames
-  std::optional<TcpFrame> frame;             // that is arriving
-  std::optional<std::span<std::byte>> room;  // for what is still missing of it
+  std::optional<TcpFrame> frame;             // the frame that is arriving
+  std::optional<std::span<std::byte>> room;  // for the missing part of that frame
 };
 
 TcpLines::TcpLines(asio::io_context& io, int rank, int size, const asio::ip::address& address, Owner& owner)
@@ -158,8 +158,8 @@ void TcpLines::connect_later(Line& line) {
   });
 }
 
-// A peer closes this connection without a welcome if it has made one itself, or had too many guests: so it is tried
-// again. If the peer has ended, nobody listens there the next time.
+// A peer closes this connection without a welcome if it has made one itself, or has too many guests, so this rank tries
+// again. If the peer has ended, the next attempt finds no listener.
 void TcpLines::greet(Line& line) {
   asio::async_write(line.socket, asio::buffer(line.greeting),
                     [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
@@ -239,7 +239,7 @@ void TcpLines::written(Line& line, std::size_t bytes) {
   write(line);
 }
 
-// Data go into their room directly. What comes after them is staged by the same call of the system.
+// Data go directly into their room. The same system call stages the bytes that come after them.
 void TcpLines::read(Line& line) {
   if (line.reading || line.state != Line::State::open) return;
   try {
@@ -263,7 +263,7 @@ void TcpLines::read(Line& line) {
   });
 }
 
-// Takes frames from what is staged until some bytes are missing, or there is no room.
+// Takes frames from the staged bytes until some bytes are missing, or there is no room.
 void TcpLines::use_staged(Line& line) {
   const unsigned turn = line.turn;
   std::size_t used = 0;

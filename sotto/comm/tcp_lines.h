@@ -17,20 +17,21 @@ namespace sotto {
 
 // One rank's connections to the others, for one communicator or mailbox. A connection to a peer is made when either
 // side first sends to it or expects something from it, so a rank has a socket for each peer that it uses, and one that
-// listens. Everything runs on the thread that runs the io_context; no function waits.
+// listens. Everything runs on the thread that runs the io_context; no function blocks.
 //
 // If two ranks connect to each other at the same time, the connection that the lower rank makes is kept. A frame that
 // is no frame, or that the owner refuses, closes the connection that it came from.
 class TcpLines {
  public:
-  // Who uses the lines. Its functions are called on the thread that runs the io_context, or from within send() and
+  // The user of the lines. Its functions are called on the thread that runs the io_context, or from within send() and
   // resume().
   class Owner {
    public:
     // What that peer's place() returned, or nothing if it is not known yet. An exception means that the peer is lost.
     virtual std::optional<std::string> place_of(int peer) = 0;
-    // A frame has begun to arrive. Returns memory for its data, frame.length bytes, or nothing if there is none now:
-    // then the peer is not read from until resume(peer). WireError if the frame is not welcome: the peer is lost.
+    // A frame has begun to arrive. Returns memory for its data, frame.length bytes. Returns nothing if there is none
+    // now: then nothing is read from the peer until resume(peer). WireError if the frame is not welcome: the peer is
+    // lost.
     virtual std::optional<std::span<std::byte>> room_for(int peer, const TcpFrame& frame) = 0;
     // All data of that frame are in their room. Returns false if nothing more is to be read from the peer.
     virtual bool received(int peer, const TcpFrame& frame) = 0;
@@ -53,9 +54,9 @@ class TcpLines {
   std::string place() const { return door_.place(); }
   // Sends a frame after those that were sent before. The data must stay until Owner::sent(). To a lost peer: lost().
   void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
-  // There is room for what comes from the peer: makes the connection if there is none, and goes on reading.
+  // There is room for data from the peer: makes the connection if there is none, and goes on reading.
   void resume(int peer);
-  // Closes all connections without a word to the owner, and refuses new ones.
+  // Closes all connections without telling the owner, and refuses new ones.
   void close();
 
   std::size_t connections() const;  // that are open

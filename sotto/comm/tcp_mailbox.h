@@ -11,10 +11,10 @@
 
 namespace sotto {
 
-// Makes a mailbox on connections of its own between ranks that listen at `address` and find each other in this section
-// of the meeting, which all ranks name alike. It has one thread, and a connection to each peer from the first message
-// between the two; at the end close() says goodbye to all. A peer that dies is noticed through its connection, so one
-// that never sent or got a message is noticed only when something is sent to it.
+// Makes a mailbox with its own connections. Ranks listen at `address` and find each other in `section` of the meeting,
+// which must be the same on all ranks. The mailbox has one thread, and a connection to each peer from the first message
+// between the two on; at the end close() says goodbye to all. The death of a peer is noticed through its connection, so
+// if no message went between the two, it is noticed only when something is sent to the peer.
 std::unique_ptr<Mailbox> make_tcp_mailbox(std::shared_ptr<Meeting> meeting, const std::string& section,
                                           const asio::ip::address& address, int rank, int size, std::size_t max_bytes,
                                           std::chrono::milliseconds deadline);

@@ -2,7 +2,7 @@
 
 namespace sotto {
 
-// Whether the processor has instructions for these types; true where that is not known.
+// Whether the processor has instructions for these types; true if that is not known.
 inline bool computes_bf16() {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512bf16") != 0;

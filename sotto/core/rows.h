@@ -5,7 +5,8 @@
 
 namespace sotto {
 
-// A sparse example, borrowed: value i is that of feature columns[i]; all others are 0. Columns ascend.
+// A sparse example, borrowed: values[i] is the value of feature columns[i], and all other features are 0. Columns
+// ascend.
 struct Row {
   std::span<const std::uint32_t> columns;
   std::span<const float> values;

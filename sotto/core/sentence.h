@@ -44,8 +44,8 @@ struct Place {
 // ] value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
 Sentence parse_sentence(std::string_view option, std::string_view text);
 
-// The arguments of a call that is not written, as those from `begin` on in "*.bias: lr-scale=0.5". In errors the whole
-// text stands for the call.
+// Parses arguments without a call around them, such as those from `begin` on in "*.bias: lr-scale=0.5". In errors the
+// whole text stands for the call.
 Sentence parse_arguments(std::string_view option, std::string_view text, std::size_t begin);
 
 // The text of one call, as the user wrote it: "topk(1.5)".

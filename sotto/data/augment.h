@@ -18,7 +18,7 @@ enum class Augment : std::uint8_t {
   crop_flip,     // CropFlip
   resized_crop,  // Dataset::read_crop()
 };
-// What the option `augment` means for these data. ConfigError when they cannot have it.
+// The meaning of the option `augment` for these data. ConfigError if they do not support it.
 Augment read_augment(const std::string& text, const Dataset& data);
 
 // The random numbers of the changes of an image.
@@ -33,7 +33,7 @@ class CropFlip {
   // `black` is the value of a black pixel in each channel.
   CropFlip(const ImageShape& shape, std::vector<float> black, std::int64_t pad = 4);
 
-  // What happens to the image is a pure function of (seed, epoch, example). Several threads may call this at once.
+  // The change of the image is a pure function of (seed, epoch, example). Several threads may call this at once.
   void apply(std::span<float> image, std::uint64_t seed, std::uint64_t epoch, std::uint32_t example) const;
 
  private:

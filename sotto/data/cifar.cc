@@ -22,7 +22,7 @@ namespace {
 constexpr ImageShape cifar_shape{3, 32, 32};
 constexpr std::size_t pixels_each = 3 * 32 * 32;
 
-// What a set of this form consists of.
+// The files and classes of a set in this format.
 struct CifarForm {
   std::string_view name, archive, folder, pickled_folder;
   std::span<const std::string_view> train, test;  // files, which end in .bin in the binary version alone

@@ -13,7 +13,7 @@ std::unique_ptr<Dataset> open_cifar10(const DataOptions& options, Split split);
 
 // CIFAR-100 likewise, from train.bin and test.bin, train and test, or the folders cifar-100-binary and
 // cifar-100-python. A binary record begins with the coarse label
-// (20 groups), then the fine one, which is the example's.
+// (20 groups), then has the fine one, which is used.
 std::unique_ptr<Dataset> open_cifar100(const DataOptions& options, Split split);
 
 }  // namespace sotto

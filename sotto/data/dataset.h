@@ -22,13 +22,13 @@ class Dataset {
   virtual std::string class_name(std::int64_t label) const;  // its number in sets without names
   // Writes the shape().size() normalised floats of example `index` to `image`, and its label to `label`.
   virtual void read(std::size_t index, std::span<float> image, std::int64_t& label) const = 0;
-  virtual std::int64_t label(std::size_t index) const = 0;  // that of read(), for less work
+  virtual std::int64_t label(std::size_t index) const = 0;  // the label that read() gives, with less work
   virtual std::vector<float> black() const = 0;             // the normalised value of a black pixel, for each channel
 
   // Whether examples are pictures of any size, which are decoded when they are read.
   virtual bool decodes() const { return false; }
-  // As read(), with a random part of the picture, perhaps mirrored, for training: a pure function of the numbers that
-  // are drawn. REQUIRES decodes().
+  // Like read(), but gives a random part of the picture, perhaps mirrored, for training: a pure function of the drawn
+  // numbers. REQUIRES decodes().
   virtual void read_crop(std::size_t index, Philox& random, std::span<float> image, std::int64_t& label) const;
   // Lines about what the user ought to know, such as examples that are left out.
   virtual std::vector<std::string> remarks() const { return {}; }
@@ -37,7 +37,7 @@ class Dataset {
 using DatasetEntry = SourceEntry<Dataset>;
 const Table<DatasetEntry>& dataset_table();
 
-// As open_source().
+// See open_source().
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -32,7 +32,7 @@ Fetched download(const Download& source, const std::filesystem::path& path, cons
 struct DownloadSource {
   std::string_view name, address, licence;
 };
-// Nothing where it cannot be downloaded.
+// No value if the set cannot be downloaded.
 const DownloadSource* find_download(std::string_view name);
 
 // Downloads all files of a data set into a folder, which is created if needed. A non-empty `base_url` replaces the

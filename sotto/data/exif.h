@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// The orientation, 1 to 8, that Exif data (a TIFF file without an image) give in their first directory; 1 where they
-// give none, or are damaged.
+// The orientation, 1 to 8, in the first directory of Exif data (a TIFF file without an image); 1 if there is none, or
+// if the data are damaged.
 int exif_orientation(std::span<const std::byte> tiff);
 
 }  // namespace sotto

@@ -68,7 +68,7 @@ void GeneratedDataset::read(std::size_t index, std::span<float> image, std::int6
   label = drawn_label;
 }
 
-// What is drawn is not kept: a rank that needs all labels reads only its share of the images.
+// Drawn images are not kept here, since a rank that needs all labels reads only its share of the images.
 std::int64_t GeneratedDataset::label(std::size_t index) const {
   if (index >= states_.size()) throw std::out_of_range("GeneratedDataset::label");
   if (states_[index].load(std::memory_order_acquire) == State::kept) return labels_[index];

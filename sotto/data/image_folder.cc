@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Those that do not begin with a dot, in the order of their bytes.
+// The entries whose names do not begin with a dot, in the order of their bytes.
 std::vector<fs::directory_entry> entries_of(const fs::path& folder) try {
   std::vector<fs::directory_entry> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

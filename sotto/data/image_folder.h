@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// What one split of a folder of pictures holds.
+// The contents of one split of a folder of pictures.
 struct FolderListing {
   std::filesystem::path folder;      // train, val or test
   std::vector<std::string> classes;  // the folders in train, in the order of their bytes; a label is a place there
@@ -19,7 +19,7 @@ struct FolderListing {
     std::uint32_t label;
     std::string name;
   };
-  // The first file of each class, then the second, and so on; so the first ones are of all classes.
+  // The first file of each class, then the second, and so on; so the first files include all classes.
   std::vector<File> files;
 
   std::filesystem::path path(std::size_t index) const {
@@ -28,11 +28,11 @@ struct FolderListing {
 };
 
 // Lists DIR/train/CLASS/NAME, or DIR/val/CLASS/NAME (DIR/test where there is no DIR/val), for names that end in .jpg,
-// .jpeg or .png. Names that begin with a dot are ignored. FileError, which names it, for anything else that is there, a
-// class without pictures, and a class that train lacks.
+// .jpeg or .png. Names that begin with a dot are ignored. FileError, which names the path, for any other file, a class
+// without pictures, and a class that train lacks.
 FolderListing list_folder(const std::filesystem::path& folder, Split split);
 
-// FileError, which names the folder, for a class that has none of the readable pictures, which are counted by class.
+// FileError, which names the folder, for a class without readable pictures. `readable` has their number for each class.
 void require_all_classes(const FolderListing& listing, std::span<const std::size_t> readable);
 
 // The files of a listing.

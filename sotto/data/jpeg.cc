@@ -21,8 +21,8 @@ constexpr int most_scans = 500;  // of a progressive file; real ones have about 
 // Warnings of libjpeg that do not mean that pixels are wrong. ImageNet has a few files with such.
 constexpr std::array harmless{JWRN_EXTRANEOUS_DATA, JWRN_ADOBE_XFORM, JWRN_JFIF_MAJOR, JWRN_BOGUS_PROGRESSION};
 
-// libjpeg reports errors by calling a function that must not return. guarded() is where it jumps to; what it calls
-// keeps nothing that has a destructor.
+// libjpeg reports errors by calling a function that must not return: it jumps back to guarded(). The functions that
+// guarded() calls keep nothing that has a destructor.
 class JpegPicture final : public Picture {
  public:
   explicit JpegPicture(std::span<const std::byte> bytes) {
@@ -68,7 +68,7 @@ class JpegPicture final : public Picture {
   }
 
   void check() override {
-    Pixels row;  // at an eighth, which is quick: what takes time is the part that can be damaged
+    Pixels row;  // at an eighth, which is quick: only entropy decoding takes time, where damage shows
     guarded([&] { start(8); });
     row.part = {0, 0, file_.output_width, file_.output_height};
     row.bytes.resize(std::size_t{4} * file_.output_width);
@@ -90,8 +90,8 @@ class JpegPicture final : public Picture {
     jpeg_start_decompress(&file_);
   }
 
-  // Widens the window by two pixels on each side where there are as many, because chroma is interpolated across its
-  // edges, and by what libjpeg rounds it to. Leaves the columns chosen in libjpeg.
+  // Widens the window by two pixels on each side, as far as there are pixels, because chroma is interpolated across its
+  // edges, and further to libjpeg's own borders. Leaves the columns chosen in libjpeg.
   void crop(const Window& wanted, Window& part) {
     const std::size_t margin = 2;
     const auto begin = [&](std::size_t at) { return at - std::min(at, margin); };

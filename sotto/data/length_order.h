@@ -9,10 +9,10 @@
 
 namespace sotto {
 
-// As ExampleOrder, for examples of unlike lengths: a batch has examples of about the same length, as many as have
-// together about as many elements as `options.batch` examples of mean length, and the batches of all ranks at a
-// position are of neighbouring lengths. How many batches an epoch has, and how long they are, depends on the lengths
-// alone; which examples of a length are together, and in what order the batches come, on (seed, epoch).
+// Like ExampleOrder, for examples of different lengths. A batch has examples of about the same length, and together
+// about as many elements as `options.batch` examples of mean length. The batches of all ranks at a position have
+// neighbouring lengths. The number and the lengths of the batches depend on the lengths alone; (seed, epoch) decides
+// which examples of a length are in the same batch, and the order of the batches.
 class LengthOrder {
  public:
   // ConfigError when the examples cannot fill a batch for each rank.

@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-// The first word of `line`, which loses it.
+// Removes the first word from `line` and returns it.
 std::string_view take_word(std::string_view& line) {
   line = trimmed(line);
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));

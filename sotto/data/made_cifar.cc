@@ -46,7 +46,7 @@ struct Grating {
 
 std::uint8_t draw_made_cifar(Philox& random, std::span<std::uint8_t> pixels) {
   const auto side = static_cast<int>(std::lround(std::sqrt(static_cast<double>(pixels.size() / 3))));
-  const float unit = static_cast<float>(side) / 32;  // lengths below are those of CIFAR's form
+  const float unit = static_cast<float>(side) / 32;  // lengths below are for CIFAR's size
   const auto label = static_cast<std::uint8_t>(random.below(10));
   const auto shape = static_cast<Shape>(label / 2);
   const Grating fill(random, unit * (label % 2 == 0 ? between(random, 2.6F, 3.6F) : between(random, 5.5F, 8.0F)));

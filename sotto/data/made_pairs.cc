@@ -37,7 +37,7 @@ class MadeVocabulary final : public Vocabulary {
   }
 
  private:
-  // Two syllables, the first of which says the language.
+  // Two syllables; the first one tells the language.
   static std::string spelling(std::uint16_t token) {
     constexpr std::array<std::string_view, 8> first{"ba", "de", "fi", "go", "lu", "ma", "ne", "ri"};
     constexpr std::array<std::string_view, 12> second{"na", "ter", "lo", "mi",  "sen", "ku",

@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-// Sentences of 3 to 10 made words. The translation says the same in the opposite order, each word by its own word of
-// another language. The same on every machine.
+// Sentences of 3 to 10 generated words. The translation has the words in the opposite order, each replaced by its own
+// word of another language. The same on every machine.
 std::unique_ptr<Pairs> open_made_pairs(const DataOptions& options, Split split);
 
 }  // namespace sotto

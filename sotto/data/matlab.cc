@@ -29,7 +29,7 @@ enum DataType : std::uint32_t {
   packed_data = 15
 };
 
-// Bytes of a number of each type; 0 for types that are no numbers.
+// The bytes of a number of a type; 0 for types that are not numbers.
 std::size_t bytes_of_type(std::uint32_t type) {
   constexpr std::array<std::size_t, 10> sizes{0, 1, 1, 2, 2, 4, 4, 4, 0, 8};
   return type < sizes.size() ? sizes[type] : 0;
@@ -40,7 +40,8 @@ struct Element {
   std::span<const std::byte> data;
 };
 
-// Short ones have type, length and data in eight bytes. All but packed ones are filled up to a multiple of eight.
+// A short element has type, length and data in eight bytes. All elements except packed ones are filled up to a multiple
+// of eight bytes.
 Element next_element(ByteReader& reader, const char* what) {
   const auto type = reader.get<std::uint32_t>(what);
   if (type >> 16U != 0) {
@@ -65,7 +66,7 @@ std::vector<T> values_of(const Element& element, std::uint32_t type, const char*
   return values;
 }
 
-// Reads the array, if it has one of these names, to its place among the results.
+// If the array has one of these names, reads it to its place among the results.
 void read_array(std::span<const std::byte> matrix, std::span<const std::string_view> names,
                 std::vector<MatlabArray>& results) {
   constexpr std::uint32_t complex_flag = 0x800, first_class = 6, last_class = 15;  // mxDOUBLE_CLASS to mxUINT64_CLASS

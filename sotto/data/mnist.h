@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// MNIST and the sets that have its form: grey images of 28x28 in four IDX files.
+// MNIST and the sets with the same format: grey images of 28x28 in four IDX files.
 struct MnistForm {
   std::string_view prefix;   // of the files' names
   std::uint8_t first_label;  // the lowest that occurs

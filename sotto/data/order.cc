@@ -33,7 +33,7 @@ std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
 
 }  // namespace
 
-// The order is made when it is first wanted, by the thread that wants it.
+// The thread that first needs the order makes it.
 ExampleOrder::ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own)
     : options_(options),
       examples_(examples),
@@ -58,7 +58,7 @@ void ExampleOrder::go_on(const ReadingStart& start) {
 void ExampleOrder::make_round(std::uint64_t round) {
   if (!order_.empty() && round == round_) return;
   order_.resize(own_.empty() ? examples_ : own_.size());
-  // Ranks with as many examples of their own would go through them in the same order.
+  // Otherwise ranks with equal numbers of their own examples would go through them in the same order.
   const std::uint64_t of_rank = own_.empty() ? 0 : (static_cast<std::uint64_t>(options_.rank) + 1) << 44;
   shuffle(order_, options_.seed, of_rank | round);
   round_ = round;

@@ -24,10 +24,10 @@ struct Pairs {
 using PairEntry = SourceEntry<Pairs>;
 const Table<PairEntry>& pair_table();
 
-// As open_source(). At most train_size or test_size pairs.
+// See open_source(). At most train_size or test_size pairs.
 std::unique_ptr<Pairs> open_pairs(const DataOptions& options, Split split);
 
-// The two languages of options.languages, valid as long as that is. ConfigError unless it names two.
+// The two languages of options.languages, valid as long as that text. ConfigError unless it names two.
 struct PairLanguages {
   std::string_view source, target;
 };

@@ -26,7 +26,7 @@ struct DirichletOptions {
   }
 };
 
-// Which random numbers of shuffles a dealing uses; no round of examples has these.
+// The random numbers that a dealing uses; no round of examples uses them.
 constexpr std::uint64_t of_order = std::uint64_t{1} << 63, of_shards = of_order + 1, of_shares = of_order + 2;
 
 std::vector<std::uint32_t> random_order(std::size_t count, std::uint64_t seed, std::uint64_t use) {

@@ -10,8 +10,8 @@
 
 namespace sotto {
 
-// How the training examples are dealt to the ranks. `iid` gives all of them to all; the others give ranks unlike data,
-// as users of federated learning have it.
+// How the training examples are dealt to the ranks. `iid` gives all examples to all ranks; the others give ranks
+// different data, as in federated learning.
 
 // The labels of the training examples.
 struct Labels {
@@ -19,7 +19,7 @@ struct Labels {
   std::vector<std::string> names;      // in ascending order
   bool are_numbers = false;            // labels are values, whose order means something, not classes
 };
-// The different labels in ascending order are the names.
+// The names are the different labels in ascending order.
 Labels labels_of(std::span<const float> labels, bool are_numbers);
 
 struct Dealing {
@@ -27,7 +27,7 @@ struct Dealing {
   std::uint64_t seed = 1;
 };
 
-// The examples of each rank, ascending. No example has two ranks, and none is left out.
+// The examples of each rank, ascending. Every example belongs to exactly one rank.
 using Hands = std::vector<std::vector<std::uint32_t>>;
 
 // A line of the table of partitions.
@@ -40,7 +40,7 @@ struct PartitionEntry {
 };
 using PartitionSpec = Spec<PartitionEntry>;
 const Table<PartitionEntry>& partition_table();
-// Whether ranks get examples of their own, so that a Partition is to be made.
+// Whether ranks get their own examples, so that a Partition must be made.
 inline bool deals(const PartitionSpec& spec) { return spec && spec.entry->deal != nullptr; }
 
 // Examples that were dealt, a pure function of the arguments.
@@ -51,7 +51,7 @@ class Partition {
   Partition(const PartitionSpec& spec, const Labels& labels, const Dealing& dealing);
   // Empty if nothing is dealt.
   std::vector<std::uint32_t> hand(int rank) const;
-  // A table of the examples of each rank and class, in which neighbours are together where there are many; empty if
+  // A table of the number of examples of each rank and class, with neighbours merged if there are many; empty if
   // nothing is dealt. The ranks are numbered from `first_rank`.
   std::string report(int first_rank) const;
 

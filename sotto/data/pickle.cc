@@ -21,9 +21,9 @@ using Reference = std::uint32_t;  // of an object, by its number
 
 struct Object {
   Kind kind = Kind::none;
-  std::int64_t number = 0;             // of integer and boolean
-  std::span<const std::byte> bytes{};  // of bytes, array, and the name of a global
-  std::vector<Reference> items{};      // of list and tuple; of a dict keys and values in turns; of an array its shape
+  std::int64_t number = 0;             // the value of an integer or boolean
+  std::span<const std::byte> bytes{};  // the content of bytes and arrays, and the name of a global
+  std::vector<Reference> items{};      // elements; keys and values of a dict in turns; the shape of an array
 };
 
 std::string_view text_of(std::span<const std::byte> bytes) {

@@ -10,9 +10,9 @@
 
 namespace sotto {
 
-// A dictionary of lists of integers and NumPy arrays of bytes from a file of Python's pickle, protocols 2 and 3, as the
-// authors of CIFAR wrote theirs. A pickle is a program that may call any function of Python. This reader runs nothing:
-// it knows the opcodes of such data and the three names that an array takes, and refuses all others.
+// Reads a dictionary of lists of integers and NumPy arrays of bytes from a file of Python's pickle, protocols 2 and 3,
+// like those that the authors of CIFAR wrote. A pickle is a program that may call any function of Python. This reader
+// runs nothing: it knows the opcodes of such data and the three names that an array needs, and refuses all others.
 class Pickle {
  public:
   // FileError, which names the file and the byte, for anything else. `path` is for errors; the bytes must outlive this.
@@ -23,7 +23,7 @@ class Pickle {
     std::vector<std::int64_t> shape;
     std::span<const std::byte> values;  // the last dimension fastest; as many as the shape says
   };
-  // What stands under a key of the dictionary. FileError when it is not there, or is of another type.
+  // The value of a key of the dictionary. FileError if the key is missing, or its value has another type.
   std::vector<std::int64_t> integers(std::string_view key) const;
   Array array(std::string_view key) const;
 

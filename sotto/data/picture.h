@@ -14,8 +14,7 @@ struct Window {
   std::size_t left, top, width, height;
 };
 
-// Decoded pixels of four bytes each: red, green, blue, and one that means nothing. `part` says where in the picture
-// they lie.
+// Decoded pixels of four bytes each: red, green, blue, and an unused one. `part` is their place in the picture.
 struct Pixels {
   std::vector<std::uint8_t> bytes;
   Window part{};
@@ -36,7 +35,7 @@ class Picture {
 
   virtual ~Picture() = default;
 
-  // As stored, before `orientation`.
+  // The size as stored, before `orientation` is applied.
   std::size_t width() const { return width_; }
   std::size_t height() const { return height_; }
   int orientation() const { return orientation_; }  // 1 to 8, as in Exif
@@ -48,8 +47,8 @@ class Picture {
   // Decodes at least `wanted`, which is a window of the picture at 1/reduction, as stored. May be called once. Damage
   // outside of the window is not always found.
   virtual void decode(const Window& wanted, std::size_t reduction, Pixels& pixels) = 0;
-  // Decodes all of the picture, and throws where any of it is missing or damaged, as far as the format lets one know.
-  // May be called once, in place of decode().
+  // Decodes the whole picture, and throws if a part of it is missing or damaged, as far as the format shows that. May
+  // be called once, in place of decode().
   virtual void check() = 0;
 
  protected:
@@ -66,7 +65,7 @@ class Picture {
 // its header is damaged.
 std::unique_ptr<Picture> open_picture(std::span<const std::byte> bytes);
 
-// Why a picture cannot be decoded, by Picture::check(); empty: it can.
+// Why Picture::check() fails on a picture; empty if it succeeds.
 std::string why_broken(std::span<const std::byte> bytes);
 
 }  // namespace sotto

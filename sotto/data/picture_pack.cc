@@ -31,7 +31,7 @@ constexpr std::size_t pack_foot = 8 + 8 + 4 + pack_tail.size();
 std::uint32_t crc_of(std::span<const std::byte> bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// Bytes that grow.
+// A growing array of bytes.
 struct Growing {
   std::vector<std::byte> bytes;
 
@@ -52,7 +52,7 @@ std::string_view get_text(ByteReader& reader, const char* what) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// One split as the index has it.
+// One split, as in the index.
 struct PackedSplit {
   struct Item {
     std::uint64_t begin;

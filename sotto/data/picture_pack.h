@@ -14,8 +14,9 @@
 
 namespace sotto {
 
-// A pack is one file with the pictures of a folder, both splits of them, so that a large set opens at once: what can be
-// decoded was found out when it was made. Little-endian:
+// A pack is one file with the pictures of a folder, in both splits. A large set opens at once, because its pictures
+// were
+// tested when it was made. Little-endian:
 //   "sotto pictures\1\n"; the bytes of the pictures as they were, one after the other; the index;
 //   u64 where the index begins, u64 its length, u32 its CRC-32, "packed\1\n"
 // The index: u32 number of classes, their names; for train, then for tests: the name of the folder, u64 number of
@@ -30,13 +31,13 @@ struct PackReport {
 // Called with the number of pictures that are done, and of all. Returning false cancels.
 using PackProgress = std::function<bool(std::size_t done, std::size_t all)>;
 
-// Packs what list_folder() lists, and appears as a whole or not at all. Broken pictures are left out and named in the
-// report, or a FileError with `strict`. Without a value when it was cancelled.
+// Packs the files that list_folder() lists; the pack appears as a whole or not at all. Broken pictures are left out and
+// named in the report; with `strict` they are a FileError. Returns no value if it was cancelled.
 std::optional<PackReport> write_picture_pack(const std::filesystem::path& folder, const std::filesystem::path& file,
                                              bool strict, ThreadPool& pool, const PackProgress& progress);
 
-// The pack options.data_dir, with the images that its folder would give. FileError, which names the file, for one that
-// is no pack, truncated or damaged; damage of a picture is found when it is read.
+// Opens the pack options.data_dir; its images are those of the folder. FileError, which names the file, if it is no
+// pack, truncated or damaged; damage of a picture is found when it is read.
 std::unique_ptr<Dataset> open_picture_pack(const DataOptions& options, Split split);
 
 }  // namespace sotto

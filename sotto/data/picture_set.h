@@ -22,11 +22,11 @@ class PictureStore {
   virtual void read(std::size_t index, std::vector<std::byte>& bytes) const = 0;
 };
 
-// Which pictures can be decoded. That depends on their bytes alone, so all ranks and epochs have the same examples.
+// The pictures that can be decoded. That depends on their bytes alone, so all ranks and epochs have the same examples.
 struct CheckedPictures {
   std::vector<std::uint32_t> readable;  // in ascending order
-  std::vector<std::string> broken;      // of others, where they are and what is wrong
-  std::size_t tried = 0;                // both together, unless only some are used
+  std::vector<std::string> broken;      // where the others are, and what is wrong with them
+  std::size_t tried = 0;                // the number of pictures in both, unless only some are used
 };
 // Decodes all pictures once, or the first ones until `wanted` could be decoded. FileError when a file cannot be read.
 CheckedPictures check_pictures(const PictureStore& store, std::size_t wanted, ThreadPool& pool);
@@ -60,8 +60,8 @@ class PictureSet final : public Dataset {
   std::vector<std::string> remarks_;
 };
 
-// The set of the pictures that are readable. `place` is where they are, for remarks() about broken ones. FileError for
-// a broken one with options.strict, ConfigError when there are fewer than the options want.
+// The set of all readable pictures. `place` is where they are, for remarks() about broken ones. FileError for a broken
+// picture with options.strict, ConfigError if there are fewer pictures than the options require.
 std::unique_ptr<Dataset> make_picture_set(const DataOptions& options, Split split, std::unique_ptr<PictureStore> store,
                                           CheckedPictures checked, std::vector<std::string> classes,
                                           const std::string& place);

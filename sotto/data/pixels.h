@@ -27,7 +27,7 @@ class Normaliser {
   Normaliser(ImageShape shape, const Normalisation& normalisation);
   // REQUIRES that both hold shape.size() values, channel after channel.
   void apply(std::span<const std::uint8_t> pixels, std::span<float> image) const;
-  // From pixels of four bytes each, of which the first are the channels.
+  // From pixels of four bytes each; the first bytes are the channels.
   void apply_to_pixels(std::span<const std::uint8_t> pixels, std::span<float> image) const;
   std::vector<float> black() const;
 

@@ -13,7 +13,8 @@
 namespace sotto {
 namespace {
 
-// libpng reports errors by a longjmp. guarded() is where it lands; what it calls keeps nothing that has a destructor.
+// libpng reports errors by a longjmp back to guarded(). The functions that guarded() calls keep nothing that has a
+// destructor.
 class PngPicture final : public Picture {
  public:
   explicit PngPicture(std::span<const std::byte> bytes) : left_(bytes) {

@@ -31,12 +31,12 @@ struct Rows {
 using RowEntry = SourceEntry<Rows>;
 const Table<RowEntry>& row_table();
 
-// As open_source(). At most train_size or test_size rows.
+// See open_source(). At most train_size or test_size rows.
 std::unique_ptr<Rows> open_rows(const DataOptions& options, Split split);
 
-// The rows of options.data_dir: of its files train.KIND and test.KIND, or, when it is itself a file, of that, and of a
-// second one named as LIBSVM's collection does (a9a and a9a.t); without a second file every tenth row is for tests.
-// Either may be packed by gzip or xz. `read` adds the rows of a text to `rows`; `file` is for its errors.
+// The rows of options.data_dir: of its files train.KIND and test.KIND or, if it is itself a file, of that file and a
+// second one with test rows, named as in LIBSVM's collection (a9a and a9a.t). Without a second file every tenth row is
+// for tests. Either may be packed by gzip or xz. `read` adds the rows of a text to `rows`; `file` is for its errors.
 std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, std::string_view kind,
                                      void (*read)(std::string_view text, const std::string& file, Rows& rows));
 

@@ -20,12 +20,12 @@ struct SourceEntry {
 // ConfigError when `options` do not fit a data set with this `name` and `files`, as in SourceEntry.
 void check_source(const DataOptions& options, std::string_view name, std::string_view files);
 
-// ConfigError when an option is set that is for data of another kind than this, which is "images", "text", "sentences"
-// or "rows of numbers".
+// ConfigError if an option for data of another kind is set. `kind` is "images", "text", "sentences" or "rows of
+// numbers".
 void check_kind(const DataOptions& options, std::string_view kind);
 
-// Opens options.data; `auto` is the first entry. ConfigError for an unknown name or options that do not fit; FileError,
-// which names the file, for a bad file.
+// Opens options.data; `auto` means the first entry. ConfigError for an unknown name or options that do not fit;
+// FileError, which names the file, for a bad file.
 template <class Data>
 std::unique_ptr<Data> open_source(const Table<SourceEntry<Data>>& table, const DataOptions& options, Split split) {
   const SourceEntry<Data>& entry = options.data == "auto" ? *table.begin() : table.require("data", options.data);

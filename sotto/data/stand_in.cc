@@ -61,8 +61,8 @@ struct Drawing {
 };
 constexpr Drawing digit_drawing{1, 28, draw_digit}, shape_drawing{3, 32, draw_made_cifar};
 
-// Draws example `index` of `classes` classes. More than ten are told apart by a bright mark at the upper edge, whose
-// place is the class's tens.
+// Draws example `index` of `classes` classes. If there are more than ten classes, the place of a bright mark at the
+// upper edge tells the tens of a class.
 std::uint32_t draw_of(const Drawing& drawing, std::uint32_t classes, std::uint64_t seed, Split split,
                       std::uint64_t index, std::span<std::uint8_t> pixels) {
   Philox random = example_random(seed, split, index);
@@ -118,7 +118,7 @@ void make_idx(const DataOptions& options, Folder& folder) {
   }
 }
 
-// Files of CIFAR have a size of their own, by which a truncated one is known.
+// Files of CIFAR have a fixed size, which shows whether one is truncated.
 void make_cifar(const DataOptions& options, Folder& folder) {
   for (const Split split : splits) {
     const std::int64_t said = split == Split::train ? options.train_size : options.test_size;

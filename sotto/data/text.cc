@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint16_t end_of_line = 3;  // the mark that ends a sentence
 
-// Half of a text, in the file that it is in.
+// One split of a text, with the file that contains it.
 struct Half {
   std::string file;
   std::vector<std::byte> all;
@@ -34,8 +34,8 @@ bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, unknown);
 }
 
-// The split's own file, if options.data_dir is a folder. Of a single file, the last tenth is for tests, as is the
-// custom for Shakespeare's text (Karpathy, 2015).
+// Reads the split's own file if options.data_dir is a folder. The last tenth of a single file is for tests, as is usual
+// for Shakespeare's text (Karpathy, 2015).
 Half read_half(const DataOptions& options, Split split) {
   std::filesystem::path path = options.data_dir;
   const bool folder = is_folder(path);
@@ -50,7 +50,7 @@ Half read_half(const DataOptions& options, Split split) {
   Half half{path.string(), read_unpacked(path)};
   if (half.all.empty()) throw FileError(path.string() + ": it is empty");
   std::size_t cut = half.all.size() * 9 / 10;
-  if (options.tokens != "bytes") {  // and so no character is cut
+  if (options.tokens != "bytes") {  // no character may be cut
     const auto continues = [&] { return (half.all[cut] & std::byte{0xC0}) == std::byte{0x80}; };
     for (int i = 0; i < 3 && cut > 0 && continues(); ++i) --cut;
   }

@@ -6,15 +6,15 @@
 
 namespace sotto {
 
-// Goes through the lines of a text, and says in errors where it is.
+// Goes through the lines of a text; its errors name file and line.
 class TextLines {
  public:
   TextLines(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {}
 
-  // Whether there is another line; then `line` is it, without its end.
+  // Sets `line` to the next line, without its end; false if there is none.
   bool next(std::string_view& line);
   [[noreturn]] void fail(const std::string& why) const;  // FileError: file:line: why
-  // The finite number that `text` is, as a whole.
+  // The finite number that the whole `text` is; otherwise fail().
   float number(std::string_view text, std::string_view what) const;
 
  private:

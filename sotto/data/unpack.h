@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-// The content of a file, unpacked when its first bytes are those of gzip or xz, to at most 256 MiB. FileError, which
-// names the file, when it cannot be read, or is damaged or truncated.
+// The content of a file, at most 256 MiB; unpacked if its first bytes are those of gzip or xz. FileError, which names
+// the file, if it cannot be read, or is damaged or truncated.
 std::vector<std::byte> read_unpacked(const std::filesystem::path& path);
 
 // `path` itself, or the same with .gz or .xz at its end, whichever exists first; empty if none does.

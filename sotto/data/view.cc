@@ -25,12 +25,14 @@ double exponential(double x) {
 
 Stretch whole(std::size_t begin, std::size_t pixels, std::size_t side) { return {begin, begin + pixels, side, 0}; }
 
-// The same pixels of a picture of this size that is seen from the other end; the outputs come in the other order.
+// The stretch of the same pixels, counted from the other end of a picture of this size; outputs are in the opposite
+// order.
 Stretch turned(const Stretch& stretch, std::size_t size, std::size_t side) {
   return {size - stretch.end, size - stretch.begin, stretch.outputs, stretch.outputs - stretch.first - side};
 }
 
-// Where a stored picture with an orientation is in an upright one. Its columns are the other's rows where `transposed`.
+// How a stored picture with an orientation lies in the upright one. If `transposed`, its columns are the rows of the
+// upright one.
 struct Turn {
   bool transposed, across_reversed, down_reversed;  // in the directions of the stored picture
 };

@@ -10,8 +10,7 @@
 
 namespace sotto {
 
-// Along one axis of a picture: the pixels [begin, end) are resized to `outputs` pixels, of which those from `first` on
-// are taken.
+// One axis of a view: the pixels [begin, end) are resized to `outputs` pixels, and those from `first` on are used.
 struct Stretch {
   std::size_t begin, end, outputs, first;
 };
@@ -31,9 +30,9 @@ View middle_view(std::size_t width, std::size_t height, std::size_t side);
 // torchvision's RandomResizedCrop and RandomHorizontalFlip (Szegedy et al., CVPR 2015).
 View random_view(std::size_t width, std::size_t height, std::size_t side, Philox& random);
 
-// Draws views of pictures. Resizing is bilinear with antialias, across and then down, and gives what Pillow gives, bit
-// for bit (10.4; later ones resize tall pictures down first, which differs by rounding). Pictures that are decoded at
-// reduced size differ from that a little: those where this leaves at least as many pixels as the image needs.
+// Draws views of pictures. Resizing is bilinear with antialias, across and then down, and has the same bits as Pillow
+// 10.4 (later versions resize tall pictures down first, which differs by rounding). Pictures are decoded at reduced
+// size if that leaves at least as many pixels as the image needs; their views differ a little.
 class ViewReader {
  public:
   // The side*side pixels of a view of the picture, of four bytes each as in Pixels; valid until the next call.
@@ -41,7 +40,7 @@ class ViewReader {
   std::span<const std::uint8_t> read(Picture& picture, const View& view);
 
  private:
-  // The means that resize a stretch, in pixels of the picture as it is stored and reduced.
+  // The means that resize a stretch, in pixels of the stored and reduced picture.
   struct Axis {
     std::vector<kernels::Taps> taps;
     std::vector<std::int32_t> weights;

@@ -97,7 +97,7 @@ std::vector<std::string_view> parts_of_line(std::string_view line) {
 
 namespace {
 
-// What the trainer's message about a size means, by the number that it names last.
+// Our error for the trainer's message about a size, with the number that the message names.
 std::string refusal_of(const std::string& message) {
   const auto number_after = [&](std::string_view words) -> std::string_view {
     const std::size_t at = message.find(words);

@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// What cuts sentences into tokens, and puts them together. The first tokens are marks: 0 pads, 1 is unknown, 2 begins
+// Cuts sentences into tokens, and joins tokens to sentences. The first tokens are marks: 0 pads, 1 is unknown, 2 begins
 // and 3 ends a sentence.
 class Vocabulary {
  public:
@@ -23,23 +23,23 @@ class Vocabulary {
 // A model of SentencePiece (Kudo, Richardson, EMNLP 2018). Abstract so that its users need no header of that library.
 class SentencePieces : public Vocabulary {
  public:
-  // Adds the tokens of a text, and for each of them how many bytes of the text it stands for.
+  // Adds the tokens of a text, and for each token the number of bytes that it stands for.
   virtual void append(std::string_view text, std::vector<std::uint16_t>& tokens,
                       std::vector<std::uint32_t>& bytes) const = 0;
 };
-// FileError when the file holds no such model, one whose marks are others, or more than 65,536 tokens.
+// FileError if the file holds no such model, a model with other marks, or more than 65,536 tokens.
 std::unique_ptr<SentencePieces> open_sentencepiece(const std::filesystem::path& file);
 
-// A line in parts of at most 4096 bytes, cut in front of a space or else between two characters: a line of a book may
-// be longer than SentencePiece can take. REQUIRES UTF-8.
+// A line in parts of at most 4096 bytes, cut before a space or else between two characters, since a line of a book may
+// be too long for SentencePiece. REQUIRES UTF-8.
 std::vector<std::string_view> parts_of_line(std::string_view line);
 
-// What a model keeps of a text: of sentences the words (as Unicode's form NFKC writes them, with single spaces
-// between), or each byte, with tokens for single bytes where it knows no piece.
+// The part of a text that a model keeps: the words of sentences (in Unicode's form NFKC, with single spaces between),
+// or every byte, with tokens for single bytes where it has no piece.
 enum class Keeps : std::uint8_t { words, bytes };
 // Trains such a model of `size` tokens, by byte-pair encoding, on the lines of some texts, and writes it to `file`. The
 // same lines give the same model. ConfigError when the lines have too few different pieces for that size, or too many.
-// FileError where the file is there already: nothing is overwritten.
+// FileError if the file exists already: nothing is overwritten.
 void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, Keeps keeps,
                          const std::filesystem::path& file);
 

@@ -6,11 +6,11 @@
 
 namespace sotto::kernels {
 
-// Weighted means of bytes, for resizing pictures. Weights are multiples of 2^-22, not negative, and sum to about one,
-// as in Pillow, whose results these are, bit for bit: a sum is rounded to the nearest byte.
+// Weighted means of bytes, for resizing pictures. Weights are multiples of 2^-22, not negative, and sum to about one. A
+// sum is rounded to the nearest byte. Results have the same bits as Pillow's.
 inline constexpr int weight_bits = 22;
 
-// Which neighbours an output pixel is a mean of: pixels first .. first + count - 1, with the weights from `weight` on.
+// The input of an output pixel: the mean of pixels first .. first + count - 1, with the weights from `weight` on.
 struct Taps {
   std::uint32_t first, count;
   std::size_t weight;

@@ -17,7 +17,7 @@ torch::nn::LayerNorm bert_norm(std::int64_t width) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(1e-12));
 }
 
-// A dense layer whose output is added to what is there, and the norm of the sum.
+// A dense layer whose output is added to its input from earlier layers, and the norm of the sum.
 struct BertAdds final : torch::nn::Module {
   BertAdds(std::int64_t in, std::int64_t width)
       : dense(register_module("dense", torch::nn::Linear(in, width))),
@@ -56,7 +56,7 @@ struct BertLayer final : torch::nn::Module {
   std::shared_ptr<BertAdds> attended, output;
 };
 
-// From what is known at a place to the logits of its token, by the embeddings of tokens once more.
+// From the state at a place to the logits of its token; the last layer is the embedding of tokens once more.
 struct BertHead final : torch::nn::Module {
   BertHead(std::int64_t width, std::int64_t vocabulary) : bias(register_parameter("bias", at::zeros({vocabulary}))) {
     auto transform = register_module("transform", std::make_shared<torch::nn::Module>());

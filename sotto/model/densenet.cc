@@ -16,7 +16,7 @@ Conv convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, bool bi
   return Conv(torch::nn::Conv2dOptions(in, out, kernel).padding(kernel / 2).bias(false), binarise);
 }
 
-// Sees all earlier outputs of its block, and adds `growth` channels.
+// A layer whose input is all earlier outputs of its block; it adds `growth` channels.
 struct DenseLayer final : torch::nn::Module {
   DenseLayer(std::int64_t in, std::int64_t growth, bool binarise)
       : norm1(register_module("norm1", torch::nn::BatchNorm2d(in))),

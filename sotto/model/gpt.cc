@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-// A dense layer whose weight is (inputs, outputs), as GPT-2's are.
+// A dense layer whose weight has the shape (inputs, outputs), as in GPT-2.
 class TransposedLinearImpl final : public torch::nn::Module {
  public:
   TransposedLinearImpl(std::int64_t in, std::int64_t out)
@@ -100,7 +100,7 @@ class Gpt final : public LanguageNetwork {
   }
   at::Tensor logits(const at::Tensor& states) override { return at::linear(states, wte_->weight); }
 
-  // What the layers add up to keeps its size, however many they are.
+  // Scaled so that the sum of all layers' outputs keeps its size, however many layers there are.
   InitialWeight initial(std::string_view layer, const at::Tensor& /*weight*/) const override {
     const double deviation = 0.02;
     const bool adds = layer.ends_with("c_proj");

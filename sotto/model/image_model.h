@@ -24,7 +24,7 @@ enum class Loss : std::uint8_t {
 // A model from images to outputs.
 class ImageModel : public Model {
  public:
-  // Sees the outputs of a batch, as many for each example, one example after the other.
+  // Gets the outputs of a batch, one example after the other.
   using SeeOutputs = std::function<void(std::span<const float> outputs)>;
 
   // gradient() += scale * d(mean loss of the batch)/d(parameters); returns the mean loss. Dropout masks are a pure

@@ -49,7 +49,7 @@ class ImageNetwork : public Network {
   }
 
  protected:
-  // As Network::initial().
+  // See Network::initial().
   virtual InitialWeight usual(std::string_view layer, const at::Tensor& weight) const {
     return Network::initial(layer, weight);
   }

@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// Pieces of text, borrowed, and which tokens a model has to predict from them.
+// Pieces of text, borrowed, and the tokens that a model has to predict from them.
 struct TokenBatch {
   std::span<const std::int64_t> tokens;  // one piece after the other, each of `length`
   std::size_t length = 1;
@@ -26,11 +26,11 @@ struct TokenBatch {
 // Sums over the predicted tokens of some pieces.
 struct TokenSums {
   double loss = 0;   // the cross entropies, in nats
-  double right = 0;  // tokens that no other is likelier than
+  double right = 0;  // predicted tokens that were the likeliest
 };
 
-// A model that predicts tokens of a text: at each place the next one from those up to there, or hidden ones from all
-// others.
+// A model that predicts tokens of a text: at each place the next token from those up to there, or hidden tokens from
+// all others.
 class LanguageModel : public Model {
  public:
   virtual std::size_t context() const = 0;  // the longest piece
@@ -60,8 +60,8 @@ const Table<LanguageModelEntry>& masked_model_table();    // of those that predi
 
 using LanguageModelSpec = Spec<LanguageModelEntry>;
 
-// For tokens below `vocabulary`. The initial parameters depend on `seed` alone. ConfigError, about the option `model`,
-// when the options do not fit.
+// Makes a model for tokens below `vocabulary`. The initial parameters depend on `seed` alone. ConfigError, about the
+// option `model`, if the options do not fit.
 std::unique_ptr<LanguageModel> make_language_model(const LanguageModelSpec& spec, std::int64_t vocabulary,
                                                    std::uint64_t seed);
 

@@ -12,10 +12,9 @@ namespace sotto {
 class LanguageNetwork : public Network {
  public:
   virtual std::int64_t context() const = 0;
-  // (count, length) of 64-bit tokens -> (count, length, width): what is known at each place. `length` is at most
-  // context().
+  // (count, length) of 64-bit tokens -> (count, length, width): the state at each place. `length` is at most context().
   virtual at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) = 0;
-  // (places, width) -> (places, vocabulary): the logits of the token that is predicted at each of these places.
+  // (places, width) -> (places, vocabulary): the logits of the token to predict at each of these places.
   virtual at::Tensor logits(const at::Tensor& states) = 0;
 };
 

@@ -90,7 +90,7 @@ const OwnNetworkLibrary& load(const std::string& path) {
   return *found;
 }
 
-// The user's code, of which all exceptions become ConfigErrors.
+// Calls the user's code, and turns all its exceptions into ConfigErrors.
 template <class Call>
 auto guarded(std::string_view what, Call&& call) {
   const auto fail = [&](const std::string& message) -> ConfigError {
@@ -107,7 +107,7 @@ auto guarded(std::string_view what, Call&& call) {
   }
 }
 
-// FlatModule moves parameters; what it cannot move is refused.
+// FlatModule moves parameters; those that it cannot move are refused.
 void check_parameters(const torch::nn::Module& module) {
   const auto parameters = module.named_parameters();
   if (parameters.is_empty()) throw ConfigError("the network has no parameters");
@@ -181,7 +181,7 @@ bool names_library(std::string_view model) {
 
 Sentence parse_model(std::string_view option, std::string_view model) {
   if (!names_library(model)) return parse_sentence(option, model);
-  // A path is no name: one of the same length stands in its place.
+  // A path is not a valid name, so a name of the same length takes its place.
   const std::size_t end = end_of_path(model);
   Sentence sentence = parse_sentence(option, std::string(end, 'x') + std::string(model.substr(end)));
   sentence.text = model;

@@ -8,17 +8,17 @@
 
 namespace sotto {
 
-// Networks of a user's own, made by a shared library (own_network.h).
+// A user's own networks, made by a shared library (own_network.h).
 
 // Whether the text of a model is a path: `./mine.so`, `nets/mine.so(width=64)`.
 bool names_library(std::string_view model);
-// As parse_sentence(), also of a path.
+// Like parse_sentence(), but also takes a path.
 Sentence parse_model(std::string_view option, std::string_view model);
 // The same text with an absolute path.
 std::string with_absolute_path(std::string_view model);
 
-// Reads which library is meant, with what options; it is loaded when the model is made. ConfigError, with a caret, when
-// there is no such file.
+// Reads the path and the options of a library; it is loaded when the model is made. ConfigError, with a caret, if there
+// is no such file.
 ImageModelSpec read_library(const Sentence& sentence);
 // The SHA-256 of the library's file, in hexadecimal.
 std::string fingerprint_of(const ImageModelSpec& spec);

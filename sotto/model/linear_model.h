@@ -13,8 +13,8 @@
 
 namespace sotto {
 
-// A linear function of sparse rows: output = weight . row + bias. Its gradient has values for the rows' features alone,
-// unless l1 or l2 is set.
+// A linear function of sparse rows: output = weight . row + bias. Its gradient is zero except for the features of the
+// rows, unless l1 or l2 is set.
 class LinearModel : public Model {
  public:
   // gradient() += scale * d(mean loss of the rows + l1 |weight|_1 + l2/2 |weight|^2)/d(parameters); returns the mean

@@ -32,7 +32,7 @@ class Lstm final : public LanguageNetwork {
   at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) override {
     Dropouts drop{is_training() ? options_.dropout : 0, random};
     at::Tensor x = drop(through(encoder_, tokens));
-    // Few processors have a kernel for it in float16: then it stays in floats.
+    // Few processors have a kernel for an LSTM in float16, so it then stays in floats.
     std::optional<c10::impl::ExcludeDispatchKeyGuard> in_floats;
     if (at::autocast::is_autocast_enabled(at::kCPU) && at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf) {
       in_floats.emplace(c10::DispatchKey::AutocastCPU);

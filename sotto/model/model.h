@@ -8,7 +8,8 @@
 
 namespace sotto {
 
-// What the layers of a network compute with in training. Parameters, gradients and the loss are floats in any case.
+// The precision in which the layers of a network compute during training. Parameters, gradients and the loss are always
+// floats.
 enum class Precision : std::uint8_t { f32, bf16, f16 };
 
 // A model as flat vectors: parameters, gradient, and buffers (batch-norm statistics). Every torch parameter, its .grad

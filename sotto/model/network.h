@@ -9,12 +9,12 @@
 
 namespace sotto {
 
-// How the elements of a weight are drawn at first.
+// How the initial elements of a weight are drawn.
 struct InitialWeight {
   enum class Distribution : std::uint8_t { uniform, normal };
   Distribution distribution = Distribution::uniform;
   double size = 0;         // uniform in [-size, size), or the standard deviation
-  bool zero_bias = false;  // of its layer; else uniform within 1/sqrt(fan_in)
+  bool zero_bias = false;  // the layer's bias is 0; otherwise it is uniform within 1/sqrt(fan_in)
 
   static InitialWeight uniform(double bound, bool zero_bias = false);
   static InitialWeight normal(double deviation, bool zero_bias = true);
@@ -26,7 +26,7 @@ struct InitialWeight {
 // shared by everything in the process.
 class Network : public torch::nn::Module {
  public:
-  // For the weight of this layer. By default as torch does: uniform within 1/sqrt(fan_in).
+  // How the weight of this layer is drawn. By default as in torch: uniform within 1/sqrt(fan_in).
   virtual InitialWeight initial(std::string_view layer, const at::Tensor& weight) const;
 };
 
@@ -34,10 +34,10 @@ class Network : public torch::nn::Module {
 // machine. Other parameters keep their values: 1 and 0 in a norm.
 void initialise(Network& network, std::uint64_t seed);
 
-// Seeds torch's own generator, which all in the process share: for a network of a user's own, which draws from it.
+// Seeds torch's own generator, which everything in the process shares, for a user's own network, which draws from it.
 void seed_torch(std::uint64_t seed);
 
-// The number of inputs, or outputs, that an element of a weight has: of a linear layer or a convolution.
+// The number of inputs, or outputs, that each element of a linear layer's or convolution's weight has.
 double fan_in(const at::Tensor& weight);
 double fan_out(const at::Tensor& weight);
 
@@ -45,7 +45,7 @@ double fan_out(const at::Tensor& weight);
 // and `layer`, which tells the dropouts of a network apart.
 at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random, std::uint32_t layer = 0);
 
-// The dropouts of one forward pass, each with a number of its own.
+// The dropouts of one forward pass, each with its own number.
 struct Dropouts {
   double share;
   std::uint64_t random;

@@ -19,10 +19,10 @@
 #include <torch/version.h>
 #endif
 
-// A network of one's own, for `sotto train`: a shared library that says
+// A user's own network, for `sotto train`: a shared library with
 //   sotto::OwnNetwork make_network(sotto::NetworkRequest& wanted) { ... }
 //   SOTTO_NETWORK(make_network)
-// All here is inline, so such a library links LibTorch alone.
+// Everything here is inline, so such a library only links LibTorch.
 
 namespace at {
 class Tensor;
@@ -33,7 +33,7 @@ class Module;
 
 namespace sotto {
 
-// What a network is to be made for.
+// The images, outputs and options that a network is made for.
 class NetworkRequest {
  public:
   // `options`: the arguments of `./mine.so(width=64)`.
@@ -45,8 +45,8 @@ class NetworkRequest {
   std::int64_t width() const { return shape_.width; }
   std::int64_t outputs() const { return outputs_; }  // of the network for an image: the number of classes
 
-  // The value of an option, or `usual` where the user does not say it. std::invalid_argument for what is no number. An
-  // option that nobody asks for is refused, since it would mean nothing.
+  // The value of an option, or `usual` if the user does not give it. std::invalid_argument if it must be a number and
+  // is none. An option that the function does not ask for is refused, since it would have no effect.
   std::string text(const std::string& name, const std::string& usual) {
     asked_.insert(name);
     const auto found = options_.find(name);
@@ -75,16 +75,16 @@ class NetworkRequest {
 };
 
 // A torch module, and how it is called: (count, channels, height, width) -> (count, outputs), floats. Its parameters
-// and float buffers are moved into flat vectors, so it may keep no pointers into them. What it draws from torch's
-// generator, its first weights and its dropout, depends on the seed of the run alone: sotto seeds the generator before
-// each call.
+// and float buffers are moved into flat vectors, so it must not keep pointers into them. Its draws from torch's
+// generator, for first weights and dropout, depend on the seed of the run alone: sotto seeds the generator before each
+// call.
 struct OwnNetwork {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor& images)> forward;
 
   OwnNetwork(std::shared_ptr<torch::nn::Module> its_module, std::function<at::Tensor(const at::Tensor&)> its_forward)
       : module(std::move(its_module)), forward(std::move(its_forward)) {}
-  // Of a module with forward(images), as TORCH_MODULE or torch::nn::Sequential hold it.
+  // From the holder of a module with forward(images), as TORCH_MODULE makes it, or a torch::nn::Sequential.
   template <class Holder>
   requires requires(Holder holder) { holder.ptr(); }
   OwnNetwork(Holder network)  // NOLINT(google-explicit-constructor): `return network;` is all that a maker says
@@ -92,7 +92,8 @@ struct OwnNetwork {
         forward([network](const at::Tensor& images) mutable { return network->forward(images); }) {}
 };
 
-// What a library shows; sotto reads `make` only where all before it is its own. Plain C, which never changes.
+// The symbol of a library. sotto reads `make` only if all members before it match its own. Plain C, which never
+// changes.
 struct OwnNetworkLibrary {
   std::uint32_t interface_version;
   std::uint32_t has_new_strings;  // _GLIBCXX_USE_CXX11_ABI

@@ -99,7 +99,7 @@ struct Block final : torch::nn::Module {
   std::shared_ptr<Projection> projection_;
 };
 
-// ResNet (He, Zhang, Ren, Sun, CVPR 2016). A bottleneck has its stride in the 3x3 convolution, as torchvision's has.
+// ResNet (He, Zhang, Ren, Sun, CVPR 2016). A bottleneck has its stride in the 3x3 convolution, as in torchvision.
 // For small images the stem is a 3x3 convolution of stride 1, without pooling.
 class Resnet final : public ImageNetwork {
  public:

@@ -177,7 +177,7 @@ std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const a
     ended = ended.logical_or(token.eq(end_token));
   }
   const at::Tensor penalty = ((lengths + 5) / 6).pow(options.length_penalty).view({count, beam});
-  // A hypothesis that never ended is chosen only if all did not.
+  // A hypothesis without an end is chosen only if no hypothesis has ended.
   const at::Tensor open = at::where(ended.view({count, beam}), 0.0, -1e9);
   const at::Tensor winners = (scores / penalty + open).argmax(1) + at::arange(count) * beam;
   const at::Tensor texts = prefixes.index_select(0, winners).contiguous();

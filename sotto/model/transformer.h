@@ -14,13 +14,13 @@ struct EncoderLayer;
 struct DecoderLayer;
 
 // The Transformer (Vaswani et al., NIPS 2017): norms after each addition, sines as positions, one table of embeddings
-// for source, target and the last layer. Named and laid out as Hugging Face's MarianMTModel, without what that does not
-// train.
+// for source, target and the last layer. Named and laid out as Hugging Face's MarianMTModel, without its parts that are
+// not trained.
 class Transformer final : public Network {
  public:
   Transformer(const TransformerOptions& options, std::int64_t vocabulary);
 
-  // A source as the decoder sees it: (count, length, width), and which places are no pads.
+  // A source as the decoder sees it: (count, length, width), and which places are not pads.
   struct Memory {
     at::Tensor states, seen;
   };

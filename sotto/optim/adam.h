@@ -27,7 +27,7 @@ struct AdamOptions {
 //   m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g
 //   p -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + eps)
 // Weight decay: Adam adds weight_decay*p to g (Kingma, Ba, ICLR 2015); AdamW first computes p *= 1 - lr*weight_decay
-// (Loshchilov, Hutter, ICLR 2019). With amsgrad the largest v so far is in place of v (Reddi, Kale, Kumar, ICLR 2018).
+// (Loshchilov, Hutter, ICLR 2019). With amsgrad the largest v so far replaces v (Reddi, Kale, Kumar, ICLR 2018).
 std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, const Layout& layout);
 
 struct AdamWOptions : AdamOptions {

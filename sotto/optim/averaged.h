@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// A mean of all iterates t = 0, 1, .., of which at most one is chosen:
+// A mean of all iterates t = 0, 1, ..; at most one of the two kinds is chosen:
 //   mean += share(t) * (p - mean),  share(0) = 1
 struct Averaging {
   // Weights (t + tau)^2, for which the convergence theorem of Mem-SGD holds (Stich, Cordonnier, Jaggi, NeurIPS 2018):

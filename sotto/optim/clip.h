@@ -30,7 +30,7 @@ struct ClipEntry {
 };
 const Table<ClipEntry>& clip_table();
 
-// No entry: gradients stay as they are.
+// Without an entry gradients stay as they are.
 using ClipSpec = Spec<ClipEntry>;
 
 // Whether gradients are clipped at this time: "before" or "after" the exchange.

@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// Wraps an optimiser, which gets what the exchange gave only after it was clipped. Where the whole gradient must be
+// Wraps an optimiser: clips the mean of the exchange before the optimiser gets it. If the whole gradient must be
 // clipped at once, apply() must get all of it: std::logic_error otherwise.
 class Clipped final : public Wrapped {
  public:

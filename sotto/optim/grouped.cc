@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-// The optimiser of a group. Its vector has the group's tensors alone, one after the other.
+// The optimiser of a group. Its vector has only the group's tensors, one after the other.
 struct Member {
   std::string name;
   std::unique_ptr<Optimiser> optimiser;

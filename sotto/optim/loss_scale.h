@@ -19,18 +19,18 @@ struct LossScaleOptions {
   }
 };
 
-// The factor that a loss is multiplied by before backward, so that small gradients do not vanish in float16. A step
-// whose gradient overflows is void: it changes nothing, and the scale is halved. The same as torch.amp.GradScaler with
-// its usual factors (Micikevicius et al., Mixed precision training, ICLR 2018).
+// The factor that multiplies a loss before backward, so that small gradients do not vanish in float16. A step whose
+// gradient overflows is void: it changes nothing, and the scale is halved. Equals torch.amp.GradScaler with its default
+// factors (Micikevicius et al., Mixed precision training, ICLR 2018).
 class LossScale {
  public:
   explicit LossScale(const LossScaleOptions& options);
 
   float value() const { return value_; }              // of the next step
-  bool is_spent() const { return value_ < 1; }        // gradients overflow without a scale, too
-  bool is_void() const { return void_; }              // the last step
+  bool is_spent() const { return value_ < 1; }        // gradients would overflow without a scale, too
+  bool is_void() const { return void_; }              // of the last step
   std::uint64_t taken() const { return taken_; }      // steps that were not void
-  std::uint64_t skipped() const { return skipped_; }  // steps that were
+  std::uint64_t skipped() const { return skipped_; }  // void steps
 
   // Divides a gradient by the scale; returns whether it is finite.
   bool unscale(std::span<float> gradient) const;
@@ -44,7 +44,7 @@ class LossScale {
   bool void_ = false;
 };
 
-// Wraps an optimiser, which sees nothing of void steps: they are not among those that it counts.
+// Wraps an optimiser and hides void steps from it, so it does not count them.
 class Skipping final : public Wrapped {
  public:
   // The scale must outlive this.

@@ -22,7 +22,7 @@ class Optimiser {
   // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
   // one with each worker's gradient. Of our optimisers only Adagrad minds, whose sum would grow faster.
   virtual void take_shares(double /*share*/) {}
-  // Whether what this rank offers is its gradient, in all steps.
+  // Whether this rank offers its gradient in all steps.
   virtual bool offers_gradient() const { return true; }
   // The vector that this rank offers for the exchange: its gradient, or something made of it (1-bit Adam: its
   // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
@@ -56,7 +56,7 @@ const Table<OptimiserEntry>& optimiser_table();
 
 using OptimiserSpec = Spec<OptimiserEntry>;
 
-// `layout`: that of the flat parameter vector.
+// `layout` is that of the flat parameter vector.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, const Layout& layout);
 
 }  // namespace sotto

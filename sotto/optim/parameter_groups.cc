@@ -52,7 +52,7 @@ ParameterGroup read_group(std::string_view option, const std::string& text, cons
   if (colon + 1 == text.size()) {
     throw ConfigError(here + ": says no option; leave the group out, or write weight-decay=0");
   }
-  // The settings are the arguments of the optimiser, so that they are read as everywhere.
+  // The settings are read as arguments of the optimiser, as everywhere.
   const Sentence sentence = parse_arguments(option, text, colon + 1);
   const Call& call = sentence.calls.front();
   for (const Argument& argument : call.arguments) {
@@ -69,7 +69,7 @@ bool matches(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-// What a pattern that has no tensor may have meant.
+// The tensors that a pattern without a match may have meant.
 std::string hint(const std::string& pattern, const Layout& layout) {
   std::vector<std::string> names;
   std::set<std::string> parts;

@@ -24,13 +24,13 @@ struct ParameterGroup {
 // optimiser. An empty text has no group. ConfigError, about `option`.
 std::vector<ParameterGroup> read_groups(std::string_view option, std::string_view text, const OptimiserSpec& all);
 
-// The group of each tensor, the first that has a pattern for its name; groups.size(): none. ConfigError, about
-// `option`, if a pattern has no tensor.
+// The group of each tensor: the first one with a pattern that matches its name, or groups.size() if there is none.
+// ConfigError, about `option`, if a pattern matches no tensor.
 std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<const ParameterGroup> groups,
                                            const Layout& layout);
 
-// An optimiser in which each group has an optimiser of its own, with the state of its tensors alone, and all other
-// tensors have one of `all`.
+// An optimiser that consists of one for each group, which only has the state of its tensors, and one of `all` for all
+// other tensors.
 std::unique_ptr<Optimiser> make_grouped(std::string_view option, std::span<const ParameterGroup> groups,
                                         const OptimiserSpec& all, const Layout& layout);
 

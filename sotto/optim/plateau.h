@@ -27,8 +27,8 @@ struct PlateauOptions {
   }
 };
 
-// Falls each time that more than `patience` evaluations, one after the other, were not better than the best one so far
-// by the threshold: torch's ReduceLROnPlateau.
+// Falls whenever more than `patience` consecutive evaluations were not better than the best one so far by the
+// threshold: torch's ReduceLROnPlateau.
 class Plateau {
  public:
   explicit Plateau(PlateauOptions options) : options_(std::move(options)) {}
@@ -46,7 +46,7 @@ class Plateau {
   double factor_ = 1;
   double best_ = 0;                      // counts if `any_`
   std::uint64_t any_ = 0;                // whether there was an improvement: over nothing, at first
-  std::uint64_t bad_ = 0, waiting_ = 0;  // evaluations without improvement; those still to come that do not count
+  std::uint64_t bad_ = 0, waiting_ = 0;  // evaluations without improvement; next evaluations that do not count
 };
 
 }  // namespace sotto

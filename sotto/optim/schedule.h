@@ -56,7 +56,7 @@ using ScheduleSpec = std::vector<Spec<ScheduleEntry>>;
 // ConfigError, with a caret, for anything else.
 ScheduleSpec read_schedule(const Sentence& sentence);
 
-// The part that depends on evaluations; null: none.
+// The part that depends on evaluations; null if there is none.
 const Spec<ScheduleEntry>* plateau_of(const ScheduleSpec& spec);
 
 // ConfigError when a part does not fit the training, such as a warm-up that is as long as the horizon.

@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// An optimiser that hands everything on to another one. Those that add something derive from it.
+// An optimiser that passes everything on to another one. Optimisers that add something derive from it.
 class Wrapped : public Optimiser {
  public:
   explicit Wrapped(std::unique_ptr<Optimiser> inner) : inner_(std::move(inner)) {}

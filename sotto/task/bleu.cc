@@ -17,7 +17,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Marks that always stand alone: ASCII's, but ' , - and the full stop.
+// Punctuation that always stands alone: ASCII's, except ' , - and the full stop.
 bool stands_alone(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') ||
          (c >= ':' && c <= '@') || c == '/';
@@ -25,7 +25,7 @@ bool stands_alone(char c) {
 
 bool is_stop(char c) { return c == '.' || c == ','; }
 
-// Replaces every pair of neighbours that `is_pair` takes, from left to right and without overlap, by three parts.
+// Replaces every pair of neighbours that `is_pair` accepts, from left to right and without overlap, by three parts.
 std::string split_pairs(const std::string& text, bool (*is_pair)(char, char), std::string_view before,
                         std::string_view between, std::string_view after) {
   std::string out;
@@ -44,7 +44,7 @@ std::string split_pairs(const std::string& text, bool (*is_pair)(char, char), st
   return out;
 }
 
-// The bytes of the white space of Unicode that begins here; 0 if there is none.
+// The length in bytes of the Unicode white space at the beginning of `text`; 0 if there is none.
 std::size_t space_at(std::string_view text) {
   const char c = text[0];
   if (c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f')) return 1;

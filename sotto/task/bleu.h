@@ -12,9 +12,9 @@ namespace sotto {
 // The words of a text as sacrebleu's tokenisation "13a" makes them (that of NIST's mteval-v13a, for UTF-8).
 std::vector<std::string> words_13a(std::string_view text);
 
-// Counts of which BLEU is made (Papineni et al., ACL 2002): for n from 1 to 4 the n-grams of the output that are in the
-// reference, no more often than there, and all n-grams of the output; then the words of the output and of the
-// reference. Counts of several sentences add up.
+// The counts from which BLEU is computed (Papineni et al., ACL 2002): for n from 1 to 4 the number of n-grams of the
+// output that are in the reference (each at most as often as there), and of all n-grams of the output; then the numbers
+// of words of the output and of the reference. Counts of several sentences are added.
 using BleuCounts = std::array<double, 10>;
 BleuCounts bleu_counts(std::string_view output, std::string_view reference);
 

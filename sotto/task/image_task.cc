@@ -19,8 +19,8 @@
 namespace sotto {
 namespace {
 
-// The options that all models have, and those of each family, which is the models that one function makes with the same
-// options.
+// Help for the options of all models, and for those of each family. A family is the models that one function makes with
+// the same options.
 std::string image_model_options() {
   const std::string common = help_options(image_model_table().begin()->options());  // its lines end those of others
   std::string text = "Options of all models:\n" + common;
@@ -47,7 +47,7 @@ DataOptions with_threads(DataOptions options, int ranks) {
   return options;
 }
 
-constexpr std::size_t most_floats = std::size_t{1} << 23;  // of the images that are evaluated at once
+constexpr std::size_t most_floats = std::size_t{1} << 23;  // in the images that are evaluated at once
 
 ImageModelSpec spec_of(const ModelChoice& choice) {
   const bool own = choice.name == library_entry().name;
@@ -179,7 +179,7 @@ std::string image_models() {
 
 namespace {
 
-// ConfigError for an option that the model's name decides, and that another model of its family has.
+// ConfigError for an option that another model of the family has, but that this model's name decides.
 void require_name_alone(const Sentence& sentence, const ImageModelEntry& model) {
   const Call& call = sentence.calls.front();
   const auto has = [](const ImageModelEntry& entry, const std::string& option) {

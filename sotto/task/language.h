@@ -9,7 +9,7 @@
 namespace sotto {
 
 // The task of predicting each token of a text from those before it. An example is a piece of text, as long as the
-// model's context; in each epoch the text is cut elsewhere. In a tally the tokens are counted.
+// model's context; each epoch cuts the text at other places. A tally counts the tokens.
 inline constexpr std::array language_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of a token, in nats", .rises = false},
     Metric{.name = "perplexity", .label = "ppl", .summary = "exp(loss)", .rises = false},

@@ -20,9 +20,9 @@
 namespace sotto {
 namespace {
 
-// What one of the two tasks does in its own way. A tally begins with the sum of the losses, the number of examples, and
-// three more sums; that of an evaluation goes on with the output of each example of the split, and then with their
-// labels, as the shares of other ranks leave zeros where they have no example.
+// The parts in which the two tasks differ. A tally begins with the sum of the losses, the number of examples, and three
+// more sums. The tally of an evaluation goes on with the output of each example of the split, and then with all labels;
+// each rank has zeros at the examples of others, so that tallies can be added.
 struct LinearTraits {
   const Table<LinearModelEntry>& (*models)();
   std::span<const Metric> metrics;
@@ -149,7 +149,7 @@ Tally LinearTask::evaluate(Split split, Share share) {
   return total;
 }
 
-// The three sums are the examples that are rightly found positive, those wrongly, and the positive ones.
+// The three sums are the numbers of true positives, of false positives, and of positive examples.
 void add_found(float output, float label, std::span<double> sums) {
   const bool found = output > 0;
   sums[0] += found && label > 0;
@@ -157,12 +157,12 @@ void add_found(float output, float label, std::span<double> sums) {
   sums[2] += label > 0;
 }
 
-// By ranks (Mann and Whitney, 1947): equal outputs share their ranks, and so count half.
+// Computed from ranks (Mann and Whitney, 1947): equal outputs share their ranks, so they count half.
 double area_under_curve(std::span<const double> outputs, std::span<const double> labels) {
   if (outputs.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::vector<std::size_t> order(outputs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // NaN is sorted to one end, since no order holds for it.
+  // NaN is sorted to one end, since it has no order.
   const auto key = [&](std::size_t i) { return std::isnan(outputs[i]) ? -HUGE_VAL : outputs[i]; };
   std::ranges::sort(order, {}, key);
   double positives = 0, rank_sum = 0;

@@ -8,8 +8,8 @@
 
 namespace sotto {
 
-// Two tasks over sparse rows with linear models. Which of two classes: the smaller of the two labels in the data is the
-// negative one.
+// Two tasks over sparse rows with linear models. The first one predicts which of two classes a row has; the smaller of
+// the two labels in the data is the negative class.
 inline constexpr std::array two_class_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean loss of an example, without penalties", .rises = false},
     Metric{.name = "accuracy",
@@ -36,7 +36,7 @@ std::string two_class_models();
 ModelChoice read_two_class_model(const Sentence& sentence);
 std::unique_ptr<Task> make_two_class(const TaskSetup& setup);
 
-// The label as a number.
+// The second one predicts the label as a number.
 inline constexpr std::array value_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean squared error of an example", .rises = false},
     Metric{.name = "r2", .label = "R2", .summary = "share of the labels' variance that the outputs explain"},

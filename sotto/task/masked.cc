@@ -30,8 +30,9 @@ std::vector<double> loss_and_accuracy(const Tally& tally) {
 
 }  // namespace
 
-// Every example has as many hidden places, so the mean over a batch is that over its examples. A place is hidden with
-// the share of the places from there on that must still be hidden: so all choices are equally likely.
+// Every example has the same number of hidden places, so the mean over a batch is the mean over its examples. The
+// probability that a place is hidden is the share of the places from there on that must still be hidden, so all choices
+// are equally likely.
 void hide_tokens(std::span<const std::uint16_t> piece, std::int64_t mask, Philox random, TextBatch& batch) {
   const std::size_t size = piece.size();
   std::size_t left = std::max<std::size_t>(1, (share_hidden * size + 50) / 100);

@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// What all tasks have in common: a model of some kind, and data of some kind for it.
+// The parts that all tasks share: a model of some kind, and data for it.
 template <class Model, class Data>
 class ModelTask : public Task {
  public:
@@ -40,8 +40,8 @@ class ModelTask : public Task {
     return *train_;
   }
 
-  // A hash of the number of examples, and of at most `most` of them, from the first to the last one, which
-  // add(hash, examples, index) adds. REQUIRES most > 1.
+  // A hash of the number of examples, and of at most `most` of them, spread from the first to the last one. add(hash,
+  // examples, index) adds an example. REQUIRES most > 1.
   template <class Add>
   std::uint64_t hash_of_some(Split split, std::size_t most, Add&& add) const {
     const Data& all = data(split);

@@ -17,7 +17,7 @@
 
 namespace sotto {
 
-// The usual settings for training a model. `lr` is that of the optimiser.
+// The default settings for training a model. `lr` is for this optimiser.
 struct ModelDefaults {
   double lr = 0, momentum = 0;
   std::string_view optimiser = "sgd";
@@ -29,7 +29,7 @@ struct ModelChoice {
   AnyOptions options{};
   Place place{};  // in the user's text
   ModelDefaults defaults{};
-  std::string fingerprint{};  // of the file that makes the model; empty: sotto does
+  std::string fingerprint{};  // of the file that makes the model; empty if sotto makes it
 };
 
 // What make() needs to make a task.
@@ -65,10 +65,10 @@ const Table<TaskEntry>& task_table();
 
 // Parses a model: a sentence, or the path of a user's library, `./mine.so(width=64)`.
 Sentence parse_model(std::string_view option, std::string_view model);
-// The same text as it is recorded: names in lower case, paths absolute.
+// The text as it is recorded: names in lower case, paths absolute.
 std::string recorded_model(std::string_view model);
 
-// The first model of the task with this name; of `auto` the first one that goes with the data. ConfigError for an
+// The first model of the task with this name; for `auto`, of the first task that takes the data. ConfigError for an
 // unknown name.
 std::string_view default_model(std::string_view name, std::string_view data);
 

@@ -36,8 +36,7 @@ class Task {
   virtual std::span<float> buffers() = 0;
 
   virtual std::uint64_t examples(Split split) const = 0;
-  // A hash of the number of examples, and of some that are spread over all of them, so that a run does not go on with
-  // others.
+  // A hash of the number of examples, and of a sample spread over all of them. A run is not resumed if it differs.
   virtual std::uint64_t sample_hash(Split split) const = 0;
   // Which batch of which epoch a position is.
   virtual const Epochs& epochs() const = 0;
@@ -50,8 +49,8 @@ class Task {
   // on.
   virtual double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                                      const SegmentCalls& calls) = 0;
-  // What a partition gives to each rank, as a table; the ranks are numbered from `first_rank`. Empty where all ranks
-  // share all examples.
+  // A table of the examples that a partition gives to each rank, numbered from `first_rank`. Empty if all ranks share
+  // all examples.
   virtual std::string data_report(int /*first_rank*/) const { return ""; }
   virtual double data_seconds() const = 0;  // how long the last accumulate_gradient() waited for its examples
 

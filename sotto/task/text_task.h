@@ -23,16 +23,16 @@ struct TextPiece {
 // Examples as a model gets them: TokenBatch, owned.
 struct TextBatch {
   std::vector<std::int64_t> tokens, wanted, places;
-  double bytes = 0;  // of the text that `wanted` stands for, or 0 where nobody counts them
+  double bytes = 0;  // the number of bytes that `wanted` stands for, or 0 if the task does not count them
 };
 
-// What one task over texts does in its own way. Such tasks share the data sets, the way in which a text is cut into
-// examples, and all that make_text_task() does. An example is a piece of the text, as long as the model's context; in
-// each epoch the text is cut elsewhere.
+// The parts in which tasks over texts differ. They share the data sets, the way in which a text is cut into examples,
+// and all that make_text_task() does. An example is a piece of the text, as long as the model's context; each epoch
+// cuts the text at other places.
 struct TextTraits {
   std::span<const Metric> metrics;  // the first one is the goal
   const Table<LanguageModelEntry>& (*models)();
-  std::int64_t marks = 0;  // so many tokens the model has beside those of the text
+  std::int64_t marks = 0;  // the number of tokens that the model has beyond those of the text
   // Adds an example to the batch. In training `random` depends on the seed, the epoch and the example, in evaluations
   // on the example alone.
   void (*add)(const TextPiece& piece, Philox random, TextBatch& batch);

@@ -45,7 +45,7 @@ Filled fill_up(std::span<const std::uint32_t> examples, const std::vector<std::v
   return filled;
 }
 
-// Of the longer sentence, with its marks.
+// The length of the longer sentence, with its marks.
 std::size_t length_of(const Pairs& pairs, std::size_t example) {
   return std::max(pairs.sources[example].size() + 1, pairs.targets[example].size() + 2);
 }

@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-// The task of translating sentences. In a tally the predicted tokens are counted.
+// The task of translating sentences. A tally counts the predicted tokens.
 inline constexpr std::array translate_metrics{
     Metric{.name = "loss",
            .label = "loss",

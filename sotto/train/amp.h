@@ -9,22 +9,22 @@
 
 namespace sotto {
 
-// A line of the table of what layers compute with in training (automatic mixed precision).
+// A line of the table of precisions in which layers compute during training (automatic mixed precision).
 struct AmpEntry {
   std::string_view name;
   std::string_view summary;
   Precision precision;
-  bool (*native)();  // whether this processor has instructions for it
+  bool (*native)();  // whether this processor has instructions for this precision
   AnyOptions (*options)();
 };
 const Table<AmpEntry>& amp_table();
 
 using AmpSpec = Spec<AmpEntry>;
 
-// ConfigError where a scaled loss does not suit the algorithm or optimiser, which could not leave out a step.
+// ConfigError if the loss is scaled but the algorithm or optimiser cannot leave out a step.
 void check_amp(const AmpSpec& amp, const AlgorithmSpec& algorithm, const ChosenOptimiser& optimiser);
 
-// Whether the loss is scaled: the options of the entry are then LossScaleOptions.
+// Whether the loss is scaled. If so, the options of the entry are LossScaleOptions.
 inline bool scales_loss(const AmpSpec& amp) { return amp.entry->precision == Precision::f16; }
 
 }  // namespace sotto

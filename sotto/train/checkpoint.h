@@ -15,7 +15,7 @@ namespace sotto {
 namespace checkpoint {
 
 inline constexpr std::string_view model_file = "model.safetensors";
-// The key in the metadata of the model file whose value is part_text().
+// In the metadata of the model file, the key whose value is part_text().
 inline constexpr std::string_view text_key = "sotto";
 
 using Metadata = std::map<std::string, std::string>;

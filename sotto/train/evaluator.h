@@ -27,7 +27,7 @@ struct EvalLine {
   std::uint64_t step = 0;
   Metrics metrics;
   std::vector<std::string> remarks{};  // Task::remarks(), once for each task that is made
-  std::string problem{};               // why there are no metrics: the checkpoint is damaged; empty: there are
+  std::string problem{};               // why there are no metrics, since the checkpoint is damaged; or empty
 };
 
 // Evaluates every model_step_N of the folder in order of N and reports each. With `follow`, it keeps looking for new

@@ -60,7 +60,7 @@ std::string lasting_text(const Choices& choices) {
   for (const ParameterGroup& group : choices.optimiser.groups) {
     text += fmt::format("; {}: {}", group.names(), lasting_text(group.optimiser));
   }
-  // Checkpoints hold what it has seen; its options may change, like those of all schedules.
+  // Checkpoints hold the state of a plateau; its options may change, like those of all schedules.
   if (const auto* plateau = plateau_of(choices.schedule)) {
     text += "; plateau of " + plateau->options.as<PlateauOptions>().metric;
   }

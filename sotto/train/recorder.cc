@@ -22,7 +22,7 @@ constexpr std::string_view header =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
 
-// Makes the file anew, unless another rank has. It has its header before any rank can add a row.
+// Makes a new file, unless another rank has made it. It has its header before any rank can add a row.
 void begin_anew(const std::filesystem::path& path, int rank) {
   const std::string made = fmt::format("{}{}{}", path.string(), temporary_mark, rank);
   write_file_atomic(made, header);

@@ -121,7 +121,8 @@ void Replica::need_all() {
   for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
 }
 
-// Gives the gradient its true size, once the ranks that it concerns know that none overflowed.
+// Divides the gradient by the scale, and asks whether the step is void. A void step gets a gradient of zero, and the
+// old buffers and tally.
 void Replica::unscale(std::uint64_t step, double loss) {
   need_all();
   const bool finite = scale_->unscale(task_.gradient());

@@ -24,28 +24,28 @@ class Replica final : public Worker {
   std::span<float> gradient() override { return task_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  // NumericError if the loss is not finite. With a scale that is an overflow like that of a gradient, and the error
-  // comes when steps overflow without a scale, too.
+  // NumericError if the loss is not finite. With a scale that counts as an overflow, and NumericError means that steps
+  // would overflow without a scale, too.
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
   // Also copies the next gradient to `copy`, each bucket before anybody may change it. REQUIRES room for all
   // parameters.
   void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
-  // From now on this rank's gradient is clipped before anybody gets it. If that needs all of it, no bucket is ready
-  // before backward is done.
+  // From now on this rank's gradient is clipped before anything uses it. If that needs the whole gradient, no bucket is
+  // ready before backward is done.
   void clip_gradients(ClipSpec clip) { clip_ = std::move(clip); }
 
   // From now on losses are scaled, and steps whose gradient overflows are void. As an overflow may come last, no bucket
   // is ready before backward is done. Batch-norm statistics and the tally of a void step are as before.
   void scale_loss(const LossScaleOptions& options);
   const LossScale* loss_scale() const { return scale_.get(); }  // null: none
-  // Optimiser::to_evaluate() where a step was taken; else the parameters, where that is a mean of iterates.
+  // Optimiser::to_evaluate(); but the parameters if that is a mean of iterates and no step was taken yet.
   std::span<const float> to_evaluate();
 
   // From now on computing is slowed down, and gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
 
-  // From now on the state of this is part of what visit_state() visits. It must live as long.
+  // From now on visit_state() also visits the state of `plateau`, which must outlive this.
   void keep(Plateau& plateau) { plateau_ = &plateau; }
 
   // Visits what a resumed run needs besides parameters and buffers: what the optimiser and the schedule remember.

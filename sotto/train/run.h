@@ -83,7 +83,7 @@ class Run {
   const TrainOptions& options_ = choices_.options;
   int idle_;  // the first `idle_` ranks do not train
   std::unique_ptr<Task> task_;
-  std::string weights_doubt_;  // of start_from_weights(), before anybody copies or compares the parameters
+  std::string weights_doubt_;  // of start_from_weights(); this member precedes all that use the parameters
   Replica replica_;
   Course course_;
   RunPlan plan_;

@@ -71,7 +71,7 @@ void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
 
 }  // namespace
 
-// The content of the model file: what the ranks share, computed together.
+// The content of the model file, which all ranks share and compute together.
 struct RunFolder::Shared {
   const Layout &layout, &buffer_layout;
   std::vector<float> buffers;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t longest_header = 100'000'000;  // as the library itself has it
 
-// What an element of a type is as a float. 0 bytes: unknown type.
+// The bytes of an element of a type; 0 for an unknown type.
 std::size_t bytes_of(std::string_view type) {
   if (type == "F64") return 8;
   if (type == "F32") return 4;
@@ -80,7 +80,7 @@ std::string header_of(std::span<const TensorPart> parts, const std::map<std::str
   return text;
 }
 
-// The values as two bytes each.
+// The values in two bytes each.
 std::vector<std::uint16_t> narrowed(std::span<const float> values, FloatType type, const std::string& name) {
   std::vector<std::uint16_t> result(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -35,7 +35,7 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
 
 class SafetensorsReader {
  public:
-  // Reads the header. FileError, which names the file, for one that is damaged, truncated or of another format.
+  // Reads the header. FileError, which names the file, if it is damaged, truncated or of another format.
   explicit SafetensorsReader(const std::filesystem::path& path);
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }

@@ -20,7 +20,7 @@ namespace sotto {
 // finite.
 std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task);
 
-// Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or nothing.
+// Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or "".
 std::string start_from_weights(const TrainOptions& options, Task& task);
 
 struct ExportOptions {
@@ -44,14 +44,14 @@ struct ImportOptions {
 
 struct Imported {
   std::size_t parameters = 0;
-  std::vector<std::string> unused;  // names of tensors in the file that the model has not
+  std::vector<std::string> unused;  // names of tensors in the file that the model does not have
 };
 
 // Makes a run folder whose only checkpoint, of step 0, holds the weights of a safetensors file. It can be evaluated and
-// exported. It cannot be resumed, because it has nothing but weights. ConfigError if the folder holds a run already.
+// exported. It cannot be resumed, because it only has weights. ConfigError if the folder holds a run already.
 Imported import_weights(const ImportOptions& options);
 
-// What read_weights() returned, for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
+// The result of read_weights() as text for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
 std::string unused_text(const std::vector<std::string>& names);
 
 }  // namespace sotto

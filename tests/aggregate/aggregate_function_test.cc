@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 class Aggregate : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Aggregate, testing::Values(1, 2, 3, 4, 7, 8));
 
-// Rank r has r + 1 everywhere: all that comes out is exact.
+// Rank r has r + 1 in every element, so all results are exact.
 TEST_P(Aggregate, PutsTogetherWhatAllRanksHave) {
   const int ranks = GetParam();
   const auto sum = static_cast<float>(ranks * (ranks + 1)) / 2;

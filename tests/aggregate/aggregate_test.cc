@@ -60,7 +60,8 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
     }
   }
 
-  // With error feedback, everything that was accumulated was sent or is still there; an exact codec needs none.
+  // With error feedback, the sum of all gradients is what was sent and what the memory still holds. An exact codec
+  // needs no memory.
   const bool remembers = method.starts_with("ef");
   if (!remembers && method != "none") return;
   std::vector<double> wanted(layout.size());
@@ -78,7 +79,7 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
       begin += plan.range.size();
     }
   }
-  // A sum in 16 bits is rounded at every addition, to within 2^-11, and no rank remembers that.
+  // A sum in 16 bits is rounded at every addition, to within 2^-11, and no rank remembers that error.
   const double tolerance = name == "all_reduce" && method.ends_with("16") ? steps * ranks * 0x1p-10 : 2e-5;
   for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(totals[0][i], wanted[i], tolerance) << layout.name_at(i);
 }
@@ -113,7 +114,7 @@ std::vector<Case> cases() {
 }
 INSTANTIATE_TEST_SUITE_P(RanksAndMethods, Aggregation, testing::ValuesIn(cases()));
 
-// Tasks of a few elements, so that short vectors are shared out, too.
+// Tasks have a few elements only, so that several threads share even short vectors.
 TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);
@@ -142,7 +143,7 @@ TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
   }
 }
 
-// In one round, and in a ring: the formulas of docs/algorithms/all_reduce.md.
+// The formulas of docs/algorithms/all_reduce.md, for one round and for a ring.
 TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
   Layout small;
   small.append("w", {300});
@@ -153,7 +154,7 @@ TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
   for (const auto& [layout, method, sent] :
        {std::tuple{small, "f16", (ranks - 1) * 320 * 2},  // 304 floats and padding
         {small, "dct(8)", (ranks - 1) * 304 * 4},
-        {small, "randomk(0.1)", (ranks - 1) * (300 + 4) * 4},  // both are dense
+        {small, "randomk(0.1)", (ranks - 1) * (300 + 4) * 4},  // both segments are dense
         {small, "randomk(0.1, dense=0)", (ranks - 1) * (30 + 1) * 4},
         {small, "randomk(0.1, dense=4)", (ranks - 1) * (30 + 4) * 4},
         {small, "randomk(0.1, scope=bucket, dense=0)", (ranks - 1) * 31 * 4},
@@ -177,7 +178,7 @@ TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
 TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  const char* method = "threshold(1.0) | f16";  // messages of different lengths, all shorter than the room for them
+  const char* method = "threshold(1.0) | f16";  // messages differ in length; all are shorter than max_bytes
   for (const int ranks : {1, 2, 5}) {
     std::vector<std::size_t> sizes(static_cast<std::size_t>(ranks));
     std::vector<Traffic> traffic(static_cast<std::size_t>(ranks));
@@ -212,7 +213,7 @@ TEST(Aggregation, RefusesWhatDoesNotFit) {
   EXPECT_NE(unknown.find("did you mean `gather`"), std::string::npos) << unknown;
 }
 
-// A failed exchange must lose nothing: the memory holds e + g, and the gradient is still there.
+// A failed exchange must lose nothing: the memory then holds e + g, and the bucket still holds the gradient g.
 void expect_nothing_lost(const std::string& method, const std::string& name, const test::Mirror::Tamper& tamper) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
@@ -254,7 +255,7 @@ TEST(Aggregation, ANotFiniteGradientIsAnErrorThatNamesTheTensor) {
   }
 }
 
-// What fits on every rank need not fit as a sum, nor as the 16 bits of a sum.
+// The values of each rank are finite, but their sum overflows, as a float or in 16 bits.
 TEST(Aggregation, ASumThatOverflowsIsAnErrorOnEveryRank) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
@@ -274,7 +275,7 @@ TEST(Aggregation, ASumThatOverflowsIsAnErrorOnEveryRank) {
   });
 }
 
-// A message that is well-formed and has a body that its codec cannot have written.
+// The message is well-formed, but its codec cannot have written its body.
 TEST(Aggregation, ABadBodyLeavesBucketAndMemoryAndNamesItsRank) {
   const auto spoil = [](std::span<std::byte> bytes) {
     if (MessageView::parse(bytes).header().origin != 2) return;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// LeNet's shapes, with a smaller matrix, in several buckets, through memory, codec, aggregator and a transport that
+// Several buckets of LeNet's shapes (with a smaller matrix) go through memory, codec, aggregator and a transport that
 // keeps its buffers.
 TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   Layout layout;
@@ -64,7 +64,7 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
     run_threads(3, 60s, [&](Communicator& communicator) {
       const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator);
       auto gradients = given[static_cast<std::size_t>(communicator.rank())];
-      const std::size_t warm = name == "auto" ? 2 : 1;  // what it chose makes its buffers in the second step
+      const std::size_t warm = name == "auto" ? 2 : 1;  // the aggregator it chose makes its buffers in the second step
       for (std::size_t step = 0; step < warm; ++step) {
         test::average_all(*aggregator, buckets, gradients[step], static_cast<int>(step), communicator);
       }
@@ -86,7 +86,7 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   EXPECT_GT(sotto::testing::allocation_count(), before) << "the counter counts";
 }
 
-// What a phase needs, which is more than the model, is there while it is at work.
+// A phase needs more memory than the model; it is allocated only while the phase is at work.
 TEST(Allocation, APhaseOfAScheduleIsMadeWhenItBegins) {
   Layout layout;
   layout.append("one", {1 << 24});

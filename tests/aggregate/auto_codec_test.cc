@@ -19,7 +19,7 @@ constexpr int trials = static_cast<int>(AutoCodec::rounds * codecs.size());
 
 std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
 
-// One rank's aggregator, whose clock the test sets.
+// The aggregator of one rank; the test sets its clock.
 struct Trial {
   explicit Trial(Communicator& communicator) {
     std::vector<AutoCodec::Candidate> candidates;
@@ -32,7 +32,7 @@ struct Trial {
   std::unique_ptr<AutoCodec> aggregator;
 };
 
-// The remark of every rank after its steps, when a step with each codec takes so many milliseconds on it.
+// The remark of each rank after all steps, where `of` says how many milliseconds a step takes with each codec.
 using Milliseconds = std::array<double, 3>;
 std::vector<std::string> remarks(int ranks, const std::function<Milliseconds(int rank, int step)>& of) {
   std::vector<std::string> found(static_cast<std::size_t>(ranks));
@@ -76,13 +76,13 @@ TEST(AutoCodec, SendsDenseUnlessAnotherIsClearlyQuicker) {
 }
 
 TEST(AutoCodec, RanksDecideTogetherByMediansWithoutTheFirstRound) {
-  // Alone, rank 0 would take none and rank 1 qsgd.
+  // By its own times, rank 0 would choose none and rank 1 qsgd.
   expect_all(remarks(2,
                      [](int rank, int) {
                        return rank == 0 ? Milliseconds{10, 20, 11} : Milliseconds{40, 20, 11};
                      }),
              "codec: qsgd(bits=4) 11.00 ms a step, against none 25.00, f16 20.00");
-  // The first steps are slow, and now and then there is an evaluation.
+  // The first steps are slow, and an evaluation now and then makes a step longer.
   expect_all(
       remarks(2,
               [](int, int step) {
@@ -111,7 +111,7 @@ TEST(AutoCodec, SendsWithEachInTurns) {
   });
 }
 
-// In the middle of the trial, and after the choice.
+// The state is saved in the middle of the trial, and after the choice.
 TEST(AutoCodec, GoesOnWhereItWas) {
   for (const int saved : {5, trials + 1}) {
     run_threads(2, 20s, [&](Communicator& communicator) {
@@ -127,7 +127,7 @@ TEST(AutoCodec, GoesOnWhereItWas) {
       test::restore(*resumed.aggregator, state_of(*whole.aggregator));
       EXPECT_EQ(resumed.aggregator->remark(), whole.aggregator->remark());
       EXPECT_EQ(resumed.aggregator->remark().empty(), saved == 5);
-      // The step that was under way is made again, so the turns go on with its codec.
+      // The resumed run repeats step `saved`, so the turns go on with the codec of that step.
       for (int step = saved; step < trials + 3; ++step) {
         auto values = sample_gradient(sample_layout(), communicator.rank(), step);
         average_all(*resumed.aggregator, sample_buckets(), values, step, communicator);

@@ -21,7 +21,7 @@ struct Choice {
   std::string first, then, remark;
 };
 
-// So large that bytes count for more than rounds.
+// Large enough for bytes to count for more than rounds.
 Layout large_layout() {
   Layout layout;
   layout.append("fc1.weight", {192, 256});
@@ -30,7 +30,7 @@ Layout large_layout() {
   return layout;
 }
 
-// What `auto` takes in the first step, and from then on; the same on every rank.
+// What `auto` uses in the first step, and what it uses afterwards, which is the same on every rank.
 Choice choice(int ranks, const std::string& method, const Layout& layout, std::size_t bucket_bytes = 1U << 18) {
   const auto buckets = plan_buckets(layout, bucket_bytes);
   std::vector<Choice> choices(static_cast<std::size_t>(ranks));
@@ -38,7 +38,7 @@ Choice choice(int ranks, const std::string& method, const Layout& layout, std::s
     const auto aggregator = make_aggregator(read_recipe(method), buckets, communicator);
     Choice& mine = choices[static_cast<std::size_t>(communicator.rank())];
     mine.first = aggregator->name();
-    // Ranks have messages of different sizes, and must agree all the same.
+    // Ranks have messages of different sizes, and must agree nevertheless.
     auto values = sample_gradient(layout, communicator.rank(), 0);
     for (float& value : values) value *= static_cast<float>(1 + communicator.rank());
     average_all(*aggregator, buckets, values, 0, communicator);
@@ -78,7 +78,7 @@ TEST(Auto, TakesFewerBytesWhereTheSecondEncodingLosesLittle) {
   }
 }
 
-// The noise of the second encoding is not divided by the number of ranks.
+// Averaging over ranks does not reduce the noise of the second encoding.
 TEST(Auto, GathersWhatASecondEncodingWouldDrownInNoise) {
   Layout matrix;
   matrix.append("w", {128, 256});
@@ -92,7 +92,7 @@ TEST(Auto, GathersWhatASecondEncodingWouldDrownInNoise) {
   EXPECT_NE(choice(5, "ef | topk(0.1)", large_layout()).then, "gather") << "the owner sends it later";
 }
 
-// Messages of some KiB: here another round takes longer than they do.
+// With messages of a few KiB, a second round takes longer than the messages themselves.
 TEST(Auto, CountsRounds) {
   for (const char* method : {"int8", "ef | topk(0.1)", "f32 | zstd"}) {
     for (const int ranks : {4, 9}) {
@@ -102,7 +102,8 @@ TEST(Auto, CountsRounds) {
   }
 }
 
-// Chunks of whole segments leave all of nine ranks but one without any; regions are cut where entries are.
+// Chunks are whole segments here, so one of nine ranks owns everything. Regions of `sparse` are cut by the number of
+// entries.
 TEST(Auto, BalancesWhatChunksWouldNot) {
   Layout layout;
   layout.append("w", {400, 200});
@@ -118,7 +119,7 @@ TEST(Auto, BalancesWhatChunksWouldNot) {
 }
 
 struct Exchanged {
-  double bytes = 0;  // in one step, from the rank that sends most
+  double bytes = 0;  // of one step, sent by the rank that sends most
   double power = 0;  // the mean over the steps of |result|^2
 };
 
@@ -183,8 +184,8 @@ TEST(GatheredStep, ForeseesWhatScatterReduceSends) {
   }
 }
 
-// Of an unbiased codec E|result|^2 = |mean|^2 + variance, both ways: their ratio is that of the steps, of which the
-// forecast is one draw, with a standard deviation of up to 5 %.
+// For an unbiased codec, E|result|^2 = |mean|^2 + variance with either aggregator, so the ratio of the two is the ratio
+// of steps. The forecast is one draw of that ratio, with a standard deviation of up to 5 %.
 TEST(GatheredStep, ForeseesTheVarianceOfTheSecondEncoding) {
   for (const char* method : {"atomo(25%)", "qsgd(bits=2)", "terngrad(clip=0)", "atomo(5%)"}) {
     const double grown = exchange("scatter_reduce", method, 5, 6).power / exchange("gather", method, 5, 6).power;
@@ -193,8 +194,8 @@ TEST(GatheredStep, ForeseesTheVarianceOfTheSecondEncoding) {
   EXPECT_NEAR(forecast("f32 | zstd", 3).steps, 1, 1e-9);
 }
 
-// Of a selection: the inverse of the share of |mean|^2 that it keeps. Of a mean of zeros nothing can be lost; one that
-// the codec cannot encode is lost whole.
+// For a selection, the forecast is 1 / (share of |mean|^2 that the selection keeps). A mean of zeros loses nothing; a
+// mean that the codec cannot encode is lost whole.
 TEST(GatheredStep, ForeseesWhatASelectionDropsAndWhatCannotBeEncoded) {
   EXPECT_GT(forecast("topk(0.01)", 5).steps, 1.5);
   EXPECT_LT(forecast("topk(0.9)", 5).steps, 1.1);
@@ -217,7 +218,7 @@ TEST(GatheredStep, ForeseesWhatASelectionDropsAndWhatCannotBeEncoded) {
   }
 }
 
-// Buckets of two steps, or one of them twice, are no step.
+// Buckets of different steps do not make a complete step, nor does one bucket several times.
 TEST(Auto, ChoosesFromACompleteStep) {
   const auto buckets = plan_buckets(large_layout(), 1U << 16);
   ASSERT_GT(buckets.size(), 2U);
@@ -232,7 +233,7 @@ TEST(Auto, ChoosesFromACompleteStep) {
       aggregator->average(bucket, {5, static_cast<std::uint16_t>(communicator.rank()), 0, step}, {}, communicator,
                           timings);
     };
-    for (std::size_t b = 1; b < buckets.size(); ++b) average(b, 7);  // as where a phase begins within a step
+    for (std::size_t b = 1; b < buckets.size(); ++b) average(b, 7);  // as when a phase begins within a step
     average(0, 8);
     EXPECT_EQ(aggregator->remark(), "");
     for (std::size_t i = 0; i < buckets.size(); ++i) average(1, 9);
@@ -247,7 +248,7 @@ TEST(Auto, ChoosesFromACompleteStep) {
   });
 }
 
-// A resumed run takes the choice of the checkpoint, and ends with the bits of the run that it continues.
+// A resumed run takes the choice from the checkpoint, and ends with the same bits as an uninterrupted run.
 TEST(Auto, TheChoiceIsPartOfTheState) {
   const auto buckets = plan_buckets(large_layout(), 1U << 18);
   for (const int ranks : {2, 5}) {
@@ -275,7 +276,7 @@ TEST(Auto, TheChoiceIsPartOfTheState) {
   }
 }
 
-// What gather had not sent when scatter_reduce took over is still there.
+// When scatter_reduce takes over, it keeps what gather had not sent.
 TEST(Auto, TheMemoryGoesAlong) {
   const auto buckets = plan_buckets(large_layout(), 1U << 18);
   run_threads(5, 20s, [&](Communicator& communicator) {

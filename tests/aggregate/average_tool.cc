@@ -1,6 +1,7 @@
-// Runs a method and an aggregator over given gradients, for tests in Python to compare with their models. Float files:
-// what it remembers under the name that is given (all else begins as it does anyway; "" for nothing), then the gradient
-// of each step and rank; the means of each step come out.
+// Runs a method and an aggregator over given gradients; tests in Python compare the means with those of their models.
+// Arguments: method, aggregator, ranks, steps, bucket bytes, NAME, input file, output file, shapes. The input file
+// holds floats: first the values of the state NAME before the first step (nothing where NAME is ""; all other state
+// starts as usual), then the gradient of each step and rank. The output file holds the mean of each step.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -21,7 +22,7 @@ std::vector<float> take(std::ifstream& file, std::size_t count) {
   return values;
 }
 
-// "30x20"
+// Reads a shape such as "30x20".
 std::vector<std::int64_t> shape_of(const std::string& text) {
   std::vector<std::int64_t> shape;
   for (std::size_t at = 0; at < text.size(); at = std::min(text.find('x', at), text.size() - 1) + 1) {
@@ -51,7 +52,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(ranks));
   std::vector<float> state;
   if (!remembered.empty()) {
-    run_threads(1, 20s, [&](Communicator& communicator) {  // how many numbers it has
+    run_threads(1, 20s, [&](Communicator& communicator) {  // only to learn how many numbers that state has
       state = test::state_of(*make_aggregator(read_recipe(method, name), buckets, communicator)).floats.at(remembered);
     });
     state = take(input, state.size());

@@ -19,7 +19,7 @@ std::vector<Layout> layouts() {
   return {sotto::testing::mixed_layout(), sotto::testing::borrowed_layout(), one, tiny};
 }
 
-// Whether a part may begin there.
+// Whether a part may begin at element `at`.
 bool allowed(const Layout& layout, const Contract& contract, std::size_t at) {
   if (at == 0 || at == layout.size()) return true;
   if (contract.grain == Grain::element) return at % Layout::alignment == 0;

@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Wants the largest magnitude of each segment, and keeps what it was given instead of a message.
+// A codec that asks ranks to agree on the largest magnitude of each segment. It makes no message; it keeps the numbers
+// that it was given.
 class Asking final : public Codec {
  public:
   explicit Asking(bool asks) : asks_(asks) {}
@@ -40,7 +41,8 @@ class Asking final : public Codec {
   bool asks_;
 };
 
-// What the codec of each of three ranks was given for {rank, -1 | 10 - rank, 0}, and the bytes that agreeing took.
+// Three ranks encode segments {rank, -1 | 10 - rank, 0}: the numbers that each rank's codec was given, and the bytes
+// that the agreement took.
 struct Outcome {
   std::vector<std::vector<float>> given{3};
   std::vector<std::uint64_t> sent{0, 0, 0};

@@ -19,7 +19,8 @@ using test::average_all, test::message_of, test::sample_gradient, test::sample_l
 
 std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
 
-// The recurrence of fetch.h in doubles, on the vector itself: what the identity in place of a sketch must give.
+// The recurrence of fetch.h in doubles, on the vector itself: `fetch` must give this where the identity stands in place
+// of a sketch.
 class Reference {
  public:
   std::vector<double> step(const std::vector<double>& mean, double momentum, double ratio, bool masking) {
@@ -49,7 +50,7 @@ class Reference {
 
 TEST(Fetch, IsMomentumAndErrorInTheSketch) {
   const auto buckets = sample_buckets();
-  // Where a step moves all, it is momentum after averaging.
+  // Where each step moves every element, `fetch` is momentum after averaging.
   struct Case {
     const char* method;
     double ratio;

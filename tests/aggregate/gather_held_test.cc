@@ -1,4 +1,4 @@
-// The mean over the ranks that sent an element.
+// gather_held: each element is averaged over the ranks that sent it.
 #include <gtest/gtest.h>
 
 #include "sotto/aggregate/gather.h"
@@ -25,7 +25,7 @@ Values average(const std::string& name, const std::string& method, const Layout&
 TEST(GatherHeld, DividesByTheRanksThatSentAnElement) {
   const Layout layout({{"w", 0, {2, 3}}, {"bias", 6, {2}}}, 8);
   const Values given{{4, 1, 0, -3, 0, 0, 3, 0}, {2, 0, 0, 0, -8, 1, 6, 0}, {6, 0, 5, 2, 1, 0, 3, 0}};
-  const std::vector<float> wanted{4, 0, 5, -3, -8, 0, 4, 0};  // what is dense is in every message
+  const std::vector<float> wanted{4, 0, 5, -3, -8, 0, 4, 0};  // the dense segment is in every message
   for (const auto& found : average("gather_held", "topk(count=2)", layout, given)) {
     for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_FLOAT_EQ(found[i], wanted[i]) << i;
   }
@@ -43,7 +43,7 @@ TEST(GatherHeld, MakesTheSameBitsOnEveryRank) {
   }
 }
 
-// One rank's mean is what that rank sent; and where all choose alike it is the mean over all.
+// With one rank, the mean is what that rank sent. Where all ranks choose the same elements, it is the mean over all.
 TEST(GatherHeld, IsGatherWhereAllSendTheSameElements) {
   for (const auto& [method, ranks] :
        {std::pair{"topk(0.1)", 1}, {"dct2(4) | topk(count=3, scope=chunk)", 1}, {"randomk(0.2)", 3}}) {

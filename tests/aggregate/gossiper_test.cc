@@ -1,5 +1,5 @@
-// Gossip on vectors: what the mixing matrices say, sums that stay, bytes by the formula, and failures that lose
-// nothing.
+// Gossip on vectors: mixing as the matrices say, sums that do not change, bytes equal to the formula, and failures that
+// lose nothing.
 #include "sotto/aggregate/gossiper.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Key key_of(int rank, std::size_t round) {
   return {3, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(round)};
 }
 
-// What all ranks have after so many rounds.
+// What each rank holds after the rounds.
 struct Ends {
   std::vector<std::vector<float>> values;
   std::vector<GossipNote> notes;

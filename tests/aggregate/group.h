@@ -26,7 +26,7 @@ double sample_rate(int step);  // changes from step to step
 void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
                  Communicator& communicator, std::uint64_t seed = 5);
 
-// Everything that a component remembers, by name; and back.
+// Everything that a component remembers, by name. state_of() reads it, restore() writes it back.
 struct State {
   std::map<std::string, std::vector<float>> floats;
   std::map<std::string, std::vector<std::uint8_t>> bytes;
@@ -54,12 +54,13 @@ State state_of(VectorAverager& averager);
 void restore(Aggregator& aggregator, const State& state);
 void restore(Memory& memory, const State& state);
 void restore(VectorAverager& averager, const State& state);
-// Whether an aggregator that gets the state of another one after two steps goes on as that one, to the last bit.
+// Whether an aggregator that takes over the state of another one after two steps goes on as that one does, to the last
+// bit.
 bool resumes(int ranks, const std::string& aggregator, const std::string& method,
              const std::vector<BucketPlan>& buckets);
 
-// Another communicator, of which the exchanges of this rank can be spoilt: `after` is told the number of each exchange
-// since the last reset() and what arrived, and may damage it or throw.
+// Wraps a communicator so that a test can spoil this rank's exchanges. After each exchange it calls `after` with the
+// number of the exchange since the last reset(), and with what arrived; `after` may damage that, or throw.
 class Spoilt final : public Communicator {
  public:
   using After = std::function<void(int exchange, std::span<Recv> arrived)>;
@@ -81,7 +82,7 @@ class Spoilt final : public Communicator {
   int exchanges_ = 0;
 };
 
-// The message of this buffer with another body, sealed as its sender would.
+// Lets `change` damage the body of the message in `buffer`, and seals the message again as its sender would.
 void replace_body(std::span<std::byte> buffer, const std::function<void(std::span<std::byte>)>& change);
 
 }  // namespace sotto::test

@@ -81,7 +81,7 @@ TEST(Hierarchical, IsTheExactMeanWhereTheCodecIsExact) {
   }
 }
 
-// What a group of one rank offers is its gradient, and elements of all shards are one vector.
+// A group of one rank offers that rank's gradient, and its one shard is the whole vector.
 TEST(Hierarchical, GroupsOfOneAreTheOuterAggregatorAlone) {
   for (const char* outer : {"gather", "scatter_reduce", "sparse"}) {
     const Means means = run(3, asked("all_reduce", outer, 1), "ef | topk(0.1)", 3);
@@ -89,7 +89,7 @@ TEST(Hierarchical, GroupsOfOneAreTheOuterAggregatorAlone) {
   }
 }
 
-// Everything that groups accumulated was applied, or is in the memories of their shards.
+// The sum of all gradients is what was applied and what the memories of the shards still hold.
 TEST(Hierarchical, MemoryIsTheGroupsAndLosesNothing) {
   const auto buckets = sample_buckets();
   const int steps = 3;
@@ -129,7 +129,7 @@ TEST(Hierarchical, MemoryIsTheGroupsAndLosesNothing) {
   }
 }
 
-// Bytes to each peer, beside another communicator.
+// Wraps a communicator and counts the bytes that go to each peer.
 class Tally final : public Communicator {
  public:
   explicit Tally(Communicator& inner)
@@ -152,7 +152,7 @@ class Tally final : public Communicator {
   std::vector<std::size_t> to;
 };
 
-// The formula of docs/algorithms/hierarchical.md, for one bucket of a length that is shared out evenly.
+// The formula of docs/algorithms/hierarchical.md, for one bucket whose length divides evenly among the ranks.
 TEST(Hierarchical, SendsShardsAloneBetweenGroups) {
   Layout layout;
   layout.append("w", {96, 100});
@@ -186,7 +186,7 @@ TEST(Hierarchical, ResumesToTheSameBits) {
   }
 }
 
-// Steps that send everything hold memories of the same shards.
+// Dense steps keep memories of the same shards as the steps that follow them.
 TEST(Hierarchical, TakesOverFromDenseSteps) {
   const auto buckets = sample_buckets();
   const auto phases = start_after(2, test::read_phases("momentum | topk(0.1)", asked("all_reduce", "gather", 2)));
@@ -207,11 +207,11 @@ TEST(Hierarchical, TakesOverFromDenseSteps) {
   });
 }
 
-// The errors name ranks of the whole job, and the gradient stays.
+// Errors name ranks by their number in the whole job, and the gradient stays as it was.
 TEST(Hierarchical, ABadMessageBetweenGroupsLeavesTheGradient) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   run_threads(4, 10s, [&](Communicator& group) {
-    // In the first step of rank 1: a sum in the group is exchange 0, the messages between groups 1.
+    // In the first step of rank 1, exchange 0 is a sum within the group, and exchange 1 the messages between groups.
     test::Spoilt communicator(group, [&](int exchange, std::span<Recv> arrived) {
       if (group.rank() == 1 && exchange == 1) arrived[0].buffer[40] ^= std::byte{4};
     });

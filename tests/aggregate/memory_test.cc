@@ -1,4 +1,4 @@
-// What every memory of the table keeps, and what is a memory's own.
+// Laws that every memory of the table keeps, and what is special about each.
 #include "sotto/aggregate/memory/memory.h"
 #include "sotto/aggregate/recipe.h"
 
@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::average_all, test::message_of, test::sample_gradient, test::sample_layout, test::sample_rate;
 
-// Memories, and what they call the vector that they offer.
+// Memories, and the names of the vectors that they offer.
 const std::map<std::string, std::string> offered_by{
     {"ef", "memory.ef"},
     {"memsgd", "memory.memsgd"},
@@ -51,7 +51,8 @@ TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
             "momentum(m=0.8, nesterov=false, masking=true, clip=0) ");
 }
 
-// What it says of sentences that diverge stands in test_warmup.py; here is what it must not be said of.
+// test_warmup.py checks the warnings about sentences that diverge. Here are sentences that must cause none, and others
+// that must cause one.
 TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const Preset& preset : preset_table()) {
@@ -71,14 +72,14 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   }
 }
 
-// One bucket, as a memory sees it.
+// The exchange of one bucket, as a memory sees it.
 struct Exchange {
   Layout layout = sample_layout();
   std::vector<BucketPlan> buckets = plan_buckets(layout, 1U << 20);
   std::unique_ptr<Codec> codec;
   std::unique_ptr<Memory> memory;
   Message message;
-  std::unique_ptr<Opened> sent_message;  // by send()
+  std::unique_ptr<Opened> sent_message;  // made by send()
   std::vector<float> values;
 
   Exchange(const std::string& memory_sentence, const std::string& codec_sentence, int ranks = 1)
@@ -94,7 +95,7 @@ struct Exchange {
     return memory->prepare(gradient(step), {static_cast<std::uint64_t>(step), sample_rate(step)}, {});
   }
 
-  // What of `prepared` is sent.
+  // Encodes `prepared`; returns the values that the others decode.
   std::vector<float> send(const Bucket& prepared, int step) {
     const Range whole{0, prepared.values.size()};
     codec->encode(prepared, key(step), {}, {&whole, 1}, {&message, 1});
@@ -115,7 +116,7 @@ struct Exchange {
   std::vector<float> state(const std::string& name) { return test::state_of(*memory).floats.at(name); }
 };
 
-// Nothing is lost and nothing is made: what was offered is what was sent and what stays.
+// Nothing is lost and nothing is added: offered = sent + kept.
 TEST(Memories, KeepWhatOfTheOfferedWasNotSent) {
   for (const auto& [sentence, name] : offered_by) {
     for (const char* codec : {"topk(0.05)", "topk(0.2) | qsgd(bits=4)", "sign(block=64)", "threshold(0.7) | f16",
@@ -138,7 +139,8 @@ TEST(Memories, KeepWhatOfTheOfferedWasNotSent) {
   }
 }
 
-// Everything that ever came is in what was sent and in what is held, each with the factor that its paper gives it.
+// All gradients that came in are in what was sent or in what is held, each with the factor that the memory's paper
+// gives it.
 TEST(Memories, AccumulateAsTheirPapersSay) {
   const int steps = 8;
   for (const char* sentence : {"ef", "memsgd", "demo(0.9)", "momentum(m=0.8, masking=false)",
@@ -190,7 +192,8 @@ TEST(Memories, TakeOverWhatAnotherHeld) {
   }
 }
 
-// The first step goes well and the second does not: then the memory is as after prepare(), and the bucket as it was.
+// The first step succeeds and the second fails. The memory is then as it was after prepare(), and the bucket as it was
+// before.
 TEST(Memories, LoseNothingInAFailedExchange) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
@@ -239,8 +242,8 @@ TEST(MemSgd, RefusesAStepWithoutARate) {
   EXPECT_NE(text.find("use a schedule of rates above 0, or `ef`"), std::string::npos) << text;
 }
 
-// Where everything is sent in every step, momentum of one's own is the optimiser's after averaging, whatever masking
-// says.
+// Where every step sends everything, momentum in each rank's memory equals momentum after averaging, with masking or
+// without.
 TEST(Momentum, OfWhatIsSentWholeIsMomentumAfterAveraging) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);
@@ -292,7 +295,7 @@ TEST(Momentum, StopsWhereASelectionChoseAndNowhereElse) {
   }
 }
 
-// Each segment's norm becomes clip / sqrt(ranks) where it was longer, and stays where it was not.
+// A segment whose norm is above clip / sqrt(ranks) is scaled down to that norm; all others stay as they are.
 TEST(Momentum, ClipsEachSegmentByItself) {
   for (const int ranks : {1, 4}) {
     Exchange exchange("momentum(clip=9)", "topk(0.05)", ranks);

@@ -11,8 +11,8 @@
 
 namespace sotto::test {
 
-// Rank 0 of a group whose other ranks say what rank 0 says, one message to all: no transport and no allocation.
-// `tamper` may damage what arrives, or throw.
+// The communicator of rank 0 in a group where every other rank sends the same message as rank 0. It needs no transport
+// and allocates nothing. `tamper` may damage what arrives, or throw.
 class Mirror final : public Communicator {
  public:
   using Tamper = std::function<void(std::span<std::byte>)>;
@@ -31,7 +31,7 @@ class Mirror final : public Communicator {
         continue;
       }
       const MessageView view = MessageView::parse(sends.front().data);
-      const auto body = again_.begin(recv.buffer.size());  // the room is always the same, the message is not
+      const auto body = again_.begin(recv.buffer.size());  // buffers keep their size, messages vary
       if (!view.body().empty()) std::memcpy(body.data(), view.body().data(), view.body().size());
       Header header = view.header();
       header.origin = static_cast<std::uint16_t>(recv.peer);

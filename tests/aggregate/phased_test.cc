@@ -20,7 +20,8 @@ Phased make(std::vector<Phase> phases, const std::vector<BucketPlan>& buckets, i
   return {std::move(phases), buckets, rank, ranks, nullptr};
 }
 
-// Of every memory of the table, and through a second memory at the owner: what is held is sent in the phase after.
+// With every memory of the table, and with a second memory at the owner: the next phase sends what the last one held
+// back.
 TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);
@@ -32,7 +33,7 @@ TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
                                        {3, std::string(memory) + " | f32", "all_reduce"}});
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         auto phased = make(phases, buckets, communicator.rank(), ranks);
-        std::vector<double> balance(layout.size());  // came minus went; of memsgd, both times the rate
+        std::vector<double> balance(layout.size());  // gradients minus means; times the rate for memsgd
         for (int step = 0; step < 4; ++step) {
           const double unit = std::string_view(memory) == "memsgd" ? test::sample_rate(step) : 1;
           phased.enter(static_cast<std::uint64_t>(step));

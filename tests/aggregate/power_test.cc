@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::average_all, test::message_of, test::sample_gradient, test::sample_layout, test::state_of;
 
-// Means of a run, by step, after a check that all ranks have the same bits; and what each rank remembers.
+// The means of a run by step (checked to have the same bits on all ranks), and what each rank remembers.
 struct Outcome {
   std::vector<std::vector<float>> means;
   std::vector<test::State> states;
@@ -55,7 +55,7 @@ Outcome run_sample(int ranks, const std::string& method, int steps) {
              [](int rank, int step) { return sample_gradient(sample_layout(), rank, step); });
 }
 
-// |a - b| / |b| over a segment.
+// |a - b| / |b| over `segment`.
 double distance(std::span<const float> a, std::span<const float> b, const Segment& segment) {
   double difference = 0, norm = 0;
   for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
@@ -65,7 +65,7 @@ double distance(std::span<const float> a, std::span<const float> b, const Segmen
   return std::sqrt(difference / norm);
 }
 
-// u v^T of a size for each segment, where `row` and `col` say which entries of u and v are not zero.
+// Each segment s is sizes[s] * u v^T with random u and v, whose first `dead` entries are zero.
 std::vector<float> outer_products(const Layout& layout, int seed, const std::vector<double>& sizes,
                                   std::size_t dead = 0) {
   std::vector<float> values(layout.size());
@@ -117,14 +117,14 @@ TEST(Power, EveryRankHasTheSameBitsAndNothingIsLost) {
       for (const auto& mean : outcome.means) {
         for (std::size_t i = 0; i < missing.size(); ++i) missing[i] -= mean[i];
       }
-      // What bf16 rounds while it sums the dense segments is lost, to 2^-8 of each addition.
+      // bf16 rounds each addition of the dense segments to within 2^-8, and that error is lost.
       const double tolerance = std::string(method).ends_with("bf16") ? 0.1 : 2e-5;
       for (const double value : missing) ASSERT_NEAR(value, 0, tolerance);
     }
   }
 }
 
-// With one norm for all three, each would be shrunk by its share of that norm.
+// If all three shared one norm, each would be shrunk by its share of that norm.
 TEST(Power, MatricesOfOneShapeAreNormalisedOneByOne) {
   const Layout layout = equal_shapes();
   const auto wanted = outer_products(layout, 1, {1, 30, 0.01});
@@ -136,7 +136,7 @@ TEST(Power, MatricesOfOneShapeAreNormalisedOneByOne) {
   }
 }
 
-// P is the projection on a subspace: each result is shorter than what was offered, and what is left is shorter, too.
+// P projects on a subspace: each result is shorter than the vector that was offered, and so is the rest.
 TEST(Power, EachOfSeveralMatricesContracts) {
   const Layout layout = equal_shapes();
   const auto gradient = sample_gradient(layout, 0, 0);
@@ -192,7 +192,7 @@ TEST(Power, SendsWhatTheFormulaSays) {
       }
     }
   }
-  // Large ones go round a ring: 2 n s (W-1)/W.
+  // Large buckets go round a ring: 2 n s (W-1)/W bytes.
   Layout layout;
   layout.append("w", {8192, 64});
   const Outcome outcome =
@@ -208,8 +208,8 @@ TEST(Power, ResumesToTheSameBits) {
   }
 }
 
-// A gradient of zero leaves no direction to go on from; the next one is found all the same, also where the first
-// coordinates are dead.
+// A gradient of zero leaves no direction to start from. The next gradient is found nevertheless, even where its first
+// coordinates are zero.
 TEST(Power, RecoversFromZero) {
   const Layout layout = equal_shapes();
   const auto wanted = outer_products(layout, 2, {1, 1, 1}, 2);
@@ -242,7 +242,7 @@ TEST(Power, SpansEverythingAtFullRank) {
 TEST(Power, AFailedExchangeLosesNothing) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  for (const int which : {0, 1}) {  // the all-reduce of P, that of Q
+  for (const int which : {0, 1}) {  // the all-reduce of P, then the one of Q
     run_threads(2, 20s, [&](Communicator& group) {
       test::Spoilt communicator(group, [&](int exchange, std::span<Recv>) {
         if (exchange == 2 + which) throw CommError("the cable is out");

@@ -1,4 +1,4 @@
-// Whole sentences, presets, and the aggregator and optimiser beside them.
+// Whole sentences, presets, and the aggregators and optimisers given with them.
 #include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(Recipe, RefusesAMemoryInTheWrongPlace) {
   EXPECT_TRUE(has(error_of(""), "codec"));
 }
 
-// Each front end spells the option in its own way.
+// Errors name an option by its identity, since each front end spells it in its own way.
 TEST(Recipe, ErrorsCarryTheOption) {
   try {
     read_recipe("ef | topk(1.5)");
@@ -143,7 +143,7 @@ TEST(Recipe, APresetHoldsItsOptimiser) {
   EXPECT_TRUE(has(message_of([&] { choose_optimiser(tied, "sgd"); }), "tied to the optimiser `signum`"));
 }
 
-// As published: elements are chosen only of tensors with several dimensions. DeMo's chunks are of all.
+// As published: elements are selected from tensors of several dimensions only. DeMo cuts all tensors into chunks.
 TEST(Recipe, SketchMlAndLssSendNoZeros) {
   Layout layout;
   layout.append("weights", {200'000});
@@ -180,7 +180,7 @@ TEST(Recipe, PresetsSendTensorsOfOneDimensionWholeHoweverLongTheyAre) {
     const Recipe recipe = read_recipe(preset.name);
     const bool selects = std::ranges::any_of(
         recipe.stages, [](const StageSpec& stage) { return stage.entry->kind == StageKind::select; });
-    const bool selects_all = preset.codec.starts_with("threshold(0, dense=0) |");  // but zeros
+    const bool selects_all = preset.codec.starts_with("threshold(0, dense=0) |");  // but the zeros
     if (!selects || selects_all || recipe.by_itself() || preset.name == "demo-dct") continue;
     SCOPED_TRACE(preset.name);
     const auto codec = make_codec(recipe.stages);

@@ -16,7 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::average_all, test::message_of, test::sample_layout;
 
-// Each rank's own vector can be encoded, and the mean of it not, by its owner: all learn it, and nothing is lost.
+// Each rank can encode its own vector, but the owner cannot encode the mean. All ranks learn of it, and nothing is
+// lost.
 TEST(ScatterReduce, AMeanThatIsTooLargeIsAnErrorOfAll) {
   Layout layout;
   layout.append("w", {64});
@@ -26,7 +27,7 @@ TEST(ScatterReduce, AMeanThatIsTooLargeIsAnErrorOfAll) {
     const auto aggregator =
         make_aggregator(read_recipe("randomk(0.9, unbiased=true, dense=0)", "scatter_reduce"), buckets, communicator);
     std::vector<float> values(layout.size());
-    std::fill_n(values.begin(), 16, 3e38F);  // the chunk of rank 0; times 16 / 15 twice it is too large
+    std::fill_n(values.begin(), 16, 3e38F);  // the chunk of rank 0; multiplied by 16 / 15 twice, it overflows
     const auto before = values;
     said[static_cast<std::size_t>(communicator.rank())] =
         message_of([&] { average_all(*aggregator, buckets, values, 7, communicator); });

@@ -23,7 +23,8 @@ using test::average_all, test::message_of, test::sample_gradient, test::sample_l
 
 const std::array<int, 5> all_ranks{1, 2, 3, 4, 7};
 
-// A code stage changes only bytes: one group will do. In a sample, groups take turns.
+// A code stage changes only bytes, so one number of ranks is enough. In a sample, sentences take turns with the numbers
+// of ranks.
 std::vector<int> ranks_for(const std::string& sentence) {
   static std::size_t turn = 0;
   if (sentence.find("zstd") != std::string::npos) return {3};
@@ -31,7 +32,7 @@ std::vector<int> ranks_for(const std::string& sentence) {
   return {all_ranks.begin(), all_ranks.end()};
 }
 
-// sample_gradient() of the first steps of all ranks, made once: tests ask for it thousands of times.
+// sample_gradient(), made once for the first steps of all ranks, since tests ask for it thousands of times.
 const std::vector<float>& gradient_of(int rank, int step) {
   static const auto gradients = [] {
     std::vector<std::array<std::vector<float>, 3>> all(all_ranks.back());
@@ -47,7 +48,7 @@ const std::vector<float>& gradient_of(int rank, int step) {
 
 std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
 
-// What a run of some steps leaves behind, by rank.
+// The results of a run, by rank.
 struct Outcome {
   std::vector<std::vector<std::vector<float>>> means;  // [rank][step]
   std::vector<test::State> states;
@@ -117,7 +118,7 @@ TEST(ScatterReduce, LeavesTheSameBitsOnEveryRankWithEveryCodec) {
   }
 }
 
-// Everything that was accumulated was applied, or is in a first memory, or in that of the owner.
+// The sum of all gradients was applied, or is held in the ranks' first memories or in the owners' second memories.
 TEST(ScatterReduce, TwoMemoriesLoseNothing) {
   const int steps = 3;
   const auto buckets = sample_buckets();
@@ -127,7 +128,7 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
       const Outcome result = run(ranks, "ef | " + sentence, steps);
       expect_same_bits(result);
       std::vector<double> found(sample_layout().size());
-      float largest = 0;  // of what is held back, which grows where a codec has no bound
+      float largest = 0;  // among the values held back, which grow where a codec has no bound
       for (const auto& mean : result.means[0]) {
         for (std::size_t i = 0; i < found.size(); ++i) found[i] += mean[i];
       }
@@ -157,7 +158,7 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
   }
 }
 
-// Then what was not applied is in the first memories alone.
+// After retire(), all that was not applied is in the first memories.
 TEST(ScatterReduce, HandsItsMemoryOverWhenItRetires) {
   const int ranks = 3;
   const int steps = 3;
@@ -181,8 +182,9 @@ TEST(ScatterReduce, HandsItsMemoryOverWhenItRetires) {
   for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-4) << i;
 }
 
-// Draws are projected on some directions, the mean itself among them; each projection's mean over `draws` must be
-// within 5 standard errors, which chance exceeds about once in two million, and with the few of a sample in 80000.
+// Projects the draws on some directions, one of them the mean itself. The average of each projection over `draws` must
+// lie within 5 standard errors. Chance exceeds that about once in two million, and once in 80000 with the few draws of
+// a sample.
 TEST(ScatterReduce, IsUnbiasedWhereTheCodecIs) {
   const int ranks = 3;
   const int draws = sotto::testing::is_sample ? 40 : 150;
@@ -224,8 +226,8 @@ TEST(ScatterReduce, IsUnbiasedWhereTheCodecIs) {
   EXPECT_GE(tried, 4);
 }
 
-// With the numbers of the first encoding again, an owner would round the mean of a 0 and a 1 to what it had sent
-// itself.
+// If the owner drew the same random numbers again as in the first encoding, it would round the mean of a 0 and a 1 to
+// the value that it had sent itself.
 TEST(ScatterReduce, DrawsAnewForTheMean) {
   Layout layout;
   layout.append("w", {512});
@@ -248,7 +250,7 @@ TEST(ScatterReduce, DrawsAnewForTheMean) {
   });
 }
 
-// 32 bytes of header, and for each piece of the chunk its side information and symbols.
+// A header of 32 bytes, and side information and symbols for each piece of the chunk.
 std::size_t message_bytes(const Layout& layout, Range chunk, std::size_t bits, std::size_t block) {
   std::size_t bytes = 32;
   for (const Segment& segment : layout.segments()) {

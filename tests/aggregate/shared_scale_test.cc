@@ -25,7 +25,7 @@ std::vector<float> scales_of(const Layout& layout, int ranks) {
   return scales;
 }
 
-// Means of ternary values with one scale are its multiples, by k / ranks.
+// Where ternary values share one scale, their means are k / ranks times that scale, k a whole number.
 TEST(SharedScale, MeansOfTernaryValuesAreMultiplesOfOneScale) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);
@@ -56,7 +56,7 @@ TEST(SharedScale, MeansOfTernaryValuesAreMultiplesOfOneScale) {
   }
 }
 
-// With scales of their own the ranks' means are not multiples of anything.
+// Where each rank has its own scale, the means are not multiples of a common number.
 TEST(SharedScale, IsNotSharedUnlessAsked) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
@@ -77,8 +77,8 @@ TEST(SharedScale, IsNotSharedUnlessAsked) {
   });
 }
 
-// The owner of a chunk encodes its mean alone, with a scale of its own; the same bits on every rank all the same, and
-// nothing is lost. Agreeing costs a float a segment.
+// The owner of a chunk encodes its mean alone, with its own scale. Every rank gets the same bits nevertheless, and
+// nothing is lost. The agreement costs one float a segment.
 TEST(SharedScale, GoesThroughScatterReduceAndAMemory) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);
@@ -99,7 +99,8 @@ TEST(SharedScale, GoesThroughScatterReduceAndAMemory) {
   }
 }
 
-// A gradient that is not finite on one rank is that rank's error; the others do not hang on what it proposed.
+// A gradient that is not finite on one rank is an error of that rank; the numbers that it proposed do not make the
+// others hang.
 TEST(SharedScale, IsFiniteWhateverTheGradientIs) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);

@@ -23,11 +23,11 @@ using test::average_all, test::message_of, test::sample_gradient, test::sample_l
 
 using Gradient = std::function<std::vector<float>(int rank, int step)>;
 
-// What a run of some steps leaves behind, by rank.
+// The results of a run, by rank.
 struct Outcome {
   std::vector<std::vector<std::vector<float>>> means;  // [rank][step]
   std::vector<test::State> states;
-  std::vector<std::vector<Traffic>> traffic;  // [rank][step]: after it
+  std::vector<std::vector<Traffic>> traffic;  // [rank][step]: counted after that step
 };
 
 Outcome run(int ranks, const std::string& method, const std::vector<BucketPlan>& buckets, int steps,
@@ -60,7 +60,7 @@ void expect_same_bits(const Outcome& run) {
   }
 }
 
-// Everything that was accumulated was applied, or is in a memory; over the agreement that is repeated, too.
+// The sum of all gradients was applied, or is held in a memory. The steps include one in which ranks agree again.
 TEST(Sparse, LosesNothingWithAnyCodecThatChooses) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
   const int steps = 35;
@@ -114,7 +114,7 @@ TEST(Sparse, IsTheExactMeanWhereAllElementsAreChosen) {
   }
 }
 
-// A vector of one segment whose entries are spread, or crowd in a small part of it.
+// A vector of one segment. Its entries are spread over it, or crowd in a small part.
 constexpr std::size_t length = 20000;
 Layout long_layout() {
   Layout layout;
@@ -129,7 +129,7 @@ std::vector<float> crowded(int rank, int step) {
 }
 std::vector<float> spread(int rank, int step) { return sample_gradient(long_layout(), rank, step); }
 
-// The sums that are kept are the largest of all that ranks chose, as many as each of them chose; biases go whole.
+// Of all sums of chosen elements, the k largest are kept, k being the number that each rank chose. Biases go whole.
 TEST(Sparse, KeepsTheLargestSumsOfTheWholeVector) {
   const auto buckets = plan_buckets(long_layout(), 1U << 20);
   const std::size_t k = 400;
@@ -170,7 +170,7 @@ TEST(Sparse, KeepsTheLargestSumsOfTheWholeVector) {
   }
 }
 
-// About as many in later steps, too, though they agree on a threshold in every 32nd alone.
+// Later steps keep about as many, too, though ranks agree on a threshold only every 32 steps.
 TEST(Sparse, TheThresholdFollows) {
   const auto buckets = plan_buckets(long_layout(), 1U << 20);
   const auto growing = [](int rank, int step) {
@@ -187,7 +187,7 @@ TEST(Sparse, TheThresholdFollows) {
   }
 }
 
-// The bound of docs/algorithms/sparse.md: each number of 4 bytes, an entry is two of them at most.
+// The bound of docs/algorithms/sparse.md: an entry is at most two numbers of 4 bytes each.
 TEST(Sparse, WhatARankReceivesDoesNotGrowWithTheRanks) {
   const auto buckets = plan_buckets(long_layout(), 1U << 20);
   const std::size_t k = 400, dense = 64, bins = 3 * 256 + 1;
@@ -198,7 +198,8 @@ TEST(Sparse, WhatARankReceivesDoesNotGrowWithTheRanks) {
       for (const auto& of_rank : result.traffic) {
         for (std::size_t step = 0; step < of_rank.size(); ++step) {
           const auto received = of_rank[step].bytes_received - (step == 0 ? 0 : of_rank[step - 1].bytes_received);
-          // Borders are of 16 elements, and between two of 256 places they are estimated: a tenth is for these.
+          // A tenth is allowed because borders are multiples of 16 elements, and are estimated between two of 256
+          // places.
           const std::size_t entries = (k + dense) * 11 / 10 + 2 * (k + static_cast<std::size_t>(ranks)) + dense;
           const std::size_t agreement = step == 0 ? 4 * bins * others : 0;
           EXPECT_LE(received, 8 * entries + 2 * others * (32 + 4) + agreement) << ranks << " ranks, step " << step;
@@ -209,7 +210,7 @@ TEST(Sparse, WhatARankReceivesDoesNotGrowWithTheRanks) {
   }
 }
 
-// Where entries crowd, regions are narrow: no owner gets much more than its share of them.
+// Regions are narrow where entries crowd, so no owner gets much more than its share.
 TEST(Sparse, OwnersGetAboutAsManyEntriesEach) {
   const auto buckets = plan_buckets(long_layout(), 1U << 20);
   for (const Gradient& gradient : {Gradient(spread), Gradient(crowded)}) {
@@ -255,7 +256,7 @@ TEST(Sparse, ABadCheckpointIsRefused) {
   });
 }
 
-// A peer whose counts are none.
+// A peer sends sums that cannot be counts.
 TEST(Sparse, SumsThatCannotBeCountsAreRefused) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const float bad : {-200.0F, std::numeric_limits<float>::quiet_NaN(), 1e30F}) {
@@ -290,7 +291,8 @@ TEST(Sparse, RefusesCodecsThatDoNotChooseElements) {
   }
 }
 
-// In the second step, in which ranks agree on nothing; before it are a sum, a round, two sums and a round.
+// Exchanges of the second step, in which ranks agree on nothing. The first step has a sum, a round, two sums and a
+// round.
 constexpr std::array exchanges{5, 6};
 
 TEST(Sparse, AFailedExchangeLosesNothing) {

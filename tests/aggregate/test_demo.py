@@ -1,4 +1,4 @@
-"""DeMo over some steps against an independent model of it."""
+"""DeMo over some steps, compared with an independent model."""
 
 import math
 import subprocess
@@ -39,7 +39,7 @@ def inverse(coefficients, shape):
 
 
 def largest(coefficients):
-    """Where the largest of each tile are."""
+    """A mask of the largest coefficients of each tile."""
     flat = numpy.abs(coefficients).reshape(*coefficients.shape[:2], -1)
     order = numpy.argsort(-flat, axis=-1)[..., :COUNT]
     chosen = numpy.zeros(flat.shape, bool)
@@ -48,7 +48,7 @@ def largest(coefficients):
 
 
 def model(gradients, over_senders=True):
-    """The update of each step, before its sign is taken, of gradients[step][rank][tensor]."""
+    """The updates that DeMo makes of gradients[step][rank][tensor], by step, before their signs are taken."""
     ranks = len(gradients[0])
     deltas = [[numpy.zeros(shape) for shape in SHAPES] for _ in range(ranks)]
     updates = []
@@ -73,7 +73,7 @@ def flat(tensors):
 
 
 def made_gradients(ranks):
-    """Of ranks that have much in common."""
+    """Gradients of ranks, with a large common part."""
     random = numpy.random.default_rng(5)
     base = [random.normal(size=shape) for shape in SHAPES]
     return [[[numpy.float32(b + random.normal(size=b.shape)) for b in base] for _ in range(ranks)] for _ in range(STEPS)]
@@ -90,6 +90,6 @@ def test_it_does_what_the_model_does(build_dir, tmp_path, ranks):
     agreement = (numpy.sign(found) == numpy.sign(wanted)).mean(axis=1)
     assert agreement.min() >= 0.999, agreement
     assert numpy.linalg.norm(found - wanted) < 0.01 * numpy.linalg.norm(wanted)
-    # The mean over all ranks is something else.
+    # A mean over all ranks, instead of over the senders, must differ: so the comparison can tell.
     other = numpy.array([flat(update) for update in model(gradients, over_senders=False)])
     assert (numpy.sign(other) == numpy.sign(wanted)).mean() < 0.99

@@ -1,4 +1,4 @@
-"""Deep Gradient Compression over 100 steps against an independent model of it, bit for bit."""
+"""Deep Gradient Compression over 100 steps, compared bit for bit with an independent model."""
 
 import math
 import subprocess
@@ -7,14 +7,14 @@ import numpy
 import pytest
 
 SHAPES = [(20, 30), (16, 3, 4, 2), (12, 40), (50,), (7, 5), (1500,)]
-DENSE = 1024  # longest tensor of one dimension that goes whole
+DENSE = 1024  # a tensor of one dimension of at most this length goes whole
 RANKS = 4
 STEPS = 100
 F32 = numpy.float32
 
 
 class Worker:
-    """One rank's tensor: the paper's algorithm, with all that it remembers."""
+    """The paper's algorithm for one tensor of one rank, with its state."""
 
     def __init__(self, shape, ratio, m, nesterov, masking, clip):
         self.ratio, self.m, self.nesterov, self.masking, self.clip = ratio, F32(m), nesterov, masking, clip
@@ -33,7 +33,7 @@ class Worker:
         else:
             self.u = self.m * self.u + g
             self.v = self.v + self.u
-        if g.ndim == 1 and g.size <= DENSE:  # nothing was chosen: it keeps its momentum
+        if g.ndim == 1 and g.size <= DENSE:  # not selected from, so its momentum stays
             sent, self.v = self.v, numpy.zeros_like(self.v)
             return sent
         k = math.ceil(g.size * self.ratio)
@@ -48,7 +48,7 @@ class Worker:
 
 
 def model(gradients, ratio, m, nesterov, masking, clip):
-    """The means that it makes of gradients[step][rank][tensor]."""
+    """The means that the algorithm makes of gradients[step][rank][tensor]."""
     workers = [[Worker(shape, ratio, m, nesterov, masking, clip) for shape in SHAPES] for _ in range(RANKS)]
     means = []
     for of_ranks in gradients:
@@ -94,7 +94,7 @@ def test_it_does_what_the_model_does(build_dir, tmp_path, gradients, ratio, m, n
     for bucket_bytes in (1 << 30, 2000):
         found = averaged(build_dir, tmp_path, gradients, method, bucket_bytes)
         assert numpy.array_equal(found, wanted), numpy.abs(found - wanted).max(axis=1)
-    # A model without one of the parts says something else: the comparison is not of zeros.
+    # A model with one setting changed must differ: so the comparison can tell.
     others = [(ratio, 0.0, nesterov, masking), (ratio, m, not nesterov, masking), (ratio, m, nesterov, not masking)]
     for other in others:
         without = numpy.array([flat(mean) for mean in model(gradients[:20], *other, 0)])
@@ -114,6 +114,6 @@ def test_gradients_are_clipped_before_they_are_accumulated(build_dir, tmp_path, 
     wanted = numpy.array([flat(mean) for mean in model(gradients, 0.05, 0.9, False, True, clip)])
     found = averaged(build_dir, tmp_path, gradients, f"momentum(clip={clip}) | topk(0.05)", 2000)
     difference = numpy.linalg.norm(found - wanted, axis=1) / numpy.linalg.norm(wanted, axis=1)
-    assert difference.max() < 1e-5, difference  # a norm may be rounded otherwise
+    assert difference.max() < 1e-5, difference  # the model may round a norm differently
     unclipped = numpy.array([flat(mean) for mean in model(gradients, 0.05, 0.9, False, True, 0)])
     assert numpy.linalg.norm(unclipped - wanted) > 0.05 * numpy.linalg.norm(wanted)

@@ -1,4 +1,4 @@
-"""PowerSGD over 50 steps against an independent model, in doubles."""
+"""PowerSGD over 50 steps, compared with an independent model in doubles."""
 
 import subprocess
 
@@ -46,7 +46,7 @@ def flat(tensors):
 @pytest.mark.parametrize("ranks,rank,min_rate", [(1, 1, 2), (2, 1, 2), (3, 2, 1), (4, 4, 1.5)])
 def test_it_does_what_the_model_does(build_dir, tmp_path, ranks, rank, min_rate):
     random = numpy.random.default_rng(rank)
-    # A common part that changes slowly, and noise of each rank's own.
+    # Gradients have a common part that changes slowly, and noise on each rank.
     base = [random.normal(size=shape) for shape in SHAPES]
     gradients = []
     for _ in range(STEPS):
@@ -65,7 +65,7 @@ def test_it_does_what_the_model_does(build_dir, tmp_path, ranks, rank, min_rate)
     found = numpy.fromfile(tmp_path / "out", dtype=numpy.float32).reshape(STEPS, -1)
     wanted = numpy.array([flat(mean) for mean in model(gradients, first_q, rank, min_rate)])
     difference = numpy.linalg.norm(found - wanted, axis=1) / numpy.linalg.norm(wanted, axis=1)
-    # Small differences grow, since what is left out of one step changes the next; a mistake makes more than 0.1.
+    # Small differences grow, since the rest of one step goes into the next. A mistake makes more than 0.1.
     assert difference[:20].max() < 1e-4 and difference.max() < 1e-2, difference
     dense = numpy.array([flat(sum(numpy.array(g[t]) for g in step) / ranks for t in range(len(SHAPES))) for step in gradients])
     assert numpy.linalg.norm(dense - wanted, axis=1)[-1] > 0.1, "it compresses"

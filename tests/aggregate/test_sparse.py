@@ -1,4 +1,4 @@
-"""The sparse all-reduce over some steps against an independent model of it, bit for bit."""
+"""The sparse all-reduce over some steps, compared bit for bit with an independent model."""
 
 import math
 import subprocess
@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 SHAPES = [(20, 30), (16, 3, 4, 2), (12, 40), (50,), (7, 5), (1500,)]
-DENSE = 1024  # longest tensor of one dimension that goes whole
+DENSE = 1024  # a tensor of one dimension of at most this length goes whole
 PERIOD = 32
 BINS = 256
 F32 = numpy.float32
@@ -17,7 +17,7 @@ WHOLE = numpy.concatenate([numpy.full(math.prod(s), len(s) == 1 and math.prod(s)
 
 
 def chosen(p, ratio):
-    """The largest `ratio` of each tensor, and short vectors whole."""
+    """The largest elements of each tensor, a share `ratio` of them; short vectors whole."""
     out = numpy.zeros_like(p)
     for first, last in zip(STARTS, STARTS[1:]):
         part = p[first:last]
@@ -32,7 +32,7 @@ def aligned(place):
 
 
 def borders_of(selected, ranks):
-    """Where regions begin that have about as many entries each, by counts of 256 stretches."""
+    """The borders of regions with about equal numbers of entries, estimated from counts in 256 stretches."""
     width = max(aligned(-(-SIZE // BINS)), 16)
     counts = numpy.zeros(BINS)
     for of_rank in selected:
@@ -49,7 +49,7 @@ def borders_of(selected, ranks):
 
 
 def leading(value):
-    """A magnitude with 8 bits behind the leading one, the others cut off."""
+    """A magnitude with 8 bits after the leading one; the other bits are cut off."""
     return (numpy.asarray(value, F32).view(numpy.uint32) & numpy.uint32(0x7FFF8000)).view(F32)
 
 
@@ -89,7 +89,7 @@ class Model:
 
 def made_gradients(ranks, steps):
     random = numpy.random.default_rng(7)
-    base = random.normal(size=SIZE) * numpy.linspace(0.1, 2, SIZE)  # more at the end than at the beginning
+    base = random.normal(size=SIZE) * numpy.linspace(0.1, 2, SIZE)  # larger at the end than at the beginning
     gradients = []
     for _ in range(steps):
         base = 0.95 * base + 0.3 * random.normal(size=SIZE) * numpy.linspace(0.1, 2, SIZE)
@@ -99,7 +99,7 @@ def made_gradients(ranks, steps):
 
 @pytest.mark.parametrize("ranks,ratio", [(1, 0.05), (2, 0.01), (4, 0.05), (5, 0.2), (8, 0.02)])
 def test_it_does_what_the_model_does(build_dir, tmp_path, ranks, ratio):
-    steps = 70  # agreed on at 0, 32 and 64
+    steps = 70  # ranks agree in steps 0, 32 and 64
     gradients = made_gradients(ranks, steps)
     (tmp_path / "in").write_bytes(numpy.array(gradients).tobytes())
     subprocess.run([build_dir / "bin" / "average_tool", f"ef | topk({ratio})", "sparse", str(ranks), str(steps),
@@ -109,7 +109,7 @@ def test_it_does_what_the_model_does(build_dir, tmp_path, ranks, ratio):
     model = Model(ranks, ratio)
     wanted = numpy.array([model.step(of_ranks) for of_ranks in gradients])
     assert numpy.array_equal(found, wanted), numpy.flatnonzero((found != wanted).any(axis=1))
-    # A model whose threshold stays says something else, and so do even regions: the comparison is not of trifles.
+    # A model whose threshold stays must differ, and so must one with even regions: so the comparison can tell.
     other = Model(ranks, ratio, follows=False)
     stays = numpy.array([other.step(of_ranks) for of_ranks in gradients])
     assert not numpy.array_equal(stays, wanted)

@@ -1,4 +1,5 @@
-// A user's own gradient: the numbers are those of the aggregator that the recipe names, step by step, to the last bit.
+// VectorAverager on a user's own gradient gives the numbers of the aggregator that the recipe names, in each step, to
+// the last bit.
 #include "sotto/aggregate/vector_averager.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 using test::message_of;
 using test::sample_gradient;
 
-// Tensors that follow each other without gaps, as a user's own vector holds them.
+// Tensors that follow each other without gaps, as in a user's own vector.
 Layout tight_layout() {
   return {{{"fc.weight", 0, {40, 37}}, {"fc.bias", 1480, {40}}, {"out.weight", 1520, {10, 40}}}, 1920};
 }
@@ -82,7 +83,7 @@ TEST(VectorAveraging, LosesNothingOfASum) {
       averager.average(gradient);
       for (std::size_t i = 0; i < size; ++i) sum[i] += gradient[i];
     }
-    // Of each element at most the last twenty steps are still held back.
+    // For each element, at most the gradients of the last twenty steps are still held back.
     for (const double value : sum) EXPECT_NEAR(value / steps, 1.5, 1.5 * 21 / steps);
   });
 }

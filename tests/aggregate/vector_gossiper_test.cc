@@ -1,4 +1,4 @@
-// A user's own vector and its neighbours: the numbers are those of the Gossiper, round by round, to the last bit.
+// VectorGossiper on a user's own vector gives the numbers of the Gossiper, in each round, to the last bit.
 #include "sotto/aggregate/vector_gossiper.h"
 
 #include <gtest/gtest.h>

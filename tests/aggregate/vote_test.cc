@@ -18,7 +18,7 @@ using test::average_all, test::message_of, test::sample_gradient, test::sample_l
 
 using Values = std::vector<std::vector<float>>;  // by rank
 
-// What a vote makes of these vectors; `traffic` by rank.
+// The result of a vote on `values`, by rank; `traffic` gets the bytes of each rank.
 Values vote(Values values, const std::vector<BucketPlan>& buckets, std::uint64_t seed = 5, int step = 0,
             std::vector<Traffic>* traffic = nullptr) {
   if (traffic != nullptr) traffic->resize(values.size());
@@ -63,7 +63,7 @@ TEST(Vote, IsTheMajorityOfSigns) {
   }
 }
 
-// Six signs of which three are negative: sums of sixths would not cancel, whole numbers do.
+// Of six signs three are negative. Whole numbers cancel exactly; sums of sixths would not.
 TEST(Vote, DrawsTheSideOfATieAndOfAZero) {
   Layout layout;
   layout.append("w", {4096});
@@ -76,7 +76,7 @@ TEST(Vote, DrawsTheSideOfATieAndOfAZero) {
     const auto negative = [&](const std::vector<float>& values) { return std::ranges::count(values, -1.0F); };
     const Values found = vote(given, buckets);
     for (const auto& values : found) EXPECT_EQ(values, found[0]);
-    // 4096 coins: 2048 +- 5 times 32.
+    // Of 4096 coins, 2048 are expected, with a standard deviation of 32; five of them are allowed.
     EXPECT_NEAR(static_cast<double>(negative(found[0])), 2048, 160) << zeros;
     EXPECT_EQ(vote(given, buckets), found) << "the same in a replay";
     EXPECT_NE(vote(given, buckets, 6), found) << "another seed";
@@ -120,7 +120,7 @@ TEST(Vote, RefusesWhatIsNoSign) {
   EXPECT_EQ(make_aggregator(read_recipe("signs", "vote"), buckets, 0, 2)->name(), "vote");
 }
 
-// In either round.
+// Exchange `which` is damaged: the one of the first round, or of the second.
 TEST(Vote, ABadMessageLeavesTheBucket) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const int which : {0, 1}) {

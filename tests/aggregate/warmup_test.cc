@@ -73,7 +73,7 @@ TEST(Warmup, OfAMethodThatIsAnAggregatorItself) {
   EXPECT_NE(text.find("is an aggregator itself"), std::string::npos) << text;
 }
 
-// 10 steps an epoch: four ratios want more than 40.
+// With 10 steps an epoch, four ratios need more than 40 steps.
 TEST(Warmup, ThatIsLongerThanTheTrainingIsShortened) {
   const std::vector<double> all{0.25, 0.0625, 0.015625, 0.00390625, 0.001};
   const auto remark = [](std::uint64_t steps) {

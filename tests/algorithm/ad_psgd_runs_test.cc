@@ -43,7 +43,7 @@ TEST(AdPsgd, SendsWhatTheFormulaSays) {
         const std::uint64_t sent = algorithm->traffic().bytes_sent,
                             exchanges = algorithm->own_speed()->exchange_count();
         EXPECT_LE(exchanges, communicator.rank() % 2 == 1 ? 10U : 10U * static_cast<std::uint64_t>(ranks) / 2);
-        // and the notes of the meeting, and perhaps questions and news
+        // The rest are the notes of the meeting, and perhaps questions and news.
         const std::uint64_t notes = sent - exchanges * (message + note);
         EXPECT_EQ(notes % note, 0U);
         EXPECT_GE(notes / note, static_cast<std::uint64_t>(ranks - 1));
@@ -92,7 +92,7 @@ TEST(AdPsgd, TakesUpTheRanksModelsAndStepsOfACheckpoint) {
     communicator.barrier();
     for (std::uint64_t step = 30; step < 40; ++step) algorithm->step(worker, {step, 0, false});
     algorithm->rest();
-    EXPECT_EQ(algorithm->own_speed()->rate_step(), 40U);  // a meeting tells all
+    EXPECT_EQ(algorithm->own_speed()->rate_step(), 40U);  // after a meeting each rank knows all steps
     double sum = worker.parameters()[0];
     communicator.all_reduce(std::span(&sum, 1));
     EXPECT_NEAR(sum, 6, 1e-4);
@@ -124,7 +124,7 @@ TEST(AdPsgd, ReportsTheErrorOfAWorker) {
   }
 }
 
-// What the averaging thread finds is an error of the steps.
+// A later step throws the error that the averaging thread found.
 TEST(AdPsgd, ReportsAModelThatIsNotFinite) {
   const std::string error = message_of([] {
     run_threads(2, 20s, [&](Communicator& communicator) {

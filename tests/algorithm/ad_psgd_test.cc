@@ -1,5 +1,5 @@
-// AD-PSGD on quadratics whose answer is known, with ranks at any speed, and at its end. Where ranks are to be about as
-// fast as each other they wait for each other at a barrier of the test's.
+// AD-PSGD on quadratics whose answer is known, with ranks of any speed, and how a run ends. Where ranks should be about
+// equally fast, a barrier of the test makes them wait for each other.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -46,14 +46,14 @@ TEST(AdPsgd, ComesNearTheLeastSum) {
       for (const double end : ends) mean += end / job.ranks;
       const double target = (job.ranks + 1) / 2.0;
       EXPECT_NEAR(mean, target, 0.1) << job.topology << ", " << job.ranks << ", " << overlap;
-      if (overlap) continue;  // how often they exchange depends on time
+      if (overlap) continue;  // the number of exchanges depends on time
       for (const double end : ends) EXPECT_NEAR(end, target, 0.4) << job.topology << ", " << job.ranks;
     }
   }
 }
 
-// Whoever averages when: all x together move by the sum of all gradients, and where those do not depend on x (curvature
-// 0) by what is known beforehand.
+// Whichever ranks average, and whenever, the sum of all x moves by the sum of all gradients. Where gradients do not
+// depend on x (curvature 0), that sum is known beforehand.
 TEST(AdPsgd, MovesTheSumBySumsOfGradients) {
   constexpr double lr = 0.01;
   constexpr std::uint64_t steps = 200;
@@ -88,10 +88,10 @@ TEST(AdPsgd, MovesTheSumBySumsOfGradients) {
   }
 }
 
-// One rank stands still behind a third of its steps until all others have made all of theirs.
+// After a third of its steps, one rank stands still until the others have made all of theirs.
 TEST(AdPsgd, WaitsForNobody) {
   constexpr std::uint64_t steps = 60;
-  for (const int slow : {0, 1}) {  // that answers, that asks
+  for (const int slow : {0, 1}) {  // rank 0 answers, rank 1 asks
     for (const bool overlap : {true, false}) {
       std::latch others_done(3);
       run_threads(4, 60s, [&](Communicator& communicator) {
@@ -112,7 +112,8 @@ TEST(AdPsgd, WaitsForNobody) {
   }
 }
 
-// One rank makes its fourth step when the others have made all that were left, and takes its time from then on.
+// One rank makes its fourth step only when the others have made all steps that are due before the meeting, and is slow
+// from then on.
 TEST(AdPsgd, CountsTheStepsOfAllTogether) {
   constexpr std::uint64_t meeting = 20;
   for (const Job& job : {Job{"1", 1}, {"1", 2}, {"1", 4}, {"ring", 8}, {"star", 5}}) {
@@ -147,7 +148,7 @@ TEST(AdPsgd, CountsTheStepsOfAllTogether) {
           known[rank] = counting->own_speed()->rank_steps();
           EXPECT_EQ(known[rank][rank], step);
           EXPECT_GE(counting->own_speed()->rate_step(), meeting);
-          communicator.barrier();  // nobody goes on before all have looked
+          communicator.barrier();  // no rank goes on before all have looked
         });
         for (const auto& steps : known) EXPECT_EQ(steps, known[0]) << job.topology;
         EXPECT_EQ(std::accumulate(known[0].begin(), known[0].end(), std::uint64_t{0}), made);
@@ -158,7 +159,7 @@ TEST(AdPsgd, CountsTheStepsOfAllTogether) {
   }
 }
 
-// Steps go on where the ranks were, each at its own.
+// After a meeting each rank goes on from its own step.
 TEST(AdPsgd, MeetsWhenOneIsAskedAndGoesOn) {
   for (const int asked : {0, 3}) {
     run_threads(4, 60s, [&](Communicator& communicator) {
@@ -187,7 +188,7 @@ TEST(AdPsgd, MeetsWhenOneIsAskedAndGoesOn) {
   }
 }
 
-// With equal counts: through meetings, and whoever is ahead.
+// With count=each, all ranks stop after the same step, through meetings and whichever rank is ahead.
 TEST(AdPsgd, StopsTogetherWhenOneIsAsked) {
   for (const Job& job : {Job{"1", 1}, {"1", 2}, {"star", 3}, {"ring", 4}}) {
     for (const int asked : {0, job.ranks - 1}) {
@@ -208,13 +209,13 @@ TEST(AdPsgd, StopsTogetherWhenOneIsAsked) {
         });
         for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << job.topology << ", " << when;
         EXPECT_GT(ended[0], when);
-        EXPECT_LE(ended[0], when + 7);  // nobody is beyond the next meeting by more than a step
+        EXPECT_LE(ended[0], when + 7);  // no rank is more than one step beyond the next meeting
       }
     }
   }
 }
 
-// A wish that comes when another rank has made all its steps changes nothing.
+// A wish to stop changes nothing once another rank has made all its steps.
 TEST(AdPsgd, EndsAsPlannedWhenOneHasDoneAllItsSteps) {
   std::latch first_done(1);
   run_threads(2, 60s, [&](Communicator& communicator) {

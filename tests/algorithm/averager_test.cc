@@ -30,7 +30,7 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 1) {
       Played active(communicator);
-      active.send(0, Kind::request, 2);  // it waits until rank 0 begins
+      active.send(0, Kind::request, 2);  // the request waits until rank 0 begins
       both.arrive_and_wait();
       EXPECT_EQ(active.next(Kind::answer).second, 1.25F);
       active.note.number = 1;
@@ -49,7 +49,8 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
     averager.step(adds(0.5F), false, timings);
     wait_until([&] { return averager.exchanges() > 1; });
     averager.read(x);
-    // 1.25 + (2 - 1.25) / 2 = 1.625, + 0.5 before or after half of 4 less what was sent
+    // The first exchange makes 1.25 + (2 - 1.25) / 2 = 1.625. The second moves half way towards 4; the step of 0.5
+    // comes before or after it.
     EXPECT_EQ(averager.known_steps(), 1U);
     EXPECT_TRUE(x == all(1.625F + 0.5F + (4 - 1.625F - 0.5F) / 2) || x == all(1.625F + (4 - 1.625F) / 2 + 0.5F))
         << x[0];
@@ -92,7 +93,8 @@ TEST(Averaging, WhoAsksAddsTheDifferenceToWhatItHasByThen) {
   });
 }
 
-// On a grid of powers of two that floats hold, sums are exact: no step, and nothing that a cast rounds off, is lost.
+// All values are multiples of a power of two that floats hold, so sums are exact: no step is lost, and nothing that a
+// cast rounds off.
 TEST(Averaging, KeepsTheSumToTheLastBit) {
   for (const char* codec : {"f16", "bf16"}) {
     for (const auto& [topology, ranks] : {std::pair{"bipartite_exponential", 4}, {"star", 3}, {"ring", 8}}) {
@@ -150,7 +152,7 @@ TEST(Averaging, SendsWhatTheFormulaSays) {
 TEST(Averaging, GoesOnWithoutThoseThatLeft) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 0) {
-      Played(communicator).next(Kind::request);  // and never answers
+      Played(communicator).next(Kind::request);  // it never answers
       return;
     }
     Averager averager({{0}, 1}, model(), {.seed = 1}, communicator);
@@ -175,7 +177,7 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
       other.note.steps = {5, 0};
       other.note.meeting = 1;
       other.send(1, Kind::news);
-      other.note.steps = {6, 0};  // which has gone on
+      other.note.steps = {6, 0};  // it has gone on
       other.send(1, Kind::news);
       other.note.steps = {7, 0};
       other.note.meeting = 2;
@@ -200,8 +202,8 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
   });
 }
 
-// A caller that meets the others again, without a step in between, may have changed its copy of the model. A rank that
-// has left the second meeting already asks for that copy, not for the model before.
+// A caller that meets the others twice, with no step in between, may have changed its copy of the model meanwhile. A
+// rank that has left the second meeting must be answered with the changed copy.
 TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
   std::latch asked(1), done(1);
   run_threads(3, 20s, [&](Communicator& communicator) {
@@ -216,7 +218,7 @@ TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
         other.note.meeting = 2;
         other.send(1, Kind::request, 5);
         other.send(1, Kind::question);
-        other.next(Kind::news);  // mail is taken in order: so the request was taken
+        other.next(Kind::news);  // mail is read in order, so the request was read
         asked.count_down();
         EXPECT_EQ(other.next(Kind::answer).second, 7);
       } else {

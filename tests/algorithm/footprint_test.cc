@@ -1,5 +1,5 @@
-// What training ResNet-18 takes besides the model's own activations: vectors of the size of the parameters, two
-// buckets, and a tenth of that.
+// Besides the activations, training ResNet-18 needs some vectors as long as the parameters, two buckets, and at most a
+// tenth more.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -68,7 +68,7 @@ class Noise final : public Worker {
   std::unique_ptr<Optimiser> optimiser_;
 };
 
-// Of one rank, in a group of two.
+// The peak of one rank in a group of two.
 std::size_t peak_bytes(const std::string& method) {
   const std::size_t before = allocated_bytes();
   run_threads(2, 120s, [&](Communicator& communicator) {
@@ -82,7 +82,8 @@ std::size_t peak_bytes(const std::string& method) {
 
 class Footprint : public ::testing::TestWithParam<const char*> {};
 
-// Peaks only grow, so what needs most would hide a later excess: each method runs in a process of its own.
+// The peak of a process never falls, so a method that needs much would hide the excess of a later one. Each method
+// therefore runs in its own process.
 TEST_P(Footprint, IsThatOfTheVectorsAndTwoBuckets) {
   const std::string method = GetParam();
   const Layout layout = resnet18();

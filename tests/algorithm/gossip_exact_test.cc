@@ -1,4 +1,4 @@
-// What gossip keeps exactly: the mean model's path, and the sums with what is on its way.
+// Gossip keeps two things exactly: the path of the mean model, and the sums, counting messages on their way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +23,9 @@ using test::Quadratic;
 
 class GossipExactly : public testing::TestWithParam<int> {};
 
-// Where mixing is doubly stochastic it moves no mean, and gradients of |x - a_r|^2 / 2 have that of the mean model: it
-// makes steps of gradient descent towards the mean of all a_r, whatever the graph is, and whatever a codec leaves out.
+// Doubly stochastic mixing does not move the mean, and the mean of the gradients of |x - a_r|^2 / 2 is the gradient at
+// the mean model. So the mean model takes steps of gradient descent towards the mean of all a_r, whatever the graph is
+// and whatever a codec leaves out.
 TEST_P(GossipExactly, TheMeanModelDescendsAsOne) {
   const int ranks = GetParam();
   struct Job {
@@ -65,7 +66,7 @@ struct Mass {
   double x = 0, weight = 0;
 };
 
-// Of what a rank holds, with what has come to it and is not added yet. REQUIRES rest().
+// The mass that a rank holds, with all that has arrived and is not added yet. REQUIRES rest().
 Mass mass_of(Algorithm& algorithm) {
   test::Store store;
   algorithm.visit_state(store);
@@ -79,7 +80,8 @@ Mass mass_of(Algorithm& algorithm) {
   return mass;
 }
 
-// Without steps of their own: all x and w, with those on their way, on graphs where w is not 1.
+// With a rate of 0, the sums of all x and of all w, counting those on their way, stay the same on graphs where w is not
+// 1.
 TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
   const auto ranks = static_cast<std::size_t>(GetParam());
   for (const char* topology : {"star", "directed_exponential(peers=1)", "directed_linear"}) {
@@ -114,8 +116,8 @@ TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
   }
 }
 
-// A pull towards zero takes rate * pull * z off each rank's x, z being the model that it shows: however small a share
-// of all mass x is. So the sum of all x, with what is on its way, falls by what the sum of the models says.
+// A pull towards zero takes rate * pull * z off each rank's x, where z is the model that the rank shows, however small
+// its share of the mass is. So the sum of all x, counting those on their way, falls by rate * pull * (sum of all z).
 TEST_P(GossipExactly, WeightDecayIsOfTheModelThatIsShown) {
   const auto ranks = static_cast<std::size_t>(GetParam());
   constexpr double lr = 0.1, pull = 0.2;
@@ -187,7 +189,7 @@ class Averaging final : public Quadratic {
   Averaged optimiser_;
 };
 
-// What is evaluated is a model, whatever share of one x is.
+// The vector that is evaluated is a model, though x is only a share of one.
 TEST_P(GossipExactly, IteratesAreModels) {
   for (const char* algorithm : {"push_sum", "push_sum(overlap=true)", "choco(gamma=0.5)"}) {
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
@@ -204,8 +206,8 @@ TEST_P(GossipExactly, IteratesAreModels) {
   }
 }
 
-// Mixing that is not doubly stochastic changes x and w alike. What a codec leaves out of the change of x comes later,
-// and then models are the same again.
+// Mixing that is not doubly stochastic changes x and w alike. A codec delays a part of the change of x; once that has
+// arrived, all models are the same again.
 TEST_P(GossipExactly, TheSameModelsStayTheSameUnderAnyGamma) {
   for (const char* codec : {"none", "sign"}) {
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
@@ -223,7 +225,7 @@ TEST_P(GossipExactly, TheSameModelsStayTheSameUnderAnyGamma) {
   }
 }
 
-// Rank 1 begins when rank 0 has made as many steps without it as it may.
+// Rank 1 begins only after rank 0 has made as many steps without it as it may.
 TEST(GossipExactly, ARoundIsWaitedForWhenItIsAsOldAsItMayBe) {
   constexpr std::uint64_t most = 4;
   std::latch begins(1);
@@ -260,7 +262,7 @@ TEST(GossipExactly, WhatHasComeIsAddedInTheNextStep) {
     made->step(worker, {1, 0, false});
     EXPECT_EQ(worker.parameters()[0], 2);
     made->rest();
-    EXPECT_EQ(communicator.traffic().bytes_sent, sent);  // one round in so many steps
+    EXPECT_EQ(communicator.traffic().bytes_sent, sent);  // only one round every 100 steps
   });
 }
 

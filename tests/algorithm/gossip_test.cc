@@ -58,7 +58,7 @@ std::vector<std::vector<float>> train(const Job& job, int ranks, int steps, doub
 
 class Graphs : public testing::TestWithParam<int> {};
 
-// The sum of |x - (r + 1)|^2 / 2 is least at the mean of the targets. With a constant rate ranks stay a little apart.
+// The sum of |x - (r + 1)|^2 / 2 is least at the mean of the targets. With a constant rate, ranks stay a little apart.
 TEST_P(Graphs, ComeNearTheLeastSum) {
   const int ranks = GetParam();
   for (const Job& job : {Job{"push_sum", "exponential"},
@@ -84,7 +84,7 @@ TEST_P(Graphs, ComeNearTheLeastSum) {
   }
 }
 
-// How far the ranks' models are from their mean in the end: the root of the mean over ranks of |x_r - mean|^2.
+// How far the models of the ranks are from their mean at the end: the root of the mean over ranks of |x_r - mean|^2.
 double apart(const Job& job, int ranks, std::uint64_t steps, double lr) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
@@ -104,8 +104,8 @@ double apart(const Job& job, int ranks, std::uint64_t steps, double lr) {
   return std::sqrt(sum);
 }
 
-// A selection by a sample, or an estimate, moves models together as the exact one does, and far better than with the
-// gamma of the worst vector, which was the default: 0.5 / sqrt(2048) for the largest segment.
+// A selection that samples or estimates brings models together as well as the exact one, and much better than with the
+// gamma for the worst vector, 0.5 / sqrt(2048) for the largest segment, which was the default.
 TEST(Graphs, ASampledSelectionMixesAsTheExactOneDoes) {
   const auto distance = [](const char* algorithm, const char* codec) {
     return apart({algorithm, "ring", "uniform", codec}, 6, 60, 0.05);
@@ -121,7 +121,7 @@ TEST(Graphs, ASampledSelectionMixesAsTheExactOneDoes) {
   }
 }
 
-// Known as they are, and moved all the way to what is known, models are mixed.
+// Without loss, neighbours know each model exactly and move all the way, so choco mixes as push_sum does.
 TEST_P(Graphs, WithoutLossChocoIsPushSum) {
   for (const char* topology : {"ring", "static_exponential", "star"}) {
     const auto wanted = train({"push_sum", topology}, GetParam(), 60, 0.05);
@@ -132,7 +132,7 @@ TEST_P(Graphs, WithoutLossChocoIsPushSum) {
   }
 }
 
-// Of a round to one peer, as docs/algorithms/graphs.md says.
+// The bytes of a round to one peer, by docs/algorithms/graphs.md.
 std::size_t bytes_to_a_peer(const std::string& codec, const Worker& worker) {
   return message_bytes(codec, worker.buckets()) + 16 * worker.buckets().size();
 }
@@ -163,7 +163,7 @@ TEST(Graphs, SendWhatTheFormulaSays) {
   }
 }
 
-// Buckets leave while others are computed, or together, or there is one for all: the bits are the same.
+// Buckets leave while others are computed, or all together, or everything is one bucket: the bits are the same.
 TEST_P(Graphs, DoTheSameHoweverItIsCut) {
   for (const Job& job : {Job{"push_sum", "exponential"},
                          {"push_sum", "star", "uniform", "bf16"},
@@ -194,7 +194,8 @@ TEST_P(Graphs, DoTheSameHoweverItIsCut) {
   }
 }
 
-// Backward goes on behind the first bucket when that has left: it would wait for ever if all left at the end.
+// Backward goes on after the first bucket only when that has left. It would wait for ever if all buckets left at the
+// end.
 TEST(Graphs, SendBucketsWhileOthersAreComputed) {
   for (const Job& job : {Job{"push_sum", "exponential"}, {"choco", "ring"}}) {
     run_threads(2, 20s, [&](Communicator& communicator) {
@@ -263,7 +264,7 @@ TEST(Graphs, ResumeToTheSameBits) {
             test::hand_over(worker.optimiser(), other.optimiser());
           }
           algorithm->step(worker, {step, 0.02, false});
-          algorithm->rest();  // with synch_freq above 1 a round is added when it has come
+          algorithm->rest();  // with synch_freq above 1, a round is added only once it has arrived
           if (step < resumed) continue;
           again->step(other, {step, 0.02, false});
           again->rest();
@@ -276,7 +277,7 @@ TEST(Graphs, ResumeToTheSameBits) {
   }
 }
 
-// Before anything has left, and when buckets are on their way.
+// The worker fails before any bucket has left (0), or when some are on their way (2).
 TEST(Graphs, ReportTheErrorOfTheWorker) {
   for (const Job& job : {Job{"push_sum", "exponential"},
                          {"push_sum(overlap=true)", "exponential"},
@@ -299,7 +300,7 @@ TEST(Graphs, ReportTheErrorOfTheWorker) {
   }
 }
 
-// From each phase on, the bytes are those of its peers, and a resume in any phase takes up the same bits.
+// The bytes follow the number of peers of each phase, and a resume in any phase goes on with the same bits.
 TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
   for (const char* sentence : {"push_sum", "push_sum(overlap=true)"}) {
     run_threads(8, 20s, [&](Communicator& communicator) {

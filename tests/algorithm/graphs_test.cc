@@ -1,4 +1,4 @@
-// What algorithms on graphs refuse: which graphs they take is known before ranks meet.
+// Algorithms refuse graphs that they cannot use, before ranks meet.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ using test::Quadratic;
 
 struct Given {
   std::string topology;
-  std::string mixing{};  // empty: the default
+  std::string mixing{};  // empty for the default
   int ranks = 4;
 };
 
@@ -46,7 +46,7 @@ const std::vector<Given> graphs{
     {"graph(1 2; 0 2; 0 1; 0)"},
 };
 
-// What an algorithm says of graphs that it does not take.
+// An algorithm, a graph that it refuses, and its reason.
 struct Refusal {
   std::string algorithm;
   Given given;

@@ -1,4 +1,4 @@
-// What local steps refuse, and what an error does to a group.
+// Options that local steps refuse, and how an error of one rank ends the group.
 #include <gtest/gtest.h>
 
 #include "sotto/aggregate/presets.h"

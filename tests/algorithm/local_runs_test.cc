@@ -1,4 +1,4 @@
-// What a run asks of local steps: equal replicas, bytes, resumes and stops.
+// Local steps in a run: equal replicas, bytes, resumes and stops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,7 +86,8 @@ TEST_P(LocalRuns, StopTogetherBehindTheNextExchange) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, LocalRuns, testing::Values(1, 2, 3, 4, 7, 8));
 
-// Those of an aggregator, and of a sum of one float that says whether anybody was asked to stop; as sync sends.
+// An exchange sends the bytes of the aggregator, and those of a sum of one float that says whether any rank was asked
+// to stop, as in sync.
 TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (const auto& [codec, aggregator] : {std::pair{"none", "all_reduce"},
@@ -182,7 +183,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
   }
 }
 
-// With an exchange on its way, too: average_models() applies it, and it is not applied again.
+// If an exchange is still on its way, average_models() applies it, once only.
 TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
   for (const char* algorithm : {"local(h=5)", "diloco(h=5, overlap=3)"}) {
     std::vector<std::vector<float>> before(3), after(3);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Quadratic;
-using Path = std::vector<std::vector<float>>;  // a rank's parameters behind each step
+using Path = std::vector<std::vector<float>>;  // a rank's parameters after each step
 
 constexpr double rate = 0.1;
 const std::string plain = "sgd(momentum=0)";
@@ -49,14 +49,14 @@ void expect_near(const std::vector<Path>& a, const std::vector<Path>& b, float w
 
 class Local : public testing::TestWithParam<int> {};
 
-// start - mean(lr g) rounds otherwise than x - lr mean(g): the same but for the last bits.
+// start - mean(lr g) and x - lr mean(g) round differently, so the last bits may differ.
 TEST_P(Local, WithOneStepIsSync) {
   const int ranks = GetParam();
   expect_near(train("local(h=1)", ranks, 20), train("sync", ranks, 20), 1e-6F * static_cast<float>(ranks));
   expect_near(train("local(h=7, after=20)", ranks, 20), train("sync", ranks, 20), 1e-6F * static_cast<float>(ranks));
 }
 
-// From s, k steps of rank r's own lead to a_r + (1 - lr)^k (s - a_r).
+// From s, k local steps of rank r lead to a_r + (1 - lr)^k (s - a_r).
 TEST_P(Local, FollowsTheClosedForm) {
   const int ranks = GetParam();
   constexpr std::uint64_t h = 5;
@@ -76,8 +76,8 @@ TEST_P(Local, FollowsTheClosedForm) {
   }
 }
 
-// Where curvatures c_r differ, local steps do not end at the least sum: the mean of k = 1 - (1 - lr c_r)^h steps
-// towards a_r vanishes at sum(k a) / sum(k), which is the least sum for h = 1 alone.
+// h local steps move rank r the share k_r = 1 - (1 - lr c_r)^h of the way towards a_r. The mean of these moves is zero
+// at sum(k a) / sum(k). Where the curvatures c_r differ, that is the least sum for h = 1 only.
 TEST_P(Local, EndsWhereLocalStepsHaveTheirFixedPoint) {
   const int ranks = GetParam();
   for (const int h : {1, 6}) {
@@ -109,13 +109,13 @@ TEST_P(Local, IsWhatOthersAreWithoutMomentum) {
   EXPECT_EQ(train("diloco(h=4, momentum=0, lr=1)", ranks, 18, "sgd(momentum=0.5)"), local);  // to the last bit
 }
 
-// The equations once more, of one coordinate of each bucket, in doubles.
+// The options of a run. model_of() computes the same equations in doubles, for one coordinate of each bucket.
 struct Outer {
   double lr, momentum;
   bool slowmo;
   std::size_t h, overlap;
   double alpha;
-  std::array<std::size_t, 3> first;  // step behind which each bucket goes first
+  std::array<std::size_t, 3> first;  // the step after which each bucket is first sent
 };
 
 std::vector<std::vector<std::array<double, 3>>> model_of(const Outer& o, std::size_t ranks, std::size_t steps) {

@@ -1,4 +1,4 @@
-// What many steps leave behind: nothing.
+// Memory does not grow over many steps.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -44,7 +44,7 @@ TEST_P(LongRun, AllocatesNothingThatStays) {
     }
     measure(after);
   });
-  // A megabyte in a million steps; what is on its way now and then is less.
+  // One byte a step would be a megabyte in a million steps. Messages that are on their way take less than this limit.
   EXPECT_LT(after, before + (steps - settled)) << before;
 }
 

@@ -11,7 +11,7 @@
 
 namespace sotto::test {
 
-// Of the messages of these buckets, by a codec whose messages all have the largest size.
+// The bytes of the messages of these buckets. The codec must be one whose messages all have the largest size.
 inline std::uint64_t message_bytes(const std::string& codec, std::span<const BucketPlan> buckets) {
   const auto made = make_codec(read_recipe(codec).stages);
   std::uint64_t sum = 0;

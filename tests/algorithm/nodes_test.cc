@@ -1,5 +1,5 @@
-// Gossip between nodes, whose ranks share a model: as much as between as many ranks whose gradient is the mean of
-// theirs.
+// Gossip between nodes, whose ranks share a model, equals gossip between as many single ranks, each with the mean
+// gradient of a node.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using test::message_of;
 using test::Quadratic;
 
-// Some ranks' quadratics as one worker.
+// One worker whose gradient is the mean of the quadratics of `count` ranks from `first` on.
 class MeanOf final : public Worker {
  public:
   MeanOf(int first, int count) {
@@ -67,7 +67,7 @@ AlgorithmOptions options_of(const Job& job, int node_size) {
   return options;
 }
 
-// Each rank's model after so many steps, the second half of them by an algorithm that was made anew.
+// Each rank's model after 20 steps. A second algorithm takes over the state and makes the last ten.
 template <class MakeWorker>
 std::vector<std::vector<float>> train(const Job& job, int ranks, int node_size, const MakeWorker& make_worker) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));

@@ -1,4 +1,4 @@
-// What averaging pairs say to each other, and what each rank knows of the others.
+// The notes that averaging pairs send to each other, and what each rank learns of the others from them.
 #include "sotto/algorithm/ad_psgd/pair_note.h"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST(Rolls, KeepTheLargestNumbers) {
   EXPECT_EQ(roll.total_steps(), 15U);
   EXPECT_EQ(roll.moved(0), now);
   note.steps = {4, 2, 9};
-  roll.hear(0, note, now);  // nobody knows better than this rank
+  roll.hear(0, note, now);  // no other rank knows more about this one
   PairNote own;
   roll.write_to(own);
   EXPECT_EQ(own.steps, (std::vector<std::uint64_t>{5, 1, 9}));

@@ -11,7 +11,7 @@
 
 namespace sotto::test {
 
-// What tests of ad_psgd share.
+// Helpers that tests of ad_psgd share.
 inline AlgorithmOptions options_on(const char* topology, const char* codec = "none", bool overlap = true) {
   AlgorithmOptions options;
   options.topology = test::topology(topology);
@@ -20,7 +20,7 @@ inline AlgorithmOptions options_on(const char* topology, const char* codec = "no
   return options;
 }
 
-// Runs `before` in front of each gradient, with the number of the step, and `after` behind it.
+// Calls `before` with the number of the step before each gradient, and `after` after it.
 class Hooked final : public Worker {
  public:
   Hooked(

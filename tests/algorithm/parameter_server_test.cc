@@ -38,7 +38,7 @@ void expect_same_bits(std::span<const float> found, std::span<const float> wante
   ASSERT_EQ(0, std::memcmp(found.data(), wanted.data(), wanted.size_bytes())) << what;
 }
 
-// All ranks' parameters are the same, to the last bit.
+// Expects the same parameters on all ranks, to the last bit.
 void expect_replicas(std::span<const float> mine, Communicator& communicator, const std::string& what) {
   std::vector<float> first(mine.begin(), mine.end());
   communicator.broadcast(std::as_writable_bytes(std::span(first)), 0);
@@ -47,7 +47,7 @@ void expect_replicas(std::span<const float> mine, Communicator& communicator, co
 
 class Servers : public testing::TestWithParam<int> {};
 
-// The mean that a server makes is that which every rank makes in gather, in rank order.
+// A server makes the same mean as each rank does in gather: the sum in rank order.
 TEST_P(Servers, OfAllWorkersAreGatherBitForBit) {
   for (const char* codec : {"none", "qsgd(bits=4)", "ef | topk(0.1)", "momentum | topk(0.1) | qsgd(bits=4)"}) {
     for (const int servers : {1, 2}) {
@@ -91,7 +91,8 @@ TEST_P(Servers, KeepReplicasEqualWithCodedModels) {
   }
 }
 
-// The sum of |x - (r + 1)|^2 / 2 is least at the mean of the targets. Where nobody waits the test lets nobody run away.
+// The sum of |x - (r + 1)|^2 / 2 is least at the mean of the targets. A barrier every four steps keeps ranks together
+// where the mode does not.
 TEST_P(Servers, ComeToTheLeastSum) {
   const int ranks = GetParam();
   const double target = (ranks + 1) / 2.0;
@@ -121,7 +122,8 @@ TEST_P(Servers, ComeToTheLeastSum) {
   }
 }
 
-// Whoever is in time, all have the same target. Others are late, and dropped or carried.
+// All workers have the same target, so it does not matter which of them are in time. Late gradients are dropped or
+// carried.
 TEST_P(Servers, OfSomeWorkersComeToWhatAllWant) {
   const std::string some = "gradients=" + std::to_string(std::min(2, GetParam()));
   for (const std::string& sentence : {some, some + ", late=carry", std::string("gradients=1, down=topk(0.5)")}) {
@@ -151,7 +153,7 @@ class Held final : public Quadratic {
   std::function<void(std::uint64_t)> before_;
 };
 
-// The slow worker begins its step when another one has come as far ahead as it may.
+// The slow worker begins a step only when another worker is as far ahead as it may be.
 TEST(ParameterServer, LetsWorkersRunAheadUpToTheBound) {
   constexpr std::uint64_t bound = 3, steps = 12;
   for (const char* mode : {"mode=stale, bound=3", "mode=async"}) {
@@ -180,7 +182,7 @@ TEST(ParameterServer, LetsWorkersRunAheadUpToTheBound) {
   }
 }
 
-// A straggler that comes back late is answered like anybody, and nobody waited for it.
+// No worker waits for a straggler, and one that comes back is answered like the others.
 TEST(ParameterServer, GoesOnWithoutAStraggler) {
   for (const char* sentence : {"gradients=2", "gradients=2, late=carry", "gradients=2, down=sign(block=32)"}) {
     Mutex mutex;
@@ -213,7 +215,7 @@ TEST(ParameterServer, WithServersThatDoNothingElse) {
     const int idle = idle_ranks(test::algorithm(with(sentence)), 4);
     ASSERT_EQ(idle, std::string_view(sentence).starts_with("servers=2") ? 2 : 1);
     run_threads(4, 20s, [&](Communicator& communicator) {
-      Quadratic worker(communicator.rank() < idle ? 77 : 1);  // that of a server must not matter
+      Quadratic worker(communicator.rank() < idle ? 77 : 1);  // a dedicated server's own gradient must not matter
       worker.fails = communicator.rank() < idle;
       const auto served = make(with(sentence), "none", worker, communicator);
       StepReport report;
@@ -249,7 +251,7 @@ TEST(ParameterServer, StopsTogetherWhenOneIsAsked) {
   }
 }
 
-// As docs/algorithms/parameter_server.md says. Rooms are those of codecs whose messages all have the same size.
+// The formula of docs/algorithms/parameter_server.md. All messages of these codecs have the largest size, max_bytes.
 TEST(ParameterServer, SendsWhatTheFormulaSays) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (const auto& [sentence, servers, dedicated] : {std::tuple{"servers=1", 1, false},

@@ -52,7 +52,7 @@ double Perceptron::compute_gradient(std::uint64_t step, const BucketCalls& calls
   return loss;
 }
 
-// Cross-entropy of one example, whose gradient is added times `share`.
+// Returns the cross-entropy of one example, and adds its gradient times `share`.
 double Perceptron::learn(std::size_t label, std::span<const float> x, float share) {
   std::array<float, hidden> h{}, dh{};
   std::array<float, classes> z{};

@@ -8,8 +8,8 @@
 
 namespace sotto::test {
 
-// A worker that learns to tell ten clouds of points in 64 dimensions apart, with one hidden layer; a batch of its own
-// in every step. Small, and with matrices and biases in several buckets.
+// A worker with one hidden layer that learns to tell ten clouds of points in 64 dimensions apart. Each rank draws its
+// own batch in every step. It is small, and has matrices and biases in several buckets.
 class Perceptron final : public Worker {
  public:
   Perceptron(int rank, const std::string& optimiser, std::size_t bucket_bytes = 2048);

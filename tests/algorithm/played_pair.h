@@ -61,7 +61,7 @@ class Played {
   }
   ~Played() { mailbox_->close(); }
 
-  // As `note` says, and with all elements of the model at `value`.
+  // A letter with this rank's `note`, and a model whose elements are all `value`.
   std::vector<std::byte> letter(PairNote::Kind kind, float value) {
     note.kind = kind;
     std::vector<std::byte> bytes(PairNote::bytes(ranks_));
@@ -75,7 +75,7 @@ class Played {
   }
   void send(int to, PairNote::Kind kind, float value = 0) { mailbox_->send(to, letter(kind, value)); }
   void send(int to, std::span<const std::byte> bytes) { mailbox_->send(to, bytes); }
-  // The next of this kind: its note, and the first element of its model.
+  // The note of the next letter of this kind, and the first element of its model.
   std::pair<PairNote, float> next(PairNote::Kind kind) {
     PairNote got;
     while (const auto mail = mailbox_->poll(std::chrono::seconds(20))) {
@@ -93,7 +93,7 @@ class Played {
     }
     throw CommError("nothing came");
   }
-  // Tells `asker` the news at each of its questions, until `done`.
+  // Answers each question of `asker` with news, until `done`.
   void answer_questions_of(int asker, const std::function<bool()>& done) {
     PairNote got;
     while (!done()) {

@@ -26,7 +26,7 @@ constexpr std::uint64_t resumed = 33;  // a step in the middle
 
 class Presets : public testing::TestWithParam<Preset> {};
 
-// The optimiser of a preset, and its rate; a short training wants few steps of warm-up.
+// The optimiser of a preset, with fewer warm-up steps, since trainings are short here.
 std::string optimiser_of(const Preset& preset) {
   if (preset.optimiser == "auto") {
     return momentum_of(read_recipe(preset.name)).empty() ? "sgd" : "sgd(momentum=0)";
@@ -80,7 +80,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
     return sum / static_cast<double>(to - from);
   };
   const double first = mean(0, 5), last = mean(steps - 10, steps);
-  // FetchSGD takes 3 in a thousand elements a step: sixty steps are not many.
+  // FetchSGD moves 3 in a thousand elements a step, so sixty steps bring it less far.
   EXPECT_LT(last, (preset.name == "fetchsgd" ? 0.95 : 0.6) * first)
       << "loss " << first << " at first, " << last << " at last";
   RecordProperty("first_loss", std::to_string(first));
@@ -96,7 +96,7 @@ TEST_P(Presets, HasAnOptimiserThatThereIs) {
   }
 }
 
-// Buckets that overtake each other, and a forward that begins before the last of them are there, change nothing.
+// Buckets may overtake each other, and forward may begin before the last of them have arrived. The bits stay the same.
 TEST_P(Presets, HaveTheSameBitsInTheOrderOfNeed) {
   const std::string optimiser = optimiser_of(GetParam());
   const auto train = [&](const char* sentence) {
@@ -118,7 +118,7 @@ TEST_P(Presets, HaveTheSameBitsInTheOrderOfNeed) {
   EXPECT_EQ(train("sync(priority=need)"), train("sync"));
 }
 
-// The mean loss of the last ten of 150 steps at this rate, with momentum.
+// The mean loss of the last ten of 150 steps with momentum, at learning rate `lr`.
 double end_of(const std::string& codec, double lr) {
   std::vector<double> sums(ranks);
   run_threads(ranks, 60s, [&](Communicator& communicator) {
@@ -134,7 +134,7 @@ double end_of(const std::string& codec, double lr) {
   return (sums[0] + sums[1]) / ranks;
 }
 
-// With error feedback in front of it, which the paper has not, the loss is more than twice as high.
+// With error feedback before it, which the paper does not have, the loss is more than twice as high.
 TEST(SketchMl, TrainsAtAHighRateAsWithoutACodec) {
   EXPECT_LT(end_of("sketchml", 0.1), 1.1 * end_of("none", 0.1));
   EXPECT_LT(end_of("sketchml", 0.02), 1.1 * end_of("none", 0.02));

@@ -47,7 +47,7 @@ class Quadratic : public Worker {
     return loss;
   }
   bool fails = false;
-  std::size_t fails_at = 0;  // the bucket, of which nobody hears that it is ready
+  std::size_t fails_at = 0;  // where `fails`: the bucket that never becomes ready
 
  private:
   float target_, curvature_;

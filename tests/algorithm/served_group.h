@@ -23,7 +23,7 @@ inline Layout some_layout() {
 }
 inline std::vector<BucketPlan> some_buckets() { return plan_buckets(some_layout(), 64); }
 
-// A server, and workers that have the model that it sent them last.
+// A server, and workers; each worker holds the model that the server sent it last.
 class Group {
  public:
   explicit Group(const ServerPlan& plan, const char* down = "f32", const std::string& optimiser = "sgd(momentum=0)",
@@ -42,7 +42,7 @@ class Group {
   }
 
   std::size_t size() const { return 256; }
-  // This worker's gradient is `value` in every element.
+  // Sends a gradient of worker `rank` that is `value` in every element.
   void gradient(int rank, float value, double lr = 1, std::uint64_t stop = ServerNote::never, double loss = 0) {
     Worker& worker = of(rank);
     for (const Shard::Part& part : shard_.parts()) {
@@ -76,7 +76,7 @@ class Group {
 
   void take(int rank, std::span<const std::byte> mail) { server_.take(rank, mail, *optimiser_); }
   Server& server() { return server_; }
-  // How many answers a worker got, and what it then has.
+  // steps() is the number of answers that a worker got; the others tell what it got with the last one.
   std::uint64_t steps(int rank) { return of(rank).step; }
   std::uint64_t stop(int rank) { return of(rank).stop; }
   std::uint64_t version(int rank) { return of(rank).version; }

@@ -1,4 +1,4 @@
-// What workers and servers refuse, and what an error does to a group.
+// Options that workers and servers refuse, and how an error of one rank ends the group.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(ServerErrors, OfAWorkerIsTheOneThatIsReported) {
   }
 }
 
-// Rank 3 takes no third step: all others end, and say so.
+// Rank 3 makes no third step. All others must end with an error that names it.
 void stall(const char* mode) {
   Mutex mutex;
   Condition changed;
@@ -67,20 +67,21 @@ void stall(const char* mode) {
     ++failed;
     changed.notify_all();
   });
-  // One server says for whom it waits; another one may hear of that first.
+  // One server names the rank that it waits for. Other ranks may hear of that before they find it themselves.
   const auto named = [](const std::string& reason) { return reason.find("waits for rank 3") != std::string::npos; };
   EXPECT_TRUE(std::ranges::any_of(reasons, named)) << mode << ": " << reasons[0] << ", " << reasons[1];
   for (const std::string& reason : reasons) EXPECT_NE(reason, "") << mode;
   EXPECT_LT(std::chrono::duration<double>(Clock::now() - begin).count(), 60) << mode;
 }
 
-// At once, as each waits for most of a deadline, which is long enough for other ranks on a busy machine.
+// All modes run at the same time, since each waits for most of a deadline, and deadlines are long for the sake of busy
+// machines.
 TEST(ServerErrors, NameARankThatStalls) {
   std::vector<std::jthread> all;
   for (const char* mode : modes) all.emplace_back(stall, mode);
 }
 
-// A rank that fails behind a rest does not part in peace: the others hear of it at once, and wait for no deadline.
+// When a rank fails after a rest, the others hear of it at once; they do not wait for a deadline.
 TEST(ServerErrors, BehindARestAreHeardOf) {
   std::string why;
   const auto body = [&](Communicator& communicator) {
@@ -92,7 +93,7 @@ TEST(ServerErrors, BehindARestAreHeardOf) {
       throw NumericError("its own");
     }
     const std::string reason = message_of([&] {
-      served->rest();  // rank 2 may be out of its own, and have failed, before this one is
+      served->rest();  // rank 2 may leave its own rest(), and fail, before this one returns
       for (std::uint64_t step = 1;; ++step) served->step(worker, {step, 0.01, false});
     });
     if (communicator.rank() == 0) why = reason;

@@ -1,4 +1,4 @@
-// What a server makes of what comes, in an order that the test chooses: no threads.
+// How a server handles messages, in an order that the test chooses, without threads.
 #include "sotto/algorithm/server/server.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Server, DropsWhatComesLate) {
   group.gradient(0, 2);
   group.gradient(1, 4);
   EXPECT_EQ(group.value(1), -3);
-  group.gradient(2, 100);  // of the model before: answered at once, with what is now
+  group.gradient(2, 100);  // a gradient of the old model: answered at once with the new one
   EXPECT_EQ(group.steps(2), 1U);
   EXPECT_EQ(group.value(2), -3);
   group.gradient(2, 2);  // in time again
@@ -52,7 +52,7 @@ TEST(Server, DropsWhatComesLate) {
   EXPECT_EQ(group.steps(1), 1U) << "its gradient is still on its way, and nobody waits for it";
 }
 
-// The other one may wait for another server, which waits for this worker.
+// The worker that is missing may wait for another server, which waits for this worker.
 TEST(Server, WaitsForOneFewerWithEachThatRests) {
   Group group(plan(Mode::sync, 3, 2));
   for (int rank = 0; rank < 3; ++rank) group.gradient(rank, 2);
@@ -88,7 +88,7 @@ TEST(Server, CarriesWhatComesLateToTheNextUpdate) {
   EXPECT_EQ(group.value(0), -3 - 4);
 }
 
-// Each counts a k-th, whatever comes when: small whole numbers are exact.
+// Each gradient counts a k-th, in whatever order they come. Sums of small whole numbers are exact.
 TEST(Server, LosesNothingOfWhatItCarries) {
   for (const std::size_t k : {1U, 2U, 4U}) {
     ServerPlan carry = plan(Mode::sync, 5, k);
@@ -99,13 +99,13 @@ TEST(Server, LosesNothingOfWhatItCarries) {
     double sum = 0;
     for (int i = 0; i < 400; ++i) {
       const auto rank = random.below(5);
-      if (sent[rank] > group.steps(static_cast<int>(rank))) continue;  // it waits for an answer
+      if (sent[rank] > group.steps(static_cast<int>(rank))) continue;  // this worker waits for an answer
       const auto value = static_cast<float>(random.below(64)) - 20;
       group.gradient(static_cast<int>(rank), value);
       ++sent[rank];
       sum += value;
     }
-    for (int rank = 0; rank < 5; ++rank) {  // those that wait are answered when fewer are at work
+    for (int rank = 0; rank < 5; ++rank) {  // workers that wait are answered once fewer are at work
       if (group.steps(rank) == sent[static_cast<std::size_t>(rank)]) group.rest(rank);
     }
     for (int rank = 0; rank < 5; ++rank) {
@@ -125,7 +125,7 @@ TEST(Server, TakesEachGradientAsItComesWhereNobodyWaits) {
   EXPECT_EQ(group.version(1), 4U);
 }
 
-// How far the model goes from round 120 on in so many rounds, in each of which every worker sends this gradient.
+// How far the model moves in `rounds` rounds after the first 120, where every worker sends `gradient` in every round.
 double movement(const ServerPlan& plan, const std::string& optimiser, float gradient, int rounds) {
   constexpr double lr = 1e-3;
   Group group(plan, "f32", optimiser, 1);
@@ -140,8 +140,8 @@ double movement(const ServerPlan& plan, const std::string& optimiser, float grad
   return before - static_cast<double>(group.servers_value());
 }
 
-// Of any optimiser: what the gradients move, and what a pull towards zero does, are as much in a round of all workers
-// as in a step of `sync` with the same rate.
+// With any optimiser, a round of all workers moves the model as far as a step of `sync` with the same rate does, by
+// gradients and by the pull towards zero.
 TEST(Server, ARateMeansTheSameWhereNobodyWaits) {
   std::vector<std::string> names{"lars(trust=0.05, adapt-vectors=true, ", "lamb(adapt-vectors=true, "};
   for (const OptimiserEntry& entry : optimiser_table()) names.push_back(std::string(entry.name) + "(");
@@ -178,7 +178,7 @@ TEST(Server, HoldsTheBound) {
   }
 }
 
-// Nothing new comes: what coded differences left out follows.
+// With no new gradients, the server sends what coded differences had left out.
 TEST(Server, WorkersComeToItsModel) {
   for (const char* down : {"topk(0.25)", "qsgd(bits=4)", "sign(block=32)", "topk(0.5) | qsgd(bits=6)"}) {
     for (const Mode mode : {Mode::sync, Mode::async}) {
@@ -210,7 +210,7 @@ TEST(Server, WorkersComeToItsModel) {
 TEST(Server, TellsAllInTimeWhereToStop) {
   Group group(plan(Mode::async, 3));
   for (int i = 0; i < 4; ++i) group.gradient(0, 1);
-  group.gradient(1, 1, 1, 0);  // would like to stop
+  group.gradient(1, 1, 1, 0);  // wishes to stop
   EXPECT_EQ(group.stop(1), 4U) << "the step that the fastest takes now";
   group.gradient(0, 1);
   group.gradient(2, 1);

@@ -1,4 +1,4 @@
-// Whom a server takes for lost, with an inbox that the test fills.
+// Which ranks a server takes for lost, with an inbox that the test fills.
 #include "sotto/algorithm/server/server_thread.h"
 #include "sotto/codec/stages.h"
 
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::message_of;
 
-// What came at the beginning is handed out one by one; the first only once the server's patience has passed.
+// Hands out the mail it was made with, one by one; the first only after the server's patience has run out.
 class Slow final : public Mailbox {
  public:
   explicit Slow(std::deque<Mail> mail) : Mailbox(0, 2, 4096, 40ms), mail_(std::move(mail)) {}
@@ -47,7 +47,7 @@ class Slow final : public Mailbox {
   std::atomic<bool> cancelled_ = false;
 };
 
-// How a server ends that is told by these ranks, of two, that they rest.
+// The error of a server of two ranks when these ranks tell it that they rest.
 std::string end_of_server(std::initializer_list<int> ranks) {
   Layout layout;
   layout.append("only", {16});

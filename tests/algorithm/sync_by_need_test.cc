@@ -79,8 +79,8 @@ TEST(SyncByNeed, HasThemWithoutOverlap) {
   EXPECT_EQ(train("sync(priority=need)", 3, without), train("sync", 3, with));
 }
 
-// The first exchange of a step is held up until all buckets are ready, the last one until the next step's forward has
-// what it needs first: it would wait for ever if it waited for all.
+// The first exchange of a step waits until all buckets are ready. The last one waits until the next forward has the
+// bucket that it needs first; forward would wait for ever if it needed all buckets.
 TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     constexpr std::size_t buckets = 3;
@@ -101,7 +101,7 @@ TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
     ASSERT_EQ(worker.buckets().size(), buckets);
     std::size_t heard = 0;
     Overheard overheard(communicator, [&](std::size_t bytes) {
-      if (bytes == sizeof(float)) return;  // what ranks agree by
+      if (bytes == sizeof(float)) return;  // the float by which ranks agree to stop
       if (++heard == 1) all_ready.wait(false);
       if (heard == buckets) first_needed.wait(false);
     });

@@ -98,7 +98,7 @@ TEST_P(Orders, ReportTheErrorOfTheWorker) {
   for (const std::uint64_t failing : {0U, 2U}) {
     const auto body = [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
-      worker.fails_at = failing;  // the last bucket, when others are on their way
+      worker.fails_at = failing;  // 2 is the last bucket, while others are on their way
       const auto sync = make_algorithm(test::algorithm(GetParam()), {}, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step <= failing; ++step) {
         worker.fails = step == failing && communicator.rank() == 1;
@@ -140,7 +140,7 @@ class Clipping final : public Quadratic {
   Clipped optimiser_;
 };
 
-// The gradient of rank r is -(r + 1) in each of 42 elements; their mean is -2.
+// The gradient of rank r is -(r + 1) in each of 42 elements; the mean over ranks is -2.
 TEST(Sync, ClipsTheMeanOfAllRanks) {
   for (const auto& [clip, moved] :
        {std::pair{"norm(1)", 1 / std::sqrt(42.0)}, {"value(0.25)", 0.25}, {"norm(99)", 2.0}}) {

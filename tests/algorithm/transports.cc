@@ -25,10 +25,10 @@ struct Job {
   const char* aggregator = "auto";
   const char* topology = "";
   const char* mixing = "uniform";
-  int ranks_of = 1;  // a multiple of so many ranks alone
+  int ranks_of = 1;  // runs only where the number of ranks is a multiple of this
 };
 
-// Each algorithm whose numbers do not depend on time, aggregator, and way of computing beside what is on its way.
+// Every algorithm whose numbers do not depend on time, every aggregator, and every way of computing during an exchange.
 constexpr std::array jobs{
     Job{"sync"},
     Job{"sync", "qsgd(bits=4)", "gather"},
@@ -69,7 +69,7 @@ End train(const Job& job, Communicator& communicator) {
   return {{end.begin(), end.end()}, communicator.traffic().bytes_sent - before};
 }
 
-// Ranks that go at their own speed: what they come to is known within bounds, and all agree on it to the last bit.
+// Ranks go at their own speed. The result is known within bounds, and all ranks have it to the last bit.
 void check_own_speed(Communicator& communicator, const char* algorithm) {
   AlgorithmOptions options{.phases = test::read_phases("f16"), .topology = test::topology("star")};
   Quadratic worker(communicator.rank(), "sgd");

@@ -1,4 +1,4 @@
-// One rank of algorithms over MPI: `mpirun -n N algorithm_mpi_ranks`.
+// One rank of the test of algorithms over MPI: `mpirun -n N algorithm_mpi_ranks`.
 #include <chrono>
 #include <cstdio>
 #include <exception>

@@ -40,7 +40,7 @@ TEST(TrustRatios, AreThoseOfWholeTensorsWhateverTheAlgorithm) {
     for (const char* algorithm : {"sync", "sync(priority=need)", "parameter_server"}) {
       for (const int ranks : {1, 2, 3}) expect_same(algorithm, optimiser, ranks);
     }
-    // These agree on models; alone, a rank takes the same steps.
+    // Ranks of these algorithms average models. With one rank, the steps are the same.
     for (const char* algorithm : {"parameter_server(mode=async)", "push_sum", "d_psgd", "local(h=2)", "ad_psgd"}) {
       expect_same(algorithm, optimiser, 1);
     }

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Quadratic;
 
-// Its gradient overflows in some steps.
+// A worker whose gradient overflows in some steps.
 class Overflowing final : public Worker {
  public:
   Overflowing(int rank, const char* optimiser, std::set<std::uint64_t> bad)
@@ -48,7 +48,7 @@ class Overflowing final : public Worker {
 
 using Bad = std::vector<std::set<std::uint64_t>>;  // for each rank, the steps that overflow there
 
-// The models of all ranks after these steps, and with them what the aggregator remembers.
+// The model of each rank after the steps, followed by the state of the algorithm.
 std::vector<std::vector<float>> train(const char* sentence, const char* codec, const Bad& bad, std::uint64_t steps,
                                       bool overlap) {
   std::vector<std::vector<float>> ends(bad.size());
@@ -89,7 +89,7 @@ TEST(VoidSteps, ChangeNothingOnAnyRankInSync) {
   }
 }
 
-// Rank r wants to go 0.1 (r + 1) in its first step. The model that ranks come to is the mean of those that did.
+// Rank r moves by 0.1 (r + 1) in its first step, unless that is void. The ranks end at the mean of their models.
 double mean_after_one_step(const char* sentence, int ranks, int node_size) {
   std::vector<double> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {

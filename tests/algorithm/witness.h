@@ -28,7 +28,7 @@ class Told final : public Quadratic {
   BucketCalls told_;
 };
 
-// Tells of each message, before it leaves, by its length.
+// Calls `hear` with the length of each message before the message leaves.
 class Overheard final : public Communicator {
  public:
   Overheard(Communicator& inner, std::function<void(std::size_t bytes)> hear)

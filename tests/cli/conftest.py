@@ -13,7 +13,7 @@ TINY = "--model logreg --train-size 512 --test-size 100 --batch-size 8 --deadlin
 
 
 def session_of(pid):
-    """The session that a process belongs to, or None when it is gone (a zombie counts as gone)."""
+    """The session of a process, or None when the process is gone (a zombie counts as gone)."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -22,7 +22,7 @@ def session_of(pid):
 
 
 def processes(session):
-    """Living processes of a session."""
+    """The living processes of a session."""
     return [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and session_of(p.name) == session]
 
 
@@ -34,7 +34,7 @@ def wait_until(condition, what):
 
 
 class Job:
-    """The program in a session of its own, so that every process that it leaves behind can be found."""
+    """The program in its own session, so that every process that it leaves behind can be found."""
 
     def __init__(self, program, arguments, cwd, environment):
         self.process = subprocess.Popen(
@@ -46,7 +46,7 @@ class Job:
         return [p for p in processes(self.session) if p != self.process.pid]
 
     def rank(self, number, variable="SOTTO_RANK"):
-        """The process of a rank, which its starter numbered in that variable."""
+        """The process of a rank; `variable` is the environment variable in which the starter gave it its number."""
         for pid in self.ranks():
             try:
                 if f"{variable}={number}\0".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
@@ -74,7 +74,7 @@ class Job:
 
 @pytest.fixture
 def start_other(tmp_path):
-    """Starts any program with arguments, in a folder of the test's own."""
+    """Starts any program with arguments, in the test's own folder."""
     jobs = []
     environment = {k: v for k, v in os.environ.items()
                    if not k.startswith(("SOTTO_", "OMP_", "SLURM_", "OMPI_", "PMIX_", "PMI_"))}
@@ -91,13 +91,13 @@ def start_other(tmp_path):
 
 @pytest.fixture
 def start(start_other, sotto):
-    """Starts the program with arguments, in a folder of the test's own."""
+    """Starts sotto with arguments, in the test's own folder."""
     return functools.partial(start_other, sotto)
 
 
 @pytest.fixture
 def run(start):
-    """Runs the program to its end, after which none of its processes is left."""
+    """Runs sotto to its end, and checks that none of its processes is left."""
 
     def run(*arguments, **variables):
         job = start(*arguments, **variables).finish()
@@ -109,7 +109,7 @@ def run(start):
 
 @pytest.fixture
 def good(run):
-    """Runs what must succeed."""
+    """Runs sotto, which must succeed."""
 
     def good(*arguments, **variables):
         job = run(*arguments, **variables)
@@ -124,7 +124,7 @@ def summary(folder):
 
 
 def has_step(folder, step):
-    """Whether steps.csv holds a row of this step or a later one."""
+    """Whether steps.csv holds a row of `step` or of a later step."""
     path = pathlib.Path(folder) / "steps.csv"
     if not path.exists():
         return False

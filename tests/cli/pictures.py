@@ -17,7 +17,7 @@ def png(width, height, colour):
 
 
 def write_pictures(folder, train=8, test=3):
-    """As many of each class, which has a colour of its own."""
+    """`train` and `test` pictures of each class; each class has its own colour."""
     for split, count in [("train", train), ("val", test)]:
         for name, colour in CLASSES.items():
             (folder / split / name).mkdir(parents=True, exist_ok=True)

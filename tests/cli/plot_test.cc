@@ -44,7 +44,7 @@ TEST(Plot, PointsLieWhereTheAxesSay) {
   EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.2);
   EXPECT_NEAR(y[0] - y[1], y[1] - y[2], 0.2);
   EXPECT_GT(x[2], x[0]);
-  EXPECT_LT(y[2], y[0]);  // upwards
+  EXPECT_LT(y[2], y[0]);  // y grows downwards, so the curve rises
 }
 
 TEST(Plot, WhatAnAxisCannotShowIsLeftOut) {

@@ -1,5 +1,5 @@
-"""A Slurm of this machine's own, for one test session: munged, slurmctld and a slurmd a node, on loopback, with ports,
-keys and folders that nobody else has. Nothing of it needs systemd, cgroups or a configuration in /etc."""
+"""A Slurm on this machine for one test session: munged, slurmctld and one slurmd a node, on loopback, with their own
+ports, keys and folders. It needs no systemd, no cgroups and no configuration in /etc."""
 
 import contextlib
 import os
@@ -18,11 +18,11 @@ DEADLINE = 60  # seconds
 
 
 class SlurmError(Exception):
-    """There can be no cluster here, and why."""
+    """Says why there can be no cluster here."""
 
 
 def missing():
-    """What is wanted to set one up, in words; empty when all is there."""
+    """Says in words what is missing to set a cluster up; empty when nothing is."""
     absent = [program for program in PROGRAMS if shutil.which(program, path=PATH) is None]
     if absent:
         return f"{', '.join(absent)}: not installed (Debian: apt-get install slurmctld slurmd slurm-client munge)"
@@ -31,7 +31,7 @@ def missing():
 
 @contextlib.contextmanager
 def of_a_module(tmp_path_factory, nodes, cores):
-    """A cluster of so many nodes, whatever there really is; its tests are skipped where there can be none."""
+    """A cluster of `nodes` nodes with `cores` cores each, whatever the machine has; where it cannot be, its tests are skipped."""
     if reason := missing():
         pytest.skip(f"Slurm: {reason}")
     try:
@@ -51,7 +51,7 @@ def free_ports(count):
 
 
 class SlurmCluster:
-    """Nodes whose names are addresses, 127.0.0.1 on, since ranks look them up to meet there."""
+    """A running cluster. Its nodes are named 127.0.0.1 and so on, since ranks look up the name of a node to meet there."""
 
     def __init__(self, folder, nodes, cores):
         self.folder = pathlib.Path(folder)
@@ -88,7 +88,7 @@ class SlurmCluster:
         lines = [
             "ClusterName=sotto", f"SlurmctldHost={host}(127.0.0.1)", f"SlurmctldPort={control}", "SlurmUser=root", "SlurmdUser=root",
             "AuthType=auth/munge", "CredType=cred/munge",
-            # A requeued job waits as long as a credential lives: two minutes, if nothing is said.
+            # A requeued job waits as long as a credential lives: two minutes by default.
             f"AuthInfo=socket={self.folder / 'munge' / 'socket'},cred_expire=5",
             f"StateSaveLocation={self.folder / 'state'}", f"SlurmdSpoolDir={self.folder / 'spool' / '%n'}",
             f"SlurmctldPidFile={self.folder / 'slurmctld.pid'}", f"SlurmdPidFile={self.folder / 'spool' / '%n.pid'}",
@@ -97,7 +97,7 @@ class SlurmCluster:
             "SelectType=select/cons_tres", "SelectTypeParameters=CR_CPU", "MpiDefault=none", "MailProg=/bin/true",
             "ReturnToService=2", "KillWait=2", "SlurmdParameters=config_overrides",
             "SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0",
-            f"FirstJobId={1 + secrets.randbelow(1000000)}",  # ranks meet at a port that follows from it
+            f"FirstJobId={1 + secrets.randbelow(1000000)}",  # ranks derive the port they meet at from it
         ]
         for node, port in enumerate(ports, 1):
             lines.append(f"NodeName=127.0.0.{node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cores} RealMemory=1000")
@@ -120,7 +120,7 @@ class SlurmCluster:
         return "\n".join(f"{log.name}: {line}" for log in sorted((self.folder / "log").iterdir()) for line in log.read_text().splitlines()[-5:])
 
     def run(self, *command, cwd=None, **variables):
-        """A command of Slurm to its end, with what it printed."""
+        """Runs a command of Slurm to its end; returns its status and output."""
         return subprocess.run([str(c) for c in command], cwd=cwd, env=self.environment | variables, stdin=subprocess.DEVNULL,
                               text=True, capture_output=True, timeout=DEADLINE)
 

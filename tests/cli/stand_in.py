@@ -1,7 +1,8 @@
-"""`sotto`, `python` and `./dev` as blocks of the documentation meet them in a test: the real ones, asked for less.
+"""Stands in for `sotto`, `python` and `./dev` when a test runs code blocks of the documentation. It runs the real sotto, with
+less work; of a Python script it only lets the arguments be read.
 
-The test names the program in STAND_IN_SOTTO, and in STAND_IN_PAGE the page. On pages of results and speeds a training is
-only tried with --dry-run, and a script's arguments are only read.
+The test gives the path of sotto in STAND_IN_SOTTO, and the page in STAND_IN_PAGE. On pages of results and speeds, a training
+is only tried with --dry-run.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ONLY_PARSED = os.environ["STAND_IN_PAGE"].startswith(("docs/results/", "docs/performance.md", "launch/"))
-NOBODY = "http://127.0.0.1:9/"  # nobody listens at this port
+NOBODY = "http://127.0.0.1:9/"  # no server listens at this port
 
 
 def sotto(*arguments):
@@ -26,7 +27,7 @@ def sotto(*arguments):
 
 
 def with_flag(arguments, flag, value):
-    """The arguments with another value of a flag, or with the flag."""
+    """The arguments with the flag set to `value`; the flag is added where it is missing."""
     if flag in arguments:
         at = arguments.index(flag)
         return [*arguments[: at + 1], value, *arguments[at + 2 :]]
@@ -34,7 +35,7 @@ def with_flag(arguments, flag, value):
 
 
 def of_list(arguments, flag, default):
-    """The values of a flag that takes several, and the arguments without it."""
+    """The values of a flag that takes several, and the arguments without that flag."""
     if flag not in arguments:
         return [default], arguments
     at = arguments.index(flag)
@@ -43,7 +44,7 @@ def of_list(arguments, flag, default):
 
 
 def capture(arguments):
-    """The gradient of the first step under the name of the last one that would be captured."""
+    """Captures the gradient of the first step, and copies it to the name of the last capture of the real run."""
     every, folder = re.fullmatch(r"every=(\d+),dir=(\S+)", arguments[arguments.index("--capture") + 1]).groups()
     for flag, value in {"--max-steps": "1", "--batch-size": "2", "--test-size": "10"}.items():
         arguments = with_flag(arguments, flag, value)
@@ -58,7 +59,7 @@ def train(arguments):
         return sotto(*arguments)
     if ONLY_PARSED and "--capture" in arguments:
         return capture(arguments)
-    if ONLY_PARSED and "SLURM_PROCID" in os.environ:  # each would try it for all ranks: the first one does, for two
+    if ONLY_PARSED and "SLURM_PROCID" in os.environ:  # every rank would try the whole job: only rank 0 does, with two ranks
         rank = os.environ["SLURM_PROCID"]
         for name in [name for name in os.environ if name.startswith("SLURM_")]:
             del os.environ[name]
@@ -76,13 +77,13 @@ def compare(arguments):
     algorithms, rest = of_list(rest, "--algorithms", "sync")
     rest = [a for a in rest[1:] if a not in ("--markdown", "--json")]
     trials = [["train", *rest, "--codec", codec, "--algorithm", algorithm] for codec in codecs for algorithm in algorithms]
-    # How much an algorithm sends that depends on time is not told: that one step is.
+    # A dry run cannot tell how much an algorithm sends where that depends on time: such an algorithm makes one step.
     return max(sotto(*trial, *(["--max-steps", "1", "--test-size", "10"] if "ad_psgd" in trial[-1] or "async" in trial[-1]
                                else ["--dry-run"])) for trial in trials)
 
 
 def data_get(arguments):
-    """What is asked for is understood, though nobody answers; then files lie there that look the same."""
+    """Checks that sotto understands the command, though no server answers; then writes files of the same form."""
     asked = subprocess.run([os.environ["STAND_IN_SOTTO"], *arguments, "--url", NOBODY], text=True, capture_output=True)
     if asked.returncode != 1 or NOBODY not in asked.stderr:
         print(asked.stderr, file=sys.stderr)
@@ -102,7 +103,7 @@ def write_mnist(folder, train=2048, test=100):
 
 
 def write_cifar(folder):
-    """Files of the right size, in which all is 0."""
+    """Files of the right size, full of zeros."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"):
         with open(folder / name, "wb") as file:
@@ -110,7 +111,7 @@ def write_cifar(folder):
 
 
 def evaluate(arguments):
-    """Whoever follows a run is interrupted once there was a line."""
+    """`eval --follow` is interrupted after its first line."""
     process = subprocess.Popen([os.environ["STAND_IN_SOTTO"], *arguments], stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -135,7 +136,7 @@ def be_sotto(arguments):
 
 
 def be_python(arguments):
-    """A script runs until it has read its arguments."""
+    """Runs a script until it has read its arguments."""
     script, *rest = arguments
     parse = argparse.ArgumentParser.parse_args
 
@@ -147,11 +148,11 @@ def be_python(arguments):
     sys.argv = [script, *rest]
     sys.path.insert(0, str(pathlib.Path(script).resolve().parent))
     runpy.run_path(script, run_name="__main__")
-    return 1  # it has read none
+    return 1  # the script has read no arguments
 
 
 def be_dev(arguments):
-    """A command that ./dev has, and benchmarks that there are; anything more is not tried here."""
+    """Checks that ./dev knows the command, and that the benchmark exists; runs nothing."""
     commands = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
     known = re.findall(r"^  (\w+) ", commands, re.M)
     benchmarks = {"peers", *(path.stem for path in (ROOT / "bench").glob("*.cpp"))}

@@ -32,9 +32,9 @@ def test_ranks_agree_and_send_what_the_formula_says(good, tmp_path, ranks, topol
     note = 24 + 8 * ranks
     exchange = 32 + 4 * run["parameters"] + note + 8  # the header, the floats, the note, and Gloo's frame
     rows = steps_of(tmp_path / "run")
-    for rank in range(ranks):  # rows end before the last meeting, whose answers are in none
+    for rank in range(ranks):  # the last row ends before the last meeting, so no row counts its answers
         sent = sum(row["bytes_sent"] for row in rows if row["rank"] == rank)
-        notes = 100 + (sum(steps) if count == "all" else 0)  # a question of its own a step, and answers to those of others
+        notes = 100 + (sum(steps) if count == "all" else 0)  # in each step a rank asks one question and answers those of others
         assert sent <= run["exchanges"][rank] * exchange + notes * (note + 8)
         assert sorted(row["step"] for row in rows if row["rank"] == rank) == list(range(steps[rank]))
 
@@ -42,7 +42,7 @@ def test_ranks_agree_and_send_what_the_formula_says(good, tmp_path, ranks, topol
 def test_a_dry_run_says_what_an_exchange_costs(good):
     dense, half = (good(*AD_PSGD, "--ranks", 4, "--dry-run", "--codec", codec).out for codec in ("none", "f16"))
     assert "a rank sends  31488 bytes a step" in dense, dense  # 32 + 4 * 7850 + 24 + 8 * 4
-    assert "a rank sends  15800 bytes a step" in half, half  # with 12 bytes of units
+    assert "a rank sends  15800 bytes a step" in half, half  # 12 bytes of them are units
 
 
 def test_one_rank_goes_on_with_the_same_bits(start, good, tmp_path):

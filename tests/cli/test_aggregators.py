@@ -1,4 +1,4 @@
-"""Aggregators of the program: sparse, hierarchical and its groups, what is exchanged at once, batch-norm statistics."""
+"""Aggregators: sparse, hierarchical and its groups; sizes of buckets; batch-norm statistics."""
 
 import re
 
@@ -61,7 +61,7 @@ def test_what_is_exchanged_at_once(good, said, buckets):
 
 def test_statistics_are_averaged_in_every_step(good, tmp_path):
     dry = ["train", *RESNET, "--ranks", 2, "--dry-run"]
-    statistics = 4 * 9600  # floats, of 20 layers with 4800 channels
+    statistics = 4 * 9600  # two floats for each of 4800 channels, in 20 layers
     averaged = sent(good(*dry, "--average-batch-norm").out)
     assert averaged == sent(good(*dry).out) + statistics
     for name, flags in [("each", ["--average-batch-norm"]), ("own", [])]:
@@ -105,7 +105,7 @@ def test_groups_of_one_are_refused(run):
 
 
 def test_groups_are_ranks_that_follow_each_other(run):
-    """As srun --distribution=cyclic numbers them: rank 1 of 4 is the first one of the second host."""
+    """srun --distribution=cyclic numbers ranks otherwise: rank 1 of 4 is the first one of the second host."""
     job = run("train", *TINY, "--aggregator", "hierarchical", RANK="1", WORLD_SIZE="4", LOCAL_RANK="0",
               LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="9")  # fmt: skip
     assert job.status == 2 and "--distribution=block" in job.err, job.err

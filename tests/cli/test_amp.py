@@ -36,7 +36,7 @@ def test_steps_that_overflow_are_left_out(good, tmp_path, flags):
     whole = summary(tmp_path / "whole")
     assert 2 < whole["skipped_steps"] < 10 and whole["test_loss"] < 3
     assert "step 0  is left out: a gradient overflowed; the loss scale is 2" in said
-    # Also where the run begins anew between two such steps, and after them.
+    # The same if the run is resumed between two such steps, and after them.
     for stop in (2, 9, 12):
         good(*flags, "--train-dir", "cut", "--max-steps", stop, *(["--resume"] if stop > 2 else []))
     cut = summary(tmp_path / "cut")

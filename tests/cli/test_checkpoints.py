@@ -1,4 +1,4 @@
-"""Checkpoints: which of them a run goes on from, when they are made, and what is done without being asked."""
+"""Checkpoints: which one a run goes on from, when they are made, and which are made without a flag."""
 
 import os
 import pathlib
@@ -91,7 +91,7 @@ def test_the_clock_makes_them_and_changes_no_bit(good, tmp_path, algorithm, flag
     assert made[-1] == 40 and len(made) <= 3, "the last two, and that of the end"
     assert len(made) == 3 or algorithm == "ad_psgd", "its ranks meet when they hear of it, perhaps at the end"
     assert made == [40] or (tmp_path / "often" / f"model_step_{made[0]}" / "manifest").read_bytes().find(b"rolling = yes") > 0
-    if any(word in algorithm for word in ("async", "synch_freq", "ad_psgd")):  # no two runs of them have the same bits
+    if any(word in algorithm for word in ("async", "synch_freq", "ad_psgd")):  # no two runs of these have the same bits
         return
     good(*flags, "--train-dir", "never", "--checkpoint-minutes", 0)
     assert steps_of(tmp_path / "never") == [40]
@@ -139,7 +139,7 @@ def test_an_error_beside_the_steps_leaves_a_checkpoint(start, good, tmp_path):
     wait_until(lambda: job.process.poll() is not None or has_step(folder, 3), "some steps")
     (folder / "in the way").mkdir()
     (folder / "steps.csv").rename(folder / "rows")
-    while not (folder / "steps.csv").is_dir():  # the run may have begun a new one
+    while not (folder / "steps.csv").is_dir():  # the run may have started a new file meanwhile
         try:
             (folder / "in the way").rename(folder / "steps.csv")
         except NotADirectoryError:

@@ -1,4 +1,4 @@
-"""What `auto` chooses is said once, recorded, and kept by a resume."""
+"""The choice of `auto` is printed once, recorded, and kept by a resume."""
 
 import re
 
@@ -28,7 +28,7 @@ def test_a_linear_codec(good, tmp_path):
 
 
 def test_the_codec(good, run, tmp_path):
-    # A step with none sends 32 KB: 125 ms on this link; f16 half of that, qsgd a sixth.
+    # A step without a codec sends 32 KB, which takes 125 ms on this link; f16 sends half of that, qsgd a sixth.
     flags = ["train", *TINY, "--ranks", 2, "--codec", "auto", "--link", "2mbit", "--train-dir", "run"]
     first = good(*flags, "--max-steps", 24)
     found = summary(tmp_path / "run")

@@ -181,7 +181,7 @@ def test_measure_a_file_of_torch_save(good, run, tmp_path):
     assert "ASSERT" not in run("codec", "measure", "--codec", "f16", "--input", "a.pt").err
     torch.save(values, tmp_path / "a.pt", _use_new_zipfile_serialization=False)
     refused("before version 1.6")
-    torch.save(torch.zeros(60000), tmp_path / "a.pt")  # a storage of 16 bytes that is said to have 240000
+    torch.save(torch.zeros(60000), tmp_path / "a.pt")  # below, its storage of 240000 bytes is cut to 16
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:

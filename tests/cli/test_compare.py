@@ -55,7 +55,7 @@ def test_one_that_fails_does_not_stop_the_rest(run, tmp_path):
 
 
 def test_one_that_is_interrupted_says_so(start, tmp_path):
-    """No other begins after it, and the exit status is that of `sotto train`."""
+    """No other run begins after it, and the exit status is that of `sotto train`."""
     flags = [*TINY, "--epochs", 100000, "--ranks", 2, "--codecs", "none", "int8"]
     for style, folder in [("--markdown", "first"), ("--json", "second")]:
         job = start("compare", *flags, style, "--train-dir", folder)
@@ -98,6 +98,6 @@ def test_dry_run_predicts_what_is_sent(good, tmp_path):
         good("train", *SMALL, "--codec", codec, "--train-dir", f"run{number}")
         measured = summary(tmp_path / f"run{number}")
         assert int(said["dense"].split()[0]) == measured["dense_bytes_per_step"]
-        # A few bytes of a step carry whether to stop; sizes of sparse messages depend on where the values are.
+        # Steps also send a few bytes to agree on stopping, and the size of sparse messages depends on where the values are.
         assert abs(predicted - max(measured["bytes_per_step"])) <= 64 + 0.1 * predicted
     assert not list(tmp_path.glob("runs"))

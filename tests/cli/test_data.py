@@ -12,7 +12,7 @@ from conftest import TINY, wait_until
 
 
 class Slow(http.server.BaseHTTPRequestHandler):
-    """Sends a little of a file, then nothing until the test is over."""
+    """Sends the beginning of a file, then nothing until the test is over."""
 
     def log_message(self, *args):
         pass
@@ -66,7 +66,7 @@ def test_show(good, tmp_path):
     assert len(pixels) == 112 * 84 and max(pixels) == 255 and min(pixels) == 0
 
 
-# Of each kind of files, and what is trained on them.
+# One data set of each file format, what is trained on it, and the number of its files.
 MADE = [("mnist", ["--model", "logreg"], 4), ("emnist-letters", ["--model", "logreg"], 4),
         ("text", ["--model", "gpt-mini(layers=1, heads=1, width=8, context=16)"], 2), ("libsvm", ["--model", "svm"], 2),
         ("csv", ["--model", "linreg"], 2),
@@ -177,7 +177,7 @@ def test_eval_follows(start, good, tmp_path):
 
 
 def test_eval_of_a_damaged_checkpoint(good, run, tmp_path):
-    """It is named, and the others are evaluated."""
+    """The damaged checkpoint is named, and the others are evaluated."""
     good("train", *TINY, "--max-steps", 8, "--checkpoint-every", 2, "--train-dir", "run")
     path = tmp_path / "run" / "model_step_2" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-9])

@@ -52,7 +52,7 @@ def test_each_epoch_has_a_row_of_each_split(good, tmp_path):
 def test_the_best_is_kept_and_named(good, tmp_path):
     job = good(*FLAGS, "--epochs", 8, "--eval-freq", 8, "--checkpoint-minutes", "1e-9", "--train-dir", "run")
     rows = rows_of(tmp_path / "run", "test")
-    best = max(rows, key=lambda row: float(row["accuracy"]))  # the first of equals
+    best = max(rows, key=lambda row: float(row["accuracy"]))  # of equal rows, the first one
     step = int(best["step"])
     assert summary(tmp_path / "run")["best"] == {"step": step, "accuracy": float(best["accuracy"]), "checkpoint": f"model_step_{step}"}
     assert f"best accuracy {100 * float(best['accuracy']):.2f} % after {step} steps; run/model_step_{step}" in job.out

@@ -1,4 +1,4 @@
-"""A rank that stalls or dies ends all others with an error that names it, in every algorithm, and checkpoints stay whole."""
+"""When a rank stalls or dies, all others end with an error that names it, in every algorithm, and checkpoints stay whole."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import TINY, wait_until
 
-ALGORITHMS = {  # and ways of averaging, behind a comma
+ALGORITHMS = {  # and aggregators, after a comma
     "sync": [],
     "sync(priority=need)": [],
     "push_sum": [],
@@ -26,11 +26,11 @@ ALGORITHMS = {  # and ways of averaging, behind a comma
     "sync, sparse": ["--codec", "ef | topk(0.05)", "--aggregator", "sparse"],
     "sync, hierarchical": ["--codec", "ef | topk(0.05)", "--aggregator", "hierarchical(group=2)"],
 }
-GROUPS = [list(ALGORITHMS)[i : i + 4] for i in range(0, len(ALGORITHMS), 4)]  # so many at once
+GROUPS = [list(ALGORITHMS)[i : i + 4] for i in range(0, len(ALGORITHMS), 4)]  # four run at a time
 
 
 def runs(start, folder, algorithms, deadline):
-    """A job of 4 ranks for each algorithm, once it has a checkpoint."""
+    """Starts a job of 4 ranks for each algorithm; returns once every job has a checkpoint."""
     jobs = {}
     for algorithm in algorithms:
         name = algorithm.split("(")[0].split(",")[0] + str(len(jobs))

@@ -30,7 +30,7 @@ def test_the_mean_model_is_tested_and_saved(good, tmp_path, algorithm):
     good(*flags, "--final-average", "--train-dir", "agreed")
     agreed = summary(tmp_path / "agreed")
     assert agreed["consensus_distance"] < 1e-6 and len(set(agreed["rank_accuracy"])) == 1
-    if "overlap" not in algorithm:  # what is on its way is in the mean, too
+    if "overlap" not in algorithm:  # with overlap, the mean also counts messages on their way
         assert agreed["test_loss"] == pytest.approx(apart["test_loss"], abs=1e-4)
 
 
@@ -79,7 +79,7 @@ def test_a_dry_run_counts_what_rounds_send_in_turn(good, tmp_path):
         good(*flags, "--max-steps", 8, "--eval-freq", 100, "--train-dir", f"run{words}{ranks}")
         with open(tmp_path / f"run{words}{ranks}" / "steps.csv") as file:
             sent = [int(row["bytes_sent"]) for row in csv.DictReader(file) if row["rank"] == "0"]
-        if words == "an exchange":  # of two; when the run ends, the last may be on its way
+        if words == "an exchange":  # the run makes two; the last may still be on its way at the end
             assert sum(sent) in (4 * a_step, 8 * a_step), (flags, sent)
         else:
             assert abs(sum(sent) / 8 - a_step) <= 1, (flags, sent)
@@ -110,7 +110,7 @@ def test_nodes_do_what_ranks_with_twice_the_batch_do(good, run, tmp_path):
     started = dict(RANK="2", WORLD_SIZE="4", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="9")
     text = good(*dry, 2, "--ranks", 4).out
     sent, least = (int(n) for n in re.search(r"a rank sends +(\d+) bytes a step at most, (\d+) at least", text).groups())
-    model = 4 * 7850  # what a leader sends within its node and to the other one, and another rank within its node
+    model = 4 * 7850  # a leader sends it within its node and to the other node, another rank within its node
     assert 3 * model < sent < 3.2 * model and model < least < 1.1 * model, text
     assert good(*dry, 0, **started).out == text
     for flags, words in [([0, "--ranks", 4], "say how many of them make a node"), ([3, "--ranks", 4], "nodes of 3")]:

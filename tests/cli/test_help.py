@@ -1,4 +1,4 @@
-"""What the program says about itself."""
+"""The help texts of the program."""
 
 import re
 

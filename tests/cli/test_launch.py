@@ -1,4 +1,4 @@
-"""Jobs of several ranks: what they print, how they end, and that nothing of them is left."""
+"""Jobs of several ranks: what they print, how they end, and that no process of them is left."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def test_a_rank_that_is_killed_ends_all(start, tmp_path, number):
     os.kill(job.rank(number), signal.SIGKILL)
     begin = time.monotonic()
     job.finish()
-    assert time.monotonic() - begin < 20  # two seconds, and what a busy machine adds
+    assert time.monotonic() - begin < 20  # two seconds, and more on a busy machine
     assert job.status == 1
     message = f"sotto: rank {number} was killed by signal 9 (SIGKILL)"
     assert job.err.count(message) == 1 and job.err.count("sotto: ") == 1, job.err
@@ -78,7 +78,7 @@ def test_a_signal_ends_after_a_checkpoint(start, tmp_path, number, status, ranks
 
 
 def test_what_is_asked_for_after_sigusr1_counts(start, tmp_path):
-    """Nobody takes SIGUSR1 for the first of two signals that kill."""
+    """SIGUSR1 does not count as the first of the two signals that kill."""
     job = running(start, tmp_path / "run", "--ranks", 2)
     os.kill(job.rank(1), signal.SIGSTOP)  # so that no step can be finished
     for number, said in [(signal.SIGUSR1, "stopping for SIGUSR1"), (signal.SIGTERM, "once more to kill")]:
@@ -113,7 +113,7 @@ def test_by_hand_as_torchrun_does(start, good, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     flags = ["train", *TINY, "--codec", "ef | topk(0.1)", "--max-steps", 5, "--train-dir", "run"]
-    # What threads of its codecs a rank has is its own affair.
+    # Ranks may differ in the number of codec threads.
     ranks = [start(*flags, "--codec-threads", r + 1,
                    RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1") for r in (0, 1)]
     for job in ranks:
@@ -148,7 +148,7 @@ def test_a_signal_ends_the_wait_for_a_master_that_is_silent(start):
         job = start("train", *TINY[:-1], 600, "--max-steps", 5, "--train-dir", "run", RANK="1", WORLD_SIZE="2",
                     MASTER_ADDR="127.0.0.1", MASTER_PORT=str(silent.getsockname()[1]))
         silent.settimeout(DEADLINE)
-        silent.accept()  # so it handles signals by now
+        silent.accept()  # it has connected, so it handles signals by now
         os.kill(job.process.pid, signal.SIGINT)
         assert job.finish().status == 130
     assert "rank 1: stopped by SIGINT while the ranks met at 127.0.0.1:" in job.err
@@ -170,7 +170,7 @@ def test_a_terminal_that_hangs_up_ends_after_a_checkpoint(start, tmp_path):
 
 @pytest.mark.parametrize("output", ["/dev/full", "closed pipe"])
 def test_output_that_cannot_be_written_is_no_reason_to_end(sotto, tmp_path, output):
-    """Neither `| head` nor a full disk under the log takes the ranks along."""
+    """Ranks go on when output goes to `| head`, or to a log on a full disk."""
     if output == "closed pipe":
         reader, writer = os.pipe()
         os.close(reader)

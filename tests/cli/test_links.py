@@ -1,4 +1,4 @@
-"""Emulated links and slow ranks of a file."""
+"""Emulated links and slow ranks, as a file describes them."""
 
 import csv
 import socket
@@ -42,7 +42,7 @@ def test_what_is_wrong_is_named(run, tmp_path):
 
 
 def test_ranks_must_have_the_same_links(start, tmp_path):
-    """What a file says counts, wherever it lies."""
+    """Ranks compare the contents of their link files, not the paths."""
     for contents, status in (([LINKS, LINKS], 0), ([LINKS, LINKS.replace("40ms", "50ms")], 2)):
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]

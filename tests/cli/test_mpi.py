@@ -1,4 +1,4 @@
-"""Ranks that mpirun starts: over MPI and over Gloo, the same numbers as from any other starter; how such jobs end."""
+"""Ranks that mpirun starts: they have the same numbers as with any other starter, over MPI and over Gloo; how such jobs end."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def mpirun(start_other, mpiexec, tmp_path_factory):
     """Starts a program on ranks of mpirun."""
 
     def mpirun(ranks, *command):
-        session = str(tmp_path_factory.mktemp("mpi"))  # two that make the common folder at once would collide
+        session = str(tmp_path_factory.mktemp("mpi"))  # jobs would collide in Open MPI's common folder
         return start_other(mpiexec, "-n", ranks, *command, **MPI, **THREADS, OMPI_MCA_orte_tmpdir_base=session)
 
     return mpirun
@@ -38,7 +38,7 @@ def mpirun(start_other, mpiexec, tmp_path_factory):
 
 @pytest.fixture
 def play(mpirun, build_dir, tmp_path):
-    """Plays a scenario of tests/comm/mpi_ranks.cc to its end; returns the job and what each rank told."""
+    """Runs a scenario of tests/comm/mpi_ranks.cc to its end; returns the job and the text that each rank wrote."""
 
     def play(ranks, scenario):
         job = mpirun(ranks, build_dir / "bin" / "comm_mpi_ranks", scenario, tmp_path).finish()
@@ -76,7 +76,7 @@ def test_any_starter_and_backend_gives_the_same_parameters(start, start_other, m
         found[name] = summary(tmp_path / name)
     assert {s["ranks"] for s in found.values()} == {4} and {s["steps"] for s in found.values()} == {6}
     assert {name for name, s in found.items() if s["backend"] == "mpi"} == {"mpi"}
-    # Rounding would do between backends; but sums have one order, so it is the same bits there, too.
+    # Backends might differ by rounding, but sums have one order, so the bits are the same.
     assert len({s["parameters_sha256"] for s in found.values()}) == 1
     assert len({s["test_loss"] for s in found.values()}) == 1
     assert len({tuple(s["bytes_sent"]) for s in found.values()}) == 1
@@ -137,7 +137,7 @@ def test_a_rank_that_dies_or_stalls_ends_all(mpirun, sotto, tmp_path, number):
     os.kill(job.rank(1, "OMPI_COMM_WORLD_RANK"), number)
     begin = time.monotonic()
     job.finish()
-    assert time.monotonic() - begin < 50  # the deadline, a second or two, and what a busy machine adds
+    assert time.monotonic() - begin < 50  # the deadline, a second or two, and more on a busy machine
     assert job.status != 0
     if number == signal.SIGKILL:
         assert re.search(r"process rank 1 with PID \d+ on node \S+ exited on signal 9 \(Killed\)", job.err), job.err
@@ -175,7 +175,7 @@ def test_a_failed_communicator_stays_failed(play):
         f"rank 0: barrier at step 17: an operation failed before: {late}",
         f"rank 0: clone at step 17: an operation failed before: {late}",
     ]
-    assert job.status == 1  # the job is aborted, since MPI cannot be ended any more
+    assert job.status == 1  # the job is aborted, since MPI can no longer be finalized
 
 
 def test_a_rank_that_gives_up_is_not_waited_for(play):
@@ -209,7 +209,7 @@ def test_mail_is_not_waited_for_when_a_collective_has_failed(play):
 def test_a_rank_that_ends_is_not_waited_for(play, scenario, status):
     begin = time.monotonic()
     job, _ = play(3, scenario)
-    assert time.monotonic() - begin < DEADLINE  # that of an operation is twice as long
+    assert time.monotonic() - begin < DEADLINE  # the deadline of an operation is twice as long
     assert job.status == status
     if scenario == "leave":
         assert "rank 1: the loss is nan" in job.err

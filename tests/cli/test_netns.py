@@ -1,4 +1,4 @@
-"""The bytes that a run reports are those that the kernel counts on a real interface: two ranks in network namespaces."""
+"""A run of two ranks in network namespaces reports the bytes that the kernel counts on a real interface."""
 
 import pytest
 
@@ -8,7 +8,7 @@ HEADERS = 66  # bytes a packet: Ethernet 14, IPv4 20, TCP with timestamps 32
 
 
 def payload(cable, rank):
-    """Bytes that TCP has sent from a rank's interface."""
+    """The bytes that TCP has sent from the interface of `rank`."""
     return cable.count(rank, "tx_bytes") - HEADERS * cable.count(rank, "tx_packets")
 
 

@@ -1,4 +1,4 @@
-"""Twenty steps of `sotto train` have the losses of PyTorch, from the same weights, on the same examples."""
+"""Twenty steps of `sotto train` have the same losses as in PyTorch, from the same weights, on the same examples."""
 import csv
 import math
 
@@ -12,10 +12,10 @@ import torch_twins as twins
 from conftest import summary
 
 STEPS, BATCH = 20, 16
-torch.set_num_threads(1)  # tests run beside each other
+torch.set_num_threads(1)  # several tests run at the same time
 
 
-TIED = {"lm_head.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}  # to what stands before them
+TIED = {"lm_head.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}  # tied to weights that precede them
 
 
 def train(good, folder, net, arguments, lr):
@@ -43,7 +43,7 @@ def losses_in_python(net, loss, optimiser, scheduler=None):
 
 
 def same(ours, theirs):
-    """Within 1e-5, beside the last of the six digits of steps.csv."""
+    """Within 1e-5, or half a unit of the last of the six digits in steps.csv."""
     assert len(ours) == len(theirs) == STEPS and theirs[-1] != pytest.approx(theirs[0], rel=1e-3)
     for here, there in zip(ours, theirs):
         digit = 10 ** (math.floor(math.log10(abs(there))) - 5)
@@ -70,7 +70,7 @@ def images(tmp_path):
     return flags, lambda net: F.cross_entropy(net(pixels), labels)
 
 
-# Deep networks with norms magnify rounding, by the order of a batch alone: at these rates by 1e-6 in 20 steps.
+# Deep networks with norms magnify rounding. At these rates, another order of the batch alone changes losses by 1e-6 in 20 steps.
 @pytest.mark.parametrize("model, twin, lr", [
     ("lenet", twins.Lenet, 0.01), ("fc(hidden1=48, hidden2=24)", twins.FullyConnected, 0.01), ("logreg", twins.Logreg, 0.001),
     ("resnet20", twins.Resnet20, 5e-5), ("resnet18", twins.Resnet18, 3e-5), ("vgg11-bn(width=0.25)", lambda: twins.Vgg11(16), 3e-5), ("alexnet", twins.Alexnet, 0.01),
@@ -79,7 +79,7 @@ def images(tmp_path):
 def test_models_of_images(good, images, tmp_path, model, twin, lr):
     flags, loss = images
     torch.manual_seed(1)
-    net = twin().to(memory_format=torch.channels_last)  # as ours is, so that the same loops run
+    net = twin().to(memory_format=torch.channels_last)  # as in sotto, so that the same loops run
     ours = train(good, tmp_path, net, ["--model", model, *flags, "--optimiser", "sgd(momentum=0.9)"], lr)
     same(ours, losses_in_python(net, loss, torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)))
 
@@ -107,7 +107,7 @@ def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
 
 @pytest.mark.parametrize("text, lr, every, make", [
     ("sgd(momentum=0.9)", 0.01, 5, lambda p, lr: torch.optim.SGD(p, lr, 0.9)),
-    ("adam(eps=0.1)", 0.01, 100, lambda p, lr: torch.optim.Adam(p, lr, eps=0.1)),  # it magnifies rounding, so that no scale is tried again
+    ("adam(eps=0.1)", 0.01, 100, lambda p, lr: torch.optim.Adam(p, lr, eps=0.1)),  # it magnifies rounding
 ])  # fmt: skip
 def test_float16_is_that_of_autocast_with_a_scaler(good, images, tmp_path, text, lr, every, make):
     flags, loss = images
@@ -157,7 +157,7 @@ def test_language_models(good, root, tmp_path, monkeypatch, model, twin, logits)
     arguments = ["--model", model, "--data", "text", "--data-dir", "text", "--optimiser", "adamw(weight-decay=0.1)"]
     ours = train(good, tmp_path, net, arguments, 0.003)
 
-    def pieces(epoch):  # each epoch cuts the text elsewhere
+    def pieces(epoch):  # each epoch cuts the text at other places
         cut = philox([0, 0, epoch, augment << 24], [1, 0])[0] * context >> 32
         return torch.stack([torch.from_numpy(tokens[at : at + context + 1].astype(np.int64)) for at in range(cut, cut + BATCH * context, context)])
 
@@ -171,7 +171,7 @@ def test_language_models(good, root, tmp_path, monkeypatch, model, twin, logits)
 
 
 def pieces_of(model):
-    """The tokens of a small vocabulary of SentencePiece, which begins with messages that begin with their texts."""
+    """The tokens of a small SentencePiece model: the file begins with a message for each token, which begins with its text."""
     data, pieces = model.read_bytes(), []
     while data[0] == 10 and data[2] == 10:
         pieces.append(data[4 : 4 + data[3]].decode())
@@ -183,7 +183,7 @@ def pieces_of(model):
 def test_transformer(good, tmp_path, smoothing):
     transformers = pytest.importorskip("transformers")
     draws, letters = np.random.default_rng(4), "abcdefghijklmnop"
-    # Of about the same length, so that they are one batch, and some are filled up.
+    # Sentences of about the same length, so that they are one batch and some are padded.
     sources, targets = ([" ".join(draws.choice(list(letters), draws.integers(4, 7))) for _ in range(BATCH)] for _ in range(2))
     folder = tmp_path / "pairs"
     folder.mkdir()

@@ -50,11 +50,11 @@ def test_a_dry_run_says_what_is_sent(good, tmp_path):
         good(*flags, "--max-steps", 8, "--train-dir", options)
         header, *rows = [row.split(",") for row in (tmp_path / options / "steps.csv").read_text().splitlines()]
         sent = {int(row[1]): int(row[header.index("bytes_sent")]) for row in rows if row[0] == "5"}
-        # Over Gloo each mail has a frame of 8 bytes: a gradient of one bucket, and a note; models to three workers. A
-        # server that waits for nobody, or has no worker, may be ahead of its rank's own step.
+        # Over Gloo each mail has a frame of 8 bytes. A worker sends two: the gradient of one bucket and a note. A server sends
+        # models to three workers. A server that waits for no rank, or has no worker, may be ahead of its rank's own step.
         assert sent[3] == least + 2 * 8, (options, sent)
         assert sent[0] == most + 3 * 8 or options != "mode=sync", (options, sent)
-        per_step = summary(tmp_path / options)["bytes_per_step"]  # with what the server sends behind its rank's last step
+        per_step = summary(tmp_path / options)["bytes_per_step"]  # counts what the server sends after its rank's last step
         assert per_step[0] == pytest.approx(most + 3 * 8, rel=0.05) or options == "mode=sync", (options, per_step)
 
 

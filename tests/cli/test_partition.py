@@ -1,4 +1,4 @@
-"""--partition: ranks with unlike data."""
+"""--partition: ranks with different data."""
 
 import re
 

@@ -32,7 +32,7 @@ def check(start, good, tmp_path, flags):
     assert killed["steps"] == whole["steps"] == last
     assert killed["parameters_sha256"] == whole["parameters_sha256"]
     assert killed["test_accuracy"] == whole["test_accuracy"]
-    # The rows of steps that the killed job made after its checkpoint are not there twice.
+    # Steps that the killed job made after its checkpoint have one row each, not two.
     rows = [row.split(",")[:2] for row in (tmp_path / "killed" / "steps.csv").read_text().splitlines()[1:]]
     assert sorted(map(tuple, rows)) == sorted((str(s), str(r)) for s in range(last) for r in range(whole["ranks"]))
 
@@ -106,7 +106,7 @@ def test_config_with_mistakes(good, run, tmp_path):
 
 
 def test_config_of_a_run_takes_another_codec_and_optimiser(good, tmp_path):
-    """Rate and momentum that nobody said are those of what is trained now."""
+    """Rate and momentum that were not given are the defaults of the new codec and optimiser."""
     good("train", *TINY, "--ranks", 2, "--max-steps", 2, "--train-dir", "first")
     assert "# With these: optimiser sgd(momentum=0.9, " in (tmp_path / "first" / "config.toml").read_text()
     for name, flags, wanted in [("dgc", ["--codec", "dgc"], "dgc("), ("adam", ["--optimiser", "adam"], "adam("),
@@ -145,7 +145,7 @@ def test_other_training_data_are_noticed(good, run, tmp_path):
 
 
 def test_another_evaluation_is_refused(good, run, tmp_path):
-    """It would be compared with those before it, and might become the best one."""
+    """Evaluations of other data would be compared with earlier ones, and one might become the best."""
     rows = ["1 1:0.5 3:1", "-1 2:1"] * 20
     for name in ["train.libsvm", "test.libsvm"]:
         (tmp_path / name).write_text("\n".join(rows))
@@ -165,7 +165,7 @@ def test_another_evaluation_is_refused(good, run, tmp_path):
 def test_a_run_without_its_summary_has_nothing_to_do(good, tmp_path):
     said = ["train", *TINY, "--max-steps", 2, "--train-dir", "run"]
     good(*said)
-    (tmp_path / "run" / "summary.json").unlink()  # as after a kill between the last checkpoint and it
+    (tmp_path / "run" / "summary.json").unlink()  # as after a kill between the last checkpoint and the summary
     assert "nothing was left to do: the run ends after 2 steps" in good(*said, "--resume").err
 
 

@@ -8,7 +8,7 @@ from torch.optim import lr_scheduler as torchs
 
 from conftest import TINY, summary
 
-STEPS = 24  # of 8 in an epoch
+STEPS = 24  # an epoch has 8
 RATE = 0.125
 
 SCHEDULES = {
@@ -79,7 +79,7 @@ def test_the_rates_of_a_plateau_are_torchs(good, tmp_path, options, metric, thei
 def test_a_plateau_goes_on_where_a_run_was_stopped(good, run, tmp_path):
     said = [*TINY, "--ranks", 2, "--epochs", 100, "--eval-freq", EVERY, "--schedule", "plateau(loss, factor=0.5, patience=1, threshold=0.2)"]
     good("train", *said, "--max-steps", 30, "--train-dir", "whole")
-    good("train", *said, "--max-steps", 14, "--train-dir", "run")  # with an evaluation at its end, which changes no rate
+    good("train", *said, "--max-steps", 14, "--train-dir", "run")  # the run evaluates at its end, which must not change the rate
     good("train", "--train-dir", "run", "--resume", "--max-steps", 19)
     good("train", "--train-dir", "run", "--resume", "--max-steps", 30)
     for rank in ("0", "1"):

@@ -1,6 +1,7 @@
-"""Blocks of the documentation in sh, as they are pasted, and those in TOML; a page's in one folder, in their order.
+"""Runs the code blocks of the documentation in sh, as a user pastes them, and reads those in TOML. The blocks of a page run
+in order, in one folder.
 
-They meet the real programs, asked for less (stand_in.py). Other machines are this one, several times.
+They run the real programs, with less work (stand_in.py). This machine takes the part of all machines that a block names.
 """
 
 import functools
@@ -36,7 +37,7 @@ def executable(path, text):
 
 
 class Clone:
-    """A folder that looks like a built clone of the repository to what is pasted there, with a home and /shared of its own."""
+    """A folder that looks like a built clone of the repository, with its own home and its own /shared."""
 
     def __init__(self, folder, build_dir, page):
         self.folder, self.page = folder / "clone", page
@@ -49,7 +50,7 @@ class Clone:
         stand_in = f'exec {sys.executable} {HERE / "stand_in.py"}'
         executable(programs / "sotto", f'{stand_in} sotto "$@"')
         for program in (build_dir / "bin").glob("bench_*"):
-            # One repetition of what is named, or else of what is quickest.
+            # One repetition of what the block names, or of the quickest codec where it names none.
             few = "--elements 10000 --repeats 1" + (" f32" if program.name == "bench_codecs" else "")
             executable(programs / program.name, f'exec {program} "$@" {few}')
         executable(self.folder / "dev", f'{stand_in} dev "$@"')
@@ -67,7 +68,7 @@ class Clone:
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
     def paste(self, text, **variables):
-        """Each script at the same time as the others."""
+        """Runs `text` in bash; returns its output."""
         command = ["bash", "-euo", "pipefail", "-c", text]
         job = subprocess.run(command, cwd=self.folder, env=self.environment | variables, stdin=subprocess.DEVNULL,
                              text=True, capture_output=True, timeout=5 * DEADLINE)
@@ -75,7 +76,7 @@ class Clone:
         return job.stdout
 
     def here(self, text, port):
-        """The same text, with places on this machine for those of the page."""
+        """The text with the hosts, ports and folders of the page replaced by those of this machine."""
         places = {"10.0.0.1": "127.0.0.1", "29500": str(port), "node1:2,node2:2": "localhost:4",
                   "/shared/run": f"{self.shared}/run-{port}", "/shared/": f"{self.shared}/"}
         return functools.reduce(lambda text, place: text.replace(*place), places.items(), text)
@@ -83,7 +84,7 @@ class Clone:
 
 @pytest.fixture(scope="module")
 def clone_of(tmp_path_factory, build_dir):
-    """The clone of a page, with the files that the page speaks of: those of data sets in DIR, and gradients."""
+    """The clone for a page, with the files that pages mention: data sets in DIR, and gradients."""
     clones = {}
 
     def clone_of(page):
@@ -114,7 +115,7 @@ def cluster(tmp_path_factory):
 
 
 def at_once(*texts):
-    """A script that runs others side by side, and fails where one of them does."""
+    """A script that runs `texts` at the same time, and fails if one of them does."""
     return "".join(f"(\n{text}) & jobs+=($!)\n" for text in texts) + 'for job in "${jobs[@]}"; do wait "$job"; done\n'
 
 
@@ -125,9 +126,9 @@ def test_sh(block, clone_of, request):
     clone = clone_of(block.page)
     (port,) = slurm_cluster.free_ports(1)
     text = clone.here(block.text, port)
-    if "--node-rank 0" in text:  # a machine, and the other one
+    if "--node-rank 0" in text:  # two machines
         clone.paste(at_once(text, text.replace("--node-rank 0", "--node-rank 1")))
-    elif text.startswith("RANK=0 "):  # a line on each machine
+    elif text.startswith("RANK=0 "):  # each line is for another machine
         clone.paste(at_once(*(line + "\n" for line in text.splitlines())))
     elif text.startswith("srun "):
         cluster = request.getfixturevalue("cluster")
@@ -136,7 +137,7 @@ def test_sh(block, clone_of, request):
         cluster = request.getfixturevalue("cluster")
         slurm = {"SLURM_CONF": cluster.environment["SLURM_CONF"], "SBATCH_WAIT": "1", "INTERFACE": "lo"}
         clone.paste(text, **slurm)
-    elif text.startswith("torchrun "):  # a port of its own, in place of torchrun's usual one
+    elif text.startswith("torchrun "):  # its own port instead of torchrun's usual one
         clone.paste(text, PET_STANDALONE="1")
     else:
         clone.paste(text)

@@ -1,5 +1,5 @@
-"""Ranks that srun starts, the job scripts of launch/slurm, and jobs that go back into the queue, on a Slurm of the
-tests' own (slurm_cluster.py). Where there is none, all of this is skipped, and pytest -rs says why."""
+"""Ranks that srun starts, the job scripts of launch/slurm, and jobs that go back into the queue, on a Slurm that the
+tests set up (slurm_cluster.py). Where that is not possible, all of this is skipped, and pytest -rs says why."""
 
 import pathlib
 import re
@@ -31,7 +31,7 @@ def with_mpi(build_dir):
 
 @pytest.fixture
 def submit(cluster, sotto, tmp_path):
-    """Submits a script of launch/slurm; its job's number."""
+    """Submits a script of launch/slurm; returns the number of the job."""
 
     def submit(script, *arguments, **variables):
         variables |= {"SOTTO": str(sotto), "SOTTO_LAUNCH": str(SCRIPTS), "TRAIN_DIR": "run"}
@@ -81,10 +81,10 @@ def test_over_ethernet(cluster, submit, tmp_path, script):
     found = summary(tmp_path / "run")
     assert found["algorithm"] == ALGORITHMS[script.removesuffix("_eth")] and found["backend"] == "gloo"
     assert found["ranks"] == 4 and found["steps"] == 4
-    assert found["lr"] == pytest.approx(0.05 * 4 * 2 / 256)  # the model's, for 256 examples; a step has 4 * 2
+    assert found["lr"] == pytest.approx(0.05 * 4 * 2 / 256)  # the model's rate is for 256 examples; a step has 4 * 2
 
 
-# There is no InfiniBand here: UCX is told to go through TCP instead of verbs, and Open MPI to let it.
+# There is no InfiniBand here, so UCX must use TCP instead of verbs, and Open MPI must allow that.
 WITHOUT_VERBS = {"UCX_TLS": "tcp,sm,self", "OMPI_MCA_opal_common_ucx_tls": "any", "OMPI_MCA_opal_common_ucx_devices": "any"}
 
 
@@ -113,13 +113,13 @@ def test_a_job_without_time_is_requeued_and_goes_on(cluster, submit, good, tmp_p
         assert has_step(tmp_path / "run", step), log.read_text()
 
     comes_to(3)
-    cluster.run("scancel", "--signal=USR1", job)  # as --signal=USR1@90 has it sent
+    cluster.run("scancel", "--signal=USR1", job)  # as Slurm does with --signal=USR1@90
     wait_until(lambda: "resumed from" in log.read_text(), "the job to go on")
     first = int(re.search(r"resumed from run/model_step_(\d+)", log.read_text())[1])
     assert f"out of time; job {job} goes back into the queue" in log.read_text()
     assert summary(tmp_path / "run")["interrupted_by_signal"] == 10 and summary(tmp_path / "run")["steps"] == first
     comes_to(first + 2)
-    cluster.run("scancel", "--signal=TERM", job)  # this one is for good
+    cluster.run("scancel", "--signal=TERM", job)  # SIGTERM ends the job for good
     assert ended(cluster, job) == ("FAILED", 143), log.read_text()
 
     found = summary(tmp_path / "run")

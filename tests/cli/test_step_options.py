@@ -1,4 +1,4 @@
-"""What makes steps of gradients: clipping, groups of tensors, means of iterates."""
+"""Options of steps: clipping, groups of tensors, means of iterates."""
 
 import csv
 
@@ -12,7 +12,7 @@ def weights(folder):
 
 
 def losses(folder):
-    """Of each step and rank, before it."""
+    """The loss before each step, by step and rank."""
     with open(f"{folder}/steps.csv") as file:
         return {(row["step"], row["rank"]): row["loss"] for row in csv.DictReader(file)}
 

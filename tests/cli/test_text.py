@@ -42,7 +42,7 @@ CONTEXT, AUGMENT, HIDE = 16, 11, 12
 
 
 class Draws:
-    """Philox of sotto/core/random.h."""
+    """The random numbers of sotto/core/random.h."""
 
     def __init__(self, philox, seed, purpose, index):
         numbers = (n for block in range(1 << 20) for n in philox([block, 0, index & 0xFFFFFFFF, index >> 32 | purpose << 24], [seed, 0]))
@@ -56,7 +56,7 @@ class Draws:
 
 
 def hide(tokens, mask, draws):
-    """What is shown of a piece, and what is to be found; -100 where nothing is."""
+    """The piece as the model sees it, and the tokens to find: -100 where there is nothing to find."""
     shown, wanted, left = list(tokens), [-100] * len(tokens), max(1, (15 * len(tokens) + 50) // 100)
     for i, token in enumerate(tokens):
         if draws.below(len(tokens) - i) < left:
@@ -98,7 +98,7 @@ def test_masked_text_has_the_losses_of_hugging_face(good, root, tmp_path, monkey
 
     same(ours, losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1)))
 
-    # Our weights there; evaluations hide the same places always.
+    # Our weights load in Hugging Face. Evaluations always hide the same places.
     found = net.load_state_dict(load_file(tmp_path / "run" / f"model_step_{len(ours)}" / "model.safetensors"), strict=False)
     assert set(found.missing_keys) == {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"} and not found.unexpected_keys
     shown, wanted = batch(0, 0, 0)

@@ -1,4 +1,4 @@
-"""sotto topology: what is printed is what the library says; its numbers are checked by tests/topology."""
+"""sotto topology prints what the library computes; tests/topology checks the numbers."""
 
 import json
 import xml.etree.ElementTree
@@ -33,7 +33,7 @@ def test_show_prints_and_draws(good, tmp_path):
     assert "3 rounds in turns, directed" in text and "exact average after 3 rounds" in text and "   3 -> 7" in text
     root = xml.etree.ElementTree.parse(tmp_path / "a.svg").getroot()
     lines = [e for e in root.iter() if e.tag.endswith("line")]
-    assert len(lines) == 3 * 8 - 4  # in the last round pairs send to each other: one line with two heads
+    assert len(lines) == 3 * 8 - 4  # in the last round, ranks send to each other in pairs: one line with two heads for each
     assert "shares of more than 16 ranks" in good("topology", "show", "ring", "--ranks", 17).out
 
 

@@ -1,16 +1,16 @@
-"""Ratios that fall from epoch to epoch, and memories that make the momentum or keep the rate."""
+"""Ratios that fall from epoch to epoch, and memories that keep the momentum or the rate."""
 
 import pytest
 
 from conftest import TINY, summary
 
-# 16 steps an epoch: 50 % in the first, 20 % in the second.
+# An epoch has 16 steps: 50 % are sent in the first epoch, 20 % in the second.
 def flags(codec="momentum(0.8) | topk(0.02)", warmup="list(50%/20%)"):
     return ["train", *TINY, "--ranks", 4, "--epochs", 5, "--codec", codec, "--codec-warmup", warmup]
 
 
 def bytes_of(folder):
-    """By step, what rank 0 sent."""
+    """The bytes that rank 0 sent, by step."""
     names, *rows = [row.split(",") for row in (folder / "steps.csv").read_text().splitlines()]
     at = {name: i for i, name in enumerate(names)}
     return [int(row[at["bytes_sent"]]) for row in sorted(rows, key=lambda r: int(r[at["step"]])) if row[at["rank"]] == "0"]
@@ -52,7 +52,7 @@ def test_a_ratio_of_one_is_momentum_without_a_codec(good, tmp_path, codec):
 
 
 def test_a_warm_up_longer_than_the_run_is_shortened(good):
-    """As a recipe of the README with the default of three epochs."""
+    """A recipe of the README, with the default of three epochs."""
     said = ["train", *TINY, "--ranks", 4, "--codec", "dgc", "--codec-warmup", "exponential"]
     job = good(*said)
     assert "4 epochs of warm-up do not fit into 48 steps of 16 an epoch: each of its ratios lasts 9 steps" in job.err, job.err
@@ -69,7 +69,7 @@ def test_another_warm_up_does_not_resume(good, run):
 
 
 def test_the_optimiser_leaves_momentum_to_the_memory(good, tmp_path):
-    """None of its own is said, so it has none; and where all is sent, one is as good as the other."""
+    """No momentum is given for the optimiser, so it has none. Where all is sent, both kinds of momentum are equal."""
     said = ["train", *TINY, "--ranks", 2, "--max-steps", 20, "--lr", 0.05]
     good(*said, "--codec", "momentum(0.5) | f32", "--train-dir", "before")
     good(*said, "--momentum", 0.5, "--train-dir", "after")
@@ -85,7 +85,7 @@ def test_a_comparison_leaves_it_to_each_codec(good):
 
 
 def test_of_sketches(good, tmp_path):
-    """What changes is the share that a step moves; momentum and error go over in the sketch."""
+    """The warm-up changes the share that a step moves; the sketches of momentum and error go over."""
     codec = "fetch(0.05, momentum=0.5) | count_sketch(rows=3, columns=30%)"
     job = good(*flags(codec, "list(30%)"), "--max-steps", 20, "--train-dir", "run", "--check-replicas", 1)
     assert "step 16  codec fetch(ratio=0.05, momentum=0.5" in job.err, job.err

@@ -1,4 +1,4 @@
-"""Weights travel: checkpoints in other programs, and weights of other programs here."""
+"""Other programs read our checkpoints, and we read their weights."""
 import json
 import re
 
@@ -38,7 +38,7 @@ def loss_in_python(net, text):
 
 
 def loss_here(good, folder):
-    """Of the newest checkpoint."""
+    """The loss of the newest checkpoint, by `sotto eval`."""
     return float(re.findall(r"loss +([\d.e-]+)", good("eval", "--model-dir", folder).out)[-1])
 
 

@@ -1,4 +1,4 @@
-"""The networks of `sotto train` as a user of PyTorch would write them, with the names that they have in checkpoints."""
+"""The networks of `sotto train` as a user of PyTorch would write them, with the names of tensors in checkpoints."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -84,7 +84,7 @@ class Projecting(Block):
 
 
 class Resnet18(nn.Module):
-    """In the form for small images."""
+    """The form for small images."""
 
     def __init__(self):
         super().__init__()
@@ -180,7 +180,7 @@ class Lstm(nn.Module):
 
 
 class Linear(nn.Module):
-    """One weight a feature."""
+    """One weight for each feature."""
 
     def __init__(self, features):
         super().__init__()

@@ -22,7 +22,7 @@ void expect_no_allocation_after_the_first_step(const std::string& sentence,
   const auto codec = make_codec(read_stages(sentence), pool);
   const auto opened = codec->make_opened();
   const Layout layout = mixed_layout();
-  // First hardly anything is selected, then all that can be.
+  // The first inputs select hardly any elements, the last ones all that can be selected.
   std::array<std::vector<float>, 4> inputs{std::vector<float>(layout.size()), gaussian(layout, 1, 1e-3F),
                                            gaussian(layout, 2), std::vector<float>(layout.size(), 5.0F)};
   layout.clear_padding(inputs[3]);

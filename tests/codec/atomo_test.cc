@@ -1,4 +1,5 @@
-// ATOMO's probabilities against the paper's sorted form, its variance against the formula, entry-wise and joint.
+// Checks ATOMO's probabilities against the paper's sorted form, and its variance against the formula, entry-wise and
+// joint.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ TEST(WaterLevel, IsThatOfTheSortedForm) {
       const auto energies = draw(n, 30 + k, shapes[k]);
       const auto count = static_cast<double>(n);
       for (const double s : {0.3, 1.0, 2.5, 0.01 * count, 0.3 * count, 0.9 * count, count, 3 * count}) {
-        const std::size_t half = n / 2;  // two groups, as one
+        const std::size_t half = n / 2;  // two groups, as one vector
         const std::vector<Group> groups{{std::span(energies).first(half)}, {std::span(energies).subspan(half)}};
         const double found = level.find(pool, groups, s);
         const auto expected = sorted_probabilities(energies, s);
@@ -90,7 +91,8 @@ TEST(WaterLevel, IsThatOfTheSortedForm) {
   EXPECT_EQ(level.find(pool, {}, 3), 0);
 }
 
-// Mean square error over many draws, and how far it may be off: five standard errors, one in a million.
+// The mean square error over many draws. `slack` is how far it may be off: five standard errors, which chance exceeds
+// once in a million.
 struct Estimate {
   double mean = 0, slack = 0, atoms = 0;
 };
@@ -173,7 +175,7 @@ TEST(Atomo, DenseSegmentsGoWhole) {
       for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(out[i], input.values[i]);
       for (std::size_t i = 7; i < 22; ++i) others += out[i] != 0 ? 1 : 0;
     }
-    EXPECT_LT(others, 150) << sentence;  // two atoms of the others on average, within seven standard deviations
+    EXPECT_LT(others, 150) << sentence;  // on average two a draw; within 7 standard deviations
     EXPECT_GT(others, 50) << sentence;
   }
 }
@@ -219,7 +221,7 @@ TEST(Atomo, AnswersForItsOptions) {
             "atomo(s=5%, p=waterfill, scope=segment, dense=1024) | f32");
 }
 
-// A matrix of known singular triplets: what spectral and joint forms lose can be written down.
+// A matrix with known singular triplets, so that the losses of spectral and joint forms have closed forms.
 class Spectral : public ::testing::Test {
  protected:
   static constexpr std::size_t rows = 12, cols = 9, rank = 5;
@@ -239,7 +241,8 @@ class Spectral : public ::testing::Test {
     }
   }
 
-  // E|C(x)-x|^2 when atoms go with probabilities p and a factor f has the mean square error noise(f), for lengths 1.
+  // E|C(x)-x|^2 where atoms are sent with probabilities p, and noise(f) is the mean square error of a sent factor f of
+  // length 1.
   double variance(const std::vector<double>& p, const std::function<double(std::span<const float>)>& noise) const {
     double sum = 0;
     for (std::size_t k = 0; k < rank; ++k) {
@@ -253,7 +256,7 @@ class Spectral : public ::testing::Test {
   void expect_variance(const std::string& sentence, double variance) const {
     const Estimate found = square_error(sentence, input_, 10000);
     EXPECT_NEAR(found.mean, variance, found.slack) << sentence;
-    EXPECT_GT(variance, 10 * found.slack);  // the estimate is good enough to tell
+    EXPECT_GT(variance, 10 * found.slack);  // the estimate is precise enough to tell
   }
 
   std::vector<float> left_, right_;
@@ -264,11 +267,11 @@ class Spectral : public ::testing::Test {
 TEST_F(Spectral, VarianceIsThatOfTheFormula) {
   expect_variance("svd | atomo(s=3)", variance_of(sigma_, sorted_probabilities(sigma_, 3)));
   expect_variance("svd | atomo(s=2, p=truncate)", variance_of(sigma_, truncated_probabilities(sigma_, 2)));
-  // What the original code calls rank 0.
+  // The original code calls this rank 0.
   expect_variance("svd | atomo(p=max)", variance_of(sigma_, {1, 0.6, 0.4, 0.2, 0.1}));
 }
 
-// Of a matrix too large for the least variance to be reached by chance: that of its singular values.
+// The matrix is so large that an inexact decomposition does not reach the least variance, which singular values give.
 TEST(SpectralAtomo, IsOfLeastVarianceAbove64Rows) {
   constexpr std::size_t rows = 96, cols = 120;
   Input input{"1/i", {{{"w", 0, {rows, cols}}}, rows * cols}, std::vector<float>(rows * cols)};
@@ -289,7 +292,7 @@ TEST(SpectralAtomo, IsOfLeastVarianceAbove64Rows) {
 }
 
 TEST_F(Spectral, QuantisedSingularVectors) {
-  const auto noise = [](std::span<const float> f) {  // of qsgd, norm=max: (norm / S)^2 frac (1 - frac)
+  const auto noise = [](std::span<const float> f) {  // qsgd with norm=max: (norm / S)^2 frac (1 - frac)
     double most = 0;
     for (const float x : f) most = std::max(most, std::abs(double{x}));
     double sum = 0;
@@ -310,7 +313,7 @@ TEST_F(Spectral, SparsifiedSingularVectors) {
   expect_variance("svd | atomo(s=3) | atomo(s=40%)", variance(sorted_probabilities(sigma_, 3), noise));
 }
 
-// Of denormals 1 / level is more than a float holds, and probabilities are as of any other numbers.
+// With denormals, 1 / level is more than a float holds. Probabilities must be the same as for other numbers.
 TEST(Atomo, DrawsDenormalsAsOftenAsOtherNumbers) {
   const Layout layout({{"w", 0, {4, 5}}}, 20);
   Input input{"denormals", layout, gaussian(layout, 5, 1e-40F)};
@@ -323,7 +326,7 @@ TEST(Atomo, DrawsDenormalsAsOftenAsOtherNumbers) {
     const auto decoded = decode(*some, input, encode(*some, input, {.step = step}));
     sent += static_cast<double>(20 - std::ranges::count(decoded, 0.0F)) / steps;
   }
-  EXPECT_GT(sent, 4);  // s less what is above 1: all but about two standard deviations
+  EXPECT_GT(sent, 4);  // s = 5, less where probabilities are cut at 1
   EXPECT_LT(sent, 5.1);
 }
 

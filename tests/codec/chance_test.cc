@@ -1,4 +1,4 @@
-// Laws of what is drawn: what it depends on, that it has no bias, and the variance that is declared.
+// Laws of random draws: what they depend on, that they have no bias, and that their variance is as declared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace sotto::testing {
 namespace {
 
-// Bodies of other seeds, ranks, steps and buckets differ just when the contract says that there is chance in them.
+// Messages with another seed, rank, step or bucket have another body exactly where the contract says that it depends on
+// chance.
 TEST(Laws, ChanceIsOfEverythingInTheKey) {
   for (const std::string& sentence : listed_sentences()) {
     SCOPED_TRACE(sentence);
@@ -32,13 +33,13 @@ TEST(Laws, ChanceIsOfEverythingInTheKey) {
   }
 }
 
-using Draws = std::vector<std::vector<double>>;  // what was decoded of each
+using Draws = std::vector<std::vector<double>>;  // the decoded values of each draw
 
 double dot(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// Of the covariance of T draws, whose mean is taken off them here.
+// The eigenvalues of the covariance of T draws. spectrum_of() subtracts the mean from the draws.
 struct Spectrum {
   double trace = 0, norm = 0, largest = 0;  // sum, root of the sum of squares, and largest of the eigenvalues
 };
@@ -46,13 +47,13 @@ Spectrum spectrum_of(Draws draws, std::span<const double> mean) {
   for (auto& draw : draws) std::ranges::transform(draw, mean, draw.begin(), std::minus<>());
   const auto count = static_cast<double>(draws.size());
   Spectrum found;
-  double squares = 0;  // E (d . d')^2 of two draws is the sum of squared eigenvalues
+  double squares = 0;  // for two draws d and d', E (d . d')^2 is the sum of squared eigenvalues
   for (std::size_t s = 0; s < draws.size(); ++s) {
     found.trace += dot(draws[s], draws[s]) / (count - 1);
     for (std::size_t t = 0; t < s; ++t) squares += std::pow(dot(draws[s], draws[t]), 2);
   }
   found.norm = std::sqrt(squares / (count * (count - 1) / 2));
-  // Power iteration, from the draw that is furthest out.
+  // Power iteration, beginning with the draw that is furthest from the mean.
   std::vector<double> axis = *std::ranges::max_element(draws, {}, [](const auto& draw) { return dot(draw, draw); });
   for (int i = 0; i < 30; ++i) {
     std::vector<double> next(axis.size());
@@ -69,9 +70,10 @@ Spectrum spectrum_of(Draws draws, std::span<const double> mean) {
   return found;
 }
 
-// What |mean - x|^2 of T draws exceeds once in `times` runs, if there is no bias. By the central limit theorem T times
-// it is about the sum of lambda_i chi_i^2 over the eigenvalues lambda of the covariance, whose tail is that of Laurent
-// and Massart (2000, lemma 1): P(sum lambda_i (chi_i^2 - 1) >= 2 |lambda|_2 sqrt(x) + 2 |lambda|_max x) <= exp(-x).
+// The bound that |mean - x|^2 of T draws exceeds once in `times` runs, if there is no bias. By the central limit
+// theorem, T |mean - x|^2 is about the sum of lambda_i chi_i^2 over the eigenvalues lambda of the covariance. Laurent
+// and Massart (2000, lemma 1) bound its tail: P(sum lambda_i (chi_i^2 - 1) >= 2 |lambda|_2 sqrt(x) + 2 |lambda|_max x)
+// <= exp(-x).
 double most_of_a_mean(const Spectrum& spectrum, std::size_t draws, double times) {
   const double x = std::log(times);
   return (spectrum.trace + 2 * spectrum.norm * std::sqrt(x) + 2 * spectrum.largest * x) / static_cast<double>(draws);
@@ -83,7 +85,7 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
     const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 7)};
     const Contract contract = codec->contract(input.layout);
     if (!is_stochastic(sentence)) {
-      if (contract.kind == Contract::Kind::unbiased) {  // where there is nothing to draw
+      if (contract.kind == Contract::Kind::unbiased) {  // unbiased without draws, so exact
         EXPECT_LE(square_distance(decode(*codec, input, encode(*codec, input)), input.values),
                   1e-10 * square_norm(input.values));
       }
@@ -103,13 +105,14 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
       squares += distance * distance / draws;
     }
     const double norm = square_norm(input.values);
-    // Four times the standard error of that variance: one sentence in 30000 is beyond it by chance.
+    // Four standard errors of the variance; by chance, one sentence in 30000 exceeds them.
     const double slack = 4 * std::sqrt(std::max(squares - variance * variance, 0.0) / draws) + tolerance(input);
     if (contract.kind == Contract::Kind::contraction) {
       EXPECT_LE(variance, (1 - contract.delta) * norm + slack);
     } else if (contract.kind == Contract::Kind::unbiased) {
       EXPECT_LE(variance, contract.omega * norm + slack);
-      // One sentence in a hundred thousand is beyond it by chance: with other seeds, one run in some five hundred.
+      // By chance, one sentence in a hundred thousand exceeds this bound: with other seeds, one run in about five
+      // hundred.
       double error = 0;
       for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
       const Spectrum spectrum = spectrum_of(std::move(all), mean);
@@ -118,11 +121,11 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
   });
 }
 
-// The distance of a mean of T draws from the input falls as 1/sqrt(T), as far as one likes: there is no bias below it.
+// The distance between the input and the mean of T draws falls as 1/sqrt(T) without end, since there is no bias.
 TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
   int unbiased = 0;
   for_all([&](const std::string& sentence) {
-    if (!is_listed(sentence)) return;  // of which it is not known how many terms there are
+    if (!is_listed(sentence)) return;  // the number of terms of other sentences is not known
     const auto codec = fresh(sentence);
     const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 17)};
     if (codec->contract(input.layout).kind != Contract::Kind::unbiased) return;
@@ -138,9 +141,9 @@ TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
       for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
       return error;
     };
-    // 80 nearly independent terms, of which those of the largest elements may count for most, so one error is known to
-    // about a quarter: four are averaged. Where one atom is many elements there are only a few terms: there, sixteen
-    // shorter means are.
+    // An error is the sum of 80 nearly independent terms, most of it perhaps from the largest elements. So one error is
+    // known to about a quarter, and four are averaged. Where an atom is many elements there are only a few terms, and
+    // sixteen errors of shorter means are averaged.
     const int means = transforms(sentence) ? 16 : 4;
     const int few = transforms(sentence) ? 16 : 32;
     double of_few = 0, of_many = 0;

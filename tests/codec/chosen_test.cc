@@ -1,4 +1,4 @@
-// What clear_chosen() says was chosen: the elements that a selection sent, but for segments that it always sends whole.
+// clear_chosen() clears the elements that a selection sent, but not those of segments that it always sends whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace sotto::testing {
 namespace {
 
-// Whether each element was chosen for this message; by another instance than its encoder.
+// Whether each element was chosen for this message. Another instance than the encoder opens it.
 std::vector<bool> chosen(const Codec& codec, const Input& input, std::span<const std::byte> message) {
   std::vector<float> marks(input.values.size(), 1.0F);
   Bucket out{marks, &input.layout, 0};
@@ -74,7 +74,7 @@ TEST(Chosen, OfTopKAreTheLargestEvenWhereTheyBecameZero) {
   for (const char* sentence : {"topk(0.25)", "topk(0.25) | f16", "topk(0.25) | qsgd(bits=1)"}) {
     const auto codec = make_codec(read_stages(sentence));
     const std::vector<bool> wanted{false, true, false, true, false, false, false, false, false, false, true, false};
-    for (std::uint32_t step = 0; step < 8; ++step) {  // 7 of 8, as one bit, is 0 in some of them
+    for (std::uint32_t step = 0; step < 8; ++step) {  // in some steps, qsgd of one bit sends 7 (of at most 8) as 0
       EXPECT_EQ(chosen(*codec, input, encode(*codec, input, {.step = step})), wanted) << sentence;
     }
   }
@@ -91,7 +91,7 @@ TEST(Chosen, IsNothingOfASegmentThatIsAlwaysSentWhole) {
   EXPECT_EQ(chosen(*codec, input, message), wanted);
 }
 
-// Otherwise momentum that is kept beside a codec would stop in every step of a warm-up that begins with all.
+// Otherwise masking would stop all momentum in every step of a warm-up that begins with a ratio of 1.
 TEST(Chosen, IsNothingOfARatioOfOne) {
   const Layout layout({{"matrix", 0, {40, 500}}, {"vector", 20000, {3000}}}, 23000);
   const Input input{"gaussian", layout, gaussian(layout, 52)};

@@ -1,4 +1,4 @@
-// What `clusters` promises beyond the laws: the error is what the buckets' spread says, the clusters are state.
+// What `clusters` promises beyond the laws: its error is the spread within buckets, and clusters are state.
 #include "sotto/codec/quantise/clusters.h"
 #include "sotto/codec/stages.h"
 
@@ -24,7 +24,7 @@ Input vector_of(std::size_t n, std::uint64_t seed) {
   return {"gaussian", layout, gaussian(layout, seed)};
 }
 
-// A message of one segment, read by what docs/wire/clusters.md says and nothing else.
+// A message of one segment, read by docs/wire/clusters.md alone.
 struct Read {
   std::vector<std::size_t> sizes;
   std::vector<std::size_t> cluster, bucket;  // of each value
@@ -53,7 +53,7 @@ struct Read {
   }
 };
 
-// Sum over groups of the squared distances from the mean of the group.
+// The sum of the squared distances of all values from the mean of their group.
 double spread_within(std::span<const float> values, std::span<const std::size_t> group, std::size_t groups) {
   std::vector<double> sum(groups), count(groups);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -78,21 +78,22 @@ TEST(Clusters, TheErrorIsTheSpreadWithinBucketsAndBelowThatOfCentres) {
     const double within = spread_within(input.values, read.bucket, 600);
     EXPECT_NEAR(error / within, 1, 1e-5);
     EXPECT_LE(within, spread_within(input.values, read.cluster, 10) * (1 + 1e-12));
-    // With the same draws the clusters are the same, and nothing in one place is nearer to all than their mean.
+    // The same draws make the same clusters. Of all single values, the mean has the least square distance from the
+    // values of a group.
     const auto centres = make_codec(read_stages("clusters(c=5, decode=centre)"));
     EXPECT_LT(error, square_distance(decode(*centres, input, encode(*centres, input)), input.values));
   }
 }
 
-// n values of a cluster fall into s buckets as if at random: each but the first of a bucket adds the variance of the
-// cluster. So the error is S (n - E[buckets that are hit]) / (n - 1), with S the spread of the cluster, on average over
-// orders of the values.
+// The n values of a cluster fall into s buckets as if at random, and each value but the first of a bucket adds the
+// variance of the cluster. With S the spread of the cluster, the error is S (n - E[buckets with a value]) / (n - 1), on
+// average over orders of the values.
 TEST(Clusters, TheErrorIsThatOfValuesThrownIntoBucketsAtRandom) {
   constexpr std::size_t n = 3000;
   constexpr int trials = 60;
   Input input = vector_of(n, 61);
   const auto codec = make_codec(read_stages("clusters(c=3, buckets=900, retrain=1000000)"));
-  encode(*codec, input);  // finds the clusters, which then stay
+  encode(*codec, input);  // finds the clusters, which are kept from then on
   Philox random(62, Purpose::test);
   std::vector<double> ratios;
   for (int t = 0; t < trials; ++t) {
@@ -135,7 +136,7 @@ TEST(Clusters, MoreBucketsLeaveLessError) {
 
 TEST(Clusters, AreOneTwoOrThreeBitsAValue) {
   const Input input = vector_of(100000, 64);
-  // The best that so many levels can do for a normal distribution (Max, 1960) is .3634, .1175, .03454.
+  // The least error that the levels can have for a normal distribution is .3634, .1175, .03454 (Max, 1960).
   for (const auto& [c, best] : {std::pair{1, 0.3634}, {2, 0.1175}, {4, 0.03454}}) {
     const auto codec = make_codec(read_stages("clusters(c=" + std::to_string(c) + ", decode=centre, percentile=100)"));
     const auto message = encode(*codec, input);
@@ -187,7 +188,7 @@ TEST(Clusters, AreFoundAnewEveryFewSteps) {
   EXPECT_EQ(body_of(*codec, input, 5), fresh(5));  // a run that began again
 }
 
-// A spike in one step must not be what small values of the next ones become.
+// After a step with huge values, the small values of later steps must not be decoded to the huge centres.
 TEST(Clusters, CentresOfMuchLargerValuesAreNotKept) {
   for (const char* sentence :
        {"clusters(c=1, percentile=100, raw=0, decode=centre)", "clusters(c=3, raw=0, decode=centre)",
@@ -226,7 +227,7 @@ TEST(Clusters, AreStateOfACheckpoint) {
   }
 }
 
-// Answers a walk over the state with what a damaged checkpoint may say.
+// Fills in the state with values that a damaged checkpoint may have.
 class Liar final : public StateVisitor {
  public:
   Liar(std::uint64_t count, std::vector<float> centres, std::vector<float> sizes)
@@ -279,7 +280,7 @@ TEST(Clusters, OptionsThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(error("clusters(c=256, buckets=65535)"), "");
 }
 
-// The closed forms of what sizes are made of.
+// The entropies and shares that decide the sizes of clusters have these closed forms.
 TEST(Clusters, EntropyAndSharesAreExact) {
   std::vector<std::uint32_t> bins(4);
   const std::vector<float> even{0, 1, 2, 3}, equal{5, 5, 5}, two{0, 0, 0, 1};

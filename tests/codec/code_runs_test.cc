@@ -1,4 +1,4 @@
-// Quantisers whose symbols are of several widths and kinds hand them to codes as what they are.
+// Some quantisers have symbols of several widths and kinds; they tell codes the width and kind of each run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ MinMaxSketch sketch(std::int64_t bins, std::int64_t groups) {
 }
 
 struct Sizes {
-  double side = 0, packed = 0, least = 0;  // bytes; the least that symbols of a kind and width take, alone
+  double side = 0, packed = 0, least = 0;  // bytes; `least` by the entropy of the symbols of each kind and width
   int tables = 0;
 };
 template <class Stage>  // a quantiser of whole units
@@ -101,7 +101,8 @@ TEST(CodesOfRuns, ComeNearTheEntropyOfTheSymbols) {
   }
 }
 
-// What codes gain: of sparse values most are zeros, and cells keep the least level that came to them.
+// Codes gain much here: most sparse values are zeros, and cells keep the least level put into them, so low levels are
+// frequent.
 TEST(CodesOfRuns, AreWorthIt) {
   Input input{"sparse", {{{"w", 0, {elements}}}, elements}, std::vector<float>(elements)};
   fill_sample("test", "sparse", 3, input.values);

@@ -1,4 +1,4 @@
-// How small codes make symbols: beside their entropy, and never larger than they are.
+// Codes bring symbols near their entropy, and never make them larger.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Input sample(const std::string& name, std::int64_t elements) {
 }
 
 struct Size {
-  double side = 0, plain = 0;  // bytes of a message without a code, and of what no code sees
+  double side = 0, plain = 0;  // bytes of a message without a code; `side` of the part that no code sees
   double entropy = 0;          // bits a symbol
 };
 Size uncoded(const std::string& quantise, unsigned width, const Input& input) {
@@ -47,7 +47,7 @@ Size uncoded(const std::string& quantise, unsigned width, const Input& input) {
   return {static_cast<double>(message.size() - packed), static_cast<double>(message.size()), entropy(counts)};
 }
 
-// Those whose symbols have other widths and kinds are in code_runs_test.cc.
+// Quantisers whose symbols have several widths and kinds are in code_runs_test.cc.
 const std::vector<std::pair<std::string, unsigned>> quantisers{{"qsgd(bits=4)", 5},
                                                                {"qsgd(bits=8, norm=l2)", 9},
                                                                {"terngrad", 2},
@@ -75,8 +75,9 @@ TEST(Codes, ComeNearTheEntropyOfTheSymbols) {
         const auto message = encode(*codec, input);
         const auto bytes = static_cast<double>(message.size());
         EXPECT_LE(bytes, size.plain);
-        // A chunk has a length, and states that begin with something. An adaptive model takes its first 256 symbols for
-        // equally likely, and then some four bytes for each symbol that there may be, to outweigh the counts of before.
+        // Each chunk adds its length and its first states. An adaptive model codes its first 256 symbols as equally
+        // likely; after that it needs about four bytes for each possible symbol until the counts outweigh their first
+        // values.
         constexpr double chunks = 4;
         const double learned = std::string(code) == "rans(adaptive)" ? 32.0 * width + 4 * (1U << width) : 0;
         if (std::string(code).starts_with("rans")) {
@@ -93,7 +94,7 @@ TEST(Codes, ComeNearTheEntropyOfTheSymbols) {
   }
 }
 
-// Sign and exponent of floats take less than 9 bits; what is behind them goes as it is.
+// Sign and exponent of floats take less than 9 bits once coded; the bits after them go as they are.
 TEST(Codes, CodeTheHighestBitsOfWideSymbols) {
   const Input input = sample("gaussian", 300'000);
   for (const auto& [quantise, share] : {std::pair{"f32", 0.86}, {"f16", 0.86}, {"bf16", 0.71}}) {
@@ -103,7 +104,8 @@ TEST(Codes, CodeTheHighestBitsOfWideSymbols) {
   }
 }
 
-// Around the borders of chunks and of what is coded with few states, with runs of several segments.
+// Lengths around the borders of chunks, and around the longest input that is coded with few states, in runs of several
+// segments.
 TEST(Codes, GoThereAndBackAtAllLengths) {
   constexpr std::int64_t chunk = 131072;
   for (const std::int64_t length : {1L, 7L, 16383L, 16384L, chunk - 1, chunk, chunk + 1, 2 * chunk, 2 * chunk + 5}) {
@@ -124,7 +126,7 @@ TEST(Codes, GoThereAndBackAtAllLengths) {
   }
 }
 
-// A model for each of so many segments: what one takes must not grow with those before it.
+// Each of the many segments has its own model. The cost of one must not grow with the number of segments before it.
 TEST(Codes, OfVeryManySegmentsGoThereAndBack) {
   Layout layout;
   for (int i = 0; i < 20'000; ++i) layout.append("w" + std::to_string(i), {40 + i % 90});
@@ -146,7 +148,7 @@ TEST(Codes, OfOneSymbolAloneTakeHardlyAnything) {
   std::ranges::fill(input.values, 0.0F);
   for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "elias", "lz4", "blosc"}) {
     for (const auto& [quantise, width] : quantisers) {
-      if (quantise == "sign") continue;  // whose 0 is positive
+      if (quantise == "sign") continue;  // a sign of 0 means a positive value
       const std::string sentence = quantise + " | " + code;
       const Size size = uncoded(quantise, width, input);
       const auto message = encode(*make_codec(read_stages(sentence)), input);
@@ -183,7 +185,8 @@ TEST(Frequencies, AddUpAndComeBack) {
   }
 }
 
-// Against the cost of Huffman's own procedure, which has no limit, where that does not exceed ours.
+// Compares costs with those of Huffman's own procedure, which has no limit on lengths, where its lengths do not exceed
+// our limit.
 TEST(CodeLengths, AreTheBestOfTheirLength) {
   Philox random(7, Purpose::test);
   for (int trial = 0; trial < 300; ++trial) {

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Contract::Kind;
 
-// Of two dimensions, so that no selection takes it for a bias.
+// A segment of two dimensions, so that no selection takes it for a bias.
 Layout one_segment(std::int64_t n) { return {{{"w", 0, {1, n}}}, static_cast<std::size_t>(n)}; }
 
 Contract contract_of(const char* sentence, std::int64_t n = 1000) {
@@ -83,7 +83,7 @@ TEST(Contracts, OfQuantisers) {
   EXPECT_TRUE(contract_of("f16").linear);
   EXPECT_FALSE(contract_of("f16 | zstd").linear);
   EXPECT_FALSE(contract_of("topk(0.1) | f16").linear);
-  // 512 values a bucket, 15 levels: 512 / (4 * 225) against sqrt(512) / 15.
+  // A bucket has 512 values and 15 levels: omega is the smaller one of 512 / (4 * 225) and sqrt(512) / 15.
   EXPECT_DOUBLE_EQ(contract_of("qsgd").omega, 512.0 / 900);
   EXPECT_DOUBLE_EQ(contract_of("qsgd(bits=1)").omega, std::sqrt(512.0));
   EXPECT_DOUBLE_EQ(contract_of("qsgd(bits=1)", 16).omega, 4);  // the segment is shorter than the bucket
@@ -101,7 +101,7 @@ TEST(Contracts, OfQuantisers) {
 }
 
 TEST(Contracts, QsgdReachesItsBound) {
-  // One large value and others half a level up: each of those is a fair coin.
+  // One value is large; the others lie half way between two levels, so each of them is a fair coin.
   const auto codec = make_codec(read_stages("qsgd(bits=2, bucket=512, norm=max)"));
   const Layout layout = one_segment(512);
   std::vector<float> values(512, 0.5F);
@@ -127,7 +127,7 @@ TEST(Contracts, TernGradKeepsItsBoundWhereItCuts) {
     const auto codec = make_codec(read_stages(sentence));
     const double omega = codec->contract(layout).omega;
     double most = 0;
-    for (const std::size_t large : {1, 4, 16, 64, 512}) {  // a few values hold most of the square, or all alike
+    for (const std::size_t large : {1, 4, 16, 64, 512}) {  // few values hold most of the norm, or all are equal
       std::vector<float> values(512, 0.1F);
       std::fill_n(values.begin(), large, 1.0F);
       double norm = 0, error = 0;

@@ -18,33 +18,34 @@ struct Input {
 
 // Whether the build takes a sample of the sentences (SOTTO_TEST_SAMPLE), since its sanitizer makes each of them slow.
 extern const bool is_sample;
-// Every select x quantise x code, and transforms and random selections with some of each, out of a list that has every
-// stage of the table, in more than one form where it has options. A sample has each form in four of them.
+// Every combination of select, quantise and code, and transforms and random selections with some of these. The lists
+// have every stage of the table, in more than one form where it has options. A sample has each form in four sentences.
 std::vector<std::string> listed_sentences();
-// And as many again that are made of the table itself (generated.h), so that a new stage is in them.
+// The listed sentences, and hundreds that are generated from the table itself (generated.h), so that a new stage is in
+// them.
 const std::vector<std::string>& all_sentences();
-bool is_stochastic(const std::string& sentence);  // as it turns out
+bool is_stochastic(const std::string& sentence);  // found by encoding with several keys
 bool transforms(const std::string& sentence);
 bool selects(const std::string& sentence);
-bool is_warm(const std::string& sentence);  // remembers something of one step in the next
-// Whether all numbers on the way are floats: sums of the largest ones, and such a one divided by a probability, are
-// not.
+bool is_warm(const std::string& sentence);  // remembers something from one step to the next
+// Whether all intermediate numbers fit floats. Sums of the largest floats do not, nor does such a float divided by a
+// probability.
 bool fits(const std::string& sentence, const Input& input);
 
-Layout mixed_layout();     // our own: padded, 4-d, equal shapes, a scalar, an empty segment, odd lengths
-Layout borrowed_layout();  // unpadded, as another framework lays it out
+Layout mixed_layout();     // as sotto makes them: padded, 4-d, equal shapes, a scalar, an empty segment, odd lengths
+Layout borrowed_layout();  // unpadded, as in another framework
 std::vector<float> gaussian(const Layout& layout, std::uint64_t seed, float spread = 1);  // padding is zero
 // Empty, one element, all zero, one spike, both zeros, denormals, 1e30, equal magnitudes, heavy tails; both layouts.
 const std::vector<Input>& all_inputs();
 
-// With the numbers that it proposes itself, as of one rank alone.
+// Encodes with the agreed numbers that the codec itself proposes, as if there were one rank.
 std::vector<Message> encode_parts(Codec& codec, const Input& input, std::span<const Range> parts, const Key& key = {},
                                   std::uint16_t bucket = 0);
 std::vector<std::byte> encode(Codec& codec, const Input& input, const Key& key = {}, std::uint16_t bucket = 0);
 std::vector<std::byte> encode_part(Codec& codec, const Input& input, Range part, const Key& key = {});
-// A message with this body, sealed as a sender would.
+// A message with this body, sealed as a sender would do.
 std::vector<std::byte> sealed(const Header& header, std::span<const std::byte> body);
-// scale * decoded, from zero.
+// scale * the decoded values, added to zeros.
 std::vector<float> decode(const Codec& codec, const Input& input, std::span<const std::byte> message, float scale = 1);
 void add_part(const Codec& codec, const Layout& layout, Range part, std::span<const std::byte> message, float scale,
               std::vector<float>& out);

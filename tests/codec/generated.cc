@@ -37,7 +37,7 @@ bool is_codec(const std::string& sentence) {
 
 }  // namespace
 
-// Options of a stage and values to try, other than those by default.
+// An option of a stage, and values to try other than the default.
 struct SentenceMaker::Option {
   std::string name;
   std::vector<std::string> values;
@@ -74,7 +74,7 @@ class SentenceMaker::Options final : public OptionVisitor {
   void option(std::string_view name, std::string& value, std::string_view,
               std::initializer_list<std::string_view> choices) override {
     if (choices.size() > 0) return add(name, value, {choices.begin(), choices.end()}, true);
-    add(name, value, {"0", "1", "3", "30%", "100%", "all"}, false);  // any text: numbers and shares
+    add(name, value, {"0", "1", "3", "30%", "100%", "all"}, false);  // free text: tries numbers and shares
   }
 
   std::vector<Option> all;
@@ -82,7 +82,7 @@ class SentenceMaker::Options final : public OptionVisitor {
  private:
   static constexpr int draws = 2;
 
-  // Vectors of tests are short: what goes far beyond them is all the same.
+  // Vectors in tests are short, so all values far beyond their lengths mean the same.
   static Bounds nearby(Bounds bounds, double most) {
     const double low = std::isfinite(bounds.low) ? bounds.low : 0;
     return {low, std::min(bounds.high, low + most)};
@@ -105,14 +105,14 @@ SentenceMaker::SentenceMaker(std::uint64_t seed) : random_(seed, Purpose::test) 
   for (const StageEntry& stage : stage_table()) {
     Options options(random_);
     stage.options().visit(options);
-    settings_.push_back({&stage, "", "", true});  // as it is by default
+    settings_.push_back({&stage, "", "", true});  // all options at their defaults
     for (const Option& option : options.all) {
       for (const std::string& value : option.values) settings_.push_back({&stage, option.name, value, option.discrete});
     }
   }
 }
 
-// Half of the options are as by default. Empty when it was refused as often as one may try.
+// Half of the options, on average, keep their default. Empty when the stage refused every try.
 std::string SentenceMaker::call(const StageEntry& stage, const Setting* setting) {
   Options options(random_);
   for (int i = 0; i < tries; ++i) {
@@ -145,7 +145,7 @@ std::string SentenceMaker::call_of(StageKind kind) {
 std::string SentenceMaker::sentence(const StageEntry& stage, const Setting* setting) {
   std::string own = call(stage, setting);
   if (own.empty()) return "";
-  // What must stand in front of it its example says.
+  // The example of the stage says which stage must precede it.
   if (const auto bar = stage.example.rfind('|'); bar != std::string_view::npos) {
     const Sentence example = parse_sentence("generated", stage.example);
     const StageEntry* before = stage_table().find(example.calls[example.calls.size() - 2].name);

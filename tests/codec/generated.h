@@ -9,21 +9,21 @@
 
 namespace sotto::testing {
 
-// Sentences made of the table of stages itself, so that a new stage, or option, is in them as it stands in the table.
+// Makes sentences from the table of stages itself, so that a new stage or option is in them once it is in the table.
 class SentenceMaker {
  public:
   explicit SentenceMaker(std::uint64_t seed);
 
-  // Something that must occur: an option of a stage that has a value other than the one that it has by default.
+  // Something that must occur in a sentence: an option of a stage with a value other than its default.
   struct Setting {
     const StageEntry* stage = nullptr;
     std::string option, value;
-    bool discrete = false;  // one of a few that there are, not a number that was drawn
+    bool discrete = false;  // one of a few possible values, not a number that was drawn
   };
   const std::vector<Setting>& settings() const { return settings_; }
 
-  // A sentence with setting `number`, and for the rest whatever fits: other options, and other kinds of stage. Empty
-  // when the stage refuses that value.
+  // A sentence with setting `number`. Other options and stages of other kinds are drawn. Empty when the stage refuses
+  // that value.
   std::string with(std::size_t number);
   std::string any();
 
@@ -39,7 +39,7 @@ class SentenceMaker {
   std::vector<Setting> settings_;
 };
 
-// `count` of them, a stretch of settings evenly spread, always the same ones.
+// `count` sentences for settings that are evenly spread over all of them; always the same ones.
 std::vector<std::string> generated_sentences(std::size_t count);
 
 }  // namespace sotto::testing

@@ -1,4 +1,4 @@
-// A source of its own, since only this one depends on the folder of the clone: a compiler cache knows all others.
+// In its own source, since it depends on the folder of the clone. A compiler cache can reuse all other sources.
 namespace sotto::testing {
 
 const char* golden_dir() { return SOTTO_GOLDEN_DIR; }

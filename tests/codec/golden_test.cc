@@ -1,4 +1,4 @@
-// Bytes made by tools/golden.py, an independent program, against ours.
+// Compares our bytes with those of tools/golden.py, an independent program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 struct Golden {
   std::string sentence;
-  std::string compare = "bytes";  // or what is decoded: "decoded" exactly, "near" but for the rounding of sums
+  std::string compare = "bytes";  // or the decoded values: "decoded" exactly, "near" but for rounding of sums
   std::vector<Segment> segments;
   std::size_t size = 0;
   Key key;
@@ -38,7 +38,7 @@ std::vector<std::int64_t> read_shape(const std::string& text) {
 
 void add_floats(const std::string& line, std::vector<float>& out) {
   std::istringstream words(line);
-  for (std::string word; words >> word;) {  // bits, or bits*times
+  for (std::string word; words >> word;) {  // the bits of a float, or bits*times
     const auto times = word.find('*') == std::string::npos ? 1 : std::stoul(word.substr(word.find('*') + 1));
     out.insert(out.end(), times, std::bit_cast<float>(static_cast<std::uint32_t>(std::stoul(word, nullptr, 16))));
   }

@@ -42,7 +42,7 @@ class GradientFiles : public ::testing::Test {
                                                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
-// More elements than 32 bits can count: the file's sizes are believed, and only its values are found to be missing.
+// More elements than 32 bits can count. The sizes of the file are accepted; the error is that its values are missing.
 TEST_F(GradientFiles, MayHaveMoreThanFourBillionElements) {
   const std::uint64_t elements = (std::uint64_t{1} << 32) + 24, step = 3, offset = 0;
   const std::uint32_t segments = 2, length = 1, dimensions = 1;
@@ -55,7 +55,7 @@ TEST_F(GradientFiles, MayHaveMoreThanFourBillionElements) {
   put(step), put(elements), put(segments);
   put(length), put('a'), put(offset), put(dimensions), put(elements - 16);
   put(length), put('b'), put(elements - 16), put(dimensions), put(std::uint64_t{16});
-  file.resize(file.size() + 500'000);  // a frame of as many values could be as short
+  file.resize(file.size() + 500'000);  // a frame of that many values could be this short
   EXPECT_NE(error_of(file, true).find("its values are not 4294967320 floats"), std::string::npos);
 }
 
@@ -86,7 +86,7 @@ TEST_F(GradientFiles, AreRefusedWhenDamaged) {
       EXPECT_NE(error_of(part, true), "") << length;
     }
   }
-  // Lengths, dimensions and offsets with a right checksum: refused, or read without harm.
+  // Damages lengths, dimensions and offsets, with a right checksum. The file must be refused, or read without harm.
   for (std::size_t i = 16; i < good.size() && i < 200; ++i) {
     for (const unsigned mask : {0x01U, 0x80U, 0xFFU}) {
       bytes = good;
@@ -119,7 +119,8 @@ TEST(Basis, AMatrixOfLowRankIsForSvdASpikeForEntriesAWaveForDct) {
   EXPECT_EQ(weights[1].advice(), "entries");
   EXPECT_EQ(weights[2].advice(), "dct");
   EXPECT_EQ(weights[3].advice(), "any");
-  // sigma = sqrt(40 * 50) alone, of 90 floats; 40 entries of 1; 40 coefficients of sqrt(32).
+  // The matrix has one singular value, sqrt(40 * 50), whose atom is 90 floats; or 40 entries of 1; or 40 coefficients
+  // of sqrt(32).
   EXPECT_NEAR(weights[0].singular, std::sqrt(40 * 50 * 90.0), 1e-2);
   EXPECT_NEAR(weights[0].entries, 2000, 1e-3);
   EXPECT_NEAR(weights[1].entries, 40, 1e-5);

@@ -1,4 +1,4 @@
-// Messages with a right checksum and wrong content, as a peer can make them.
+// Messages with wrong content and a right checksum, as a hostile peer can make them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace sotto::testing {
 namespace {
 
-// Either refused with the target untouched, or decoded to finite numbers with clean padding.
+// The message is either refused with the target untouched, or decoded to finite numbers with clean padding.
 void expect_safe(const Codec& codec, const Input& input, std::span<const std::byte> message) {
   const Range whole{0, input.layout.size()};
   std::vector<float> out(input.values.size());
@@ -72,7 +72,7 @@ TEST(Hostile, BodiesAreRefusedOrHarmless) {
   }
 }
 
-// Bodies that are long enough for codes to shorten them, and a few damaged bytes.
+// Bodies are long enough for codes to shorten them; a few bytes are damaged.
 TEST(Hostile, DamagedCodesAreRefusedOrHarmless) {
   const Layout layout({{"a", 0, {2500}}, {"b", 2500, {4, 125}}}, 3000);
   Input input{"mostly zeros", layout, gaussian(layout, 15)};
@@ -100,7 +100,7 @@ TEST(Hostile, DamagedCodesAreRefusedOrHarmless) {
   }
 }
 
-// Without a checksum made to fit, every damage is found.
+// Where the checksum is not made to fit, every damage is found.
 TEST(Hostile, EveryTruncationAndEveryFlippedBitIsRefused) {
   const Input input{"small", {{{"a", 0, {7}}, {"b", 8, {2}}}, 12}, {1, -2, 0, 0.5F, 3, 0, -1, 0, 4, -0.1F, 0, 0}};
   for (const std::string& sentence : all_sentences()) {

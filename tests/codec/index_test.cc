@@ -24,7 +24,7 @@ std::vector<std::uint32_t> draw_indices(std::size_t atoms, double share, std::ui
 
 ThreadPool one(1);
 
-// What each code makes of these indices, whichever is the smallest.
+// The plan of each code for these indices, not only the smallest.
 std::vector<IndexPlan> all_plans(const std::vector<std::uint32_t>& indices, std::size_t atoms) {
   std::vector<IndexPlan> plans{{IndexCode::bitmap, (atoms + 7) / 8, 0}};
   std::size_t groups = 0, words = 0;
@@ -64,7 +64,7 @@ TEST(Indices, GoThereAndBackWithinTheBound) {
       EXPECT_LE(plan.bytes, max_index_bytes(indices.size(), atoms));
       EXPECT_LE(plan.bytes, (atoms + 7) / 8);
       for (const IndexPlan& any : all_plans(indices, atoms)) {
-        EXPECT_LE(plan.bytes, any.bytes + (any.code == IndexCode::rice ? 1 : 0));  // its shift is that of fewest bits
+        EXPECT_LE(plan.bytes, any.bytes + (any.code == IndexCode::rice ? 1 : 0));  // Rice's shift minimises bits
         expect_round_trip(indices, atoms, any);
       }
     }
@@ -76,13 +76,13 @@ TEST(Indices, TakeTheSmallestForm) {
   EXPECT_EQ(plan_indices(one, draw_indices(100'000, 0.01, 1), 100'000).code, IndexCode::rice);
   EXPECT_EQ(plan_indices(one, draw_indices(1000, 0.5, 1), 1000).code, IndexCode::bitmap);
   const std::vector<std::uint32_t> two{3, 9};
-  EXPECT_EQ(plan_indices(one, two, 16).code, IndexCode::delta);  // two bytes either way
+  EXPECT_EQ(plan_indices(one, two, 16).code, IndexCode::delta);  // both forms take two bytes
   const std::vector<std::uint32_t> far{20'000, 60'000};
   EXPECT_EQ(plan_indices(one, far, 70'000).code, IndexCode::runs);
   EXPECT_EQ(plan_indices(one, far, 70'000).bytes, 4U);
 }
 
-// The share of random bits that Rice's code may take beyond their entropy.
+// Rice's code may take only a small share more than the entropy of random indices.
 TEST(Indices, OfRandomElementsTakeLittleMoreThanTheirEntropy) {
   const std::size_t atoms = 1'000'000;
   for (const double share : {0.001, 0.01, 0.05, 0.1, 0.2}) {
@@ -96,7 +96,7 @@ TEST(Indices, OfRandomElementsTakeLittleMoreThanTheirEntropy) {
   }
 }
 
-// Crowded at one end, so that the mean of the gaps says little.
+// The indices crowd at one end, so the mean of the gaps says little.
 TEST(Indices, FindTheBestShiftFarFromTheMean) {
   for (const bool turned : {false, true}) {
     std::vector<std::uint32_t> indices;
@@ -123,7 +123,7 @@ TEST(Indices, HaveGapsOfEveryLength) {
 }
 
 TEST(Indices, BoundIsReached) {
-  // Every gap is the smallest that takes two bytes.
+  // Every gap is the smallest one that takes two bytes.
   std::vector<std::uint32_t> indices;
   for (std::uint32_t i = 128; i < 129 * 4; i += 129) indices.push_back(i);
   const std::size_t atoms = indices.back() + 1;
@@ -131,7 +131,7 @@ TEST(Indices, BoundIsReached) {
   EXPECT_EQ(max_index_bytes(indices.size(), atoms), 2 * indices.size());
 }
 
-// Tasks of a few bytes and indices each.
+// Each task has a few bytes and indices only.
 TEST(Indices, AreTheSameOnSeveralThreads) {
   ThreadPool several(3, 16);
   for (const std::size_t atoms : {1, 8, 9, 100, 1000, 20003}) {
@@ -154,7 +154,7 @@ TEST(Indices, AreTheSameOnSeveralThreads) {
   }
 }
 
-// What reading these bytes says is wrong, or nothing.
+// The error of reading these bytes, or "".
 std::string complaint(ThreadPool& pool, std::span<const std::byte> bytes, IndexCode code, std::size_t atoms,
                       std::size_t most) {
   std::vector<std::uint32_t> indices(most);
@@ -166,7 +166,7 @@ std::string complaint(ThreadPool& pool, std::span<const std::byte> bytes, IndexC
   return "";
 }
 
-// What is read is ascending and below `atoms`, and would be written just so.
+// Expects that the indices read are ascending and below `atoms`, and that writing them gives the same bytes.
 void expect_the_only_form(std::span<const std::byte> bytes, IndexCode code, std::size_t atoms, std::size_t most) {
   std::vector<std::uint32_t> indices(most);
   indices.resize(read_indices(one, bytes, code, atoms, indices));
@@ -213,7 +213,7 @@ std::string rice_complaint(const std::vector<std::uint8_t>& bytes, std::size_t a
   return complaint(one, std::as_bytes(std::span(bytes)), IndexCode::rice, atoms, most);
 }
 
-// Two indices of Rice's code with remainders of 3 bits: 1 * 8 + 2 = 10, and 11 + 0 * 8 + 5 = 16.
+// Two indices in Rice's code with remainders of 3 bits: 1 * 8 + 2 = 10, and 11 + 0 * 8 + 5 = 16.
 TEST(Indices, OfRiceHaveOneFormOnly) {
   EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110}, 17), "");
   EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110}, 16), "index 16 of 16 atoms");

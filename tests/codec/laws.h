@@ -13,7 +13,7 @@
 
 namespace sotto::testing {
 
-// Rounding in single precision, and where results are denormal.
+// The error that rounding in single precision may cause, also where results are denormal.
 inline double tolerance(const Input& input) {
   return 2e-6 * square_norm(input.values) + static_cast<double>(input.values.size()) * 0x1p-266;
 }
@@ -24,7 +24,7 @@ inline void expect_clean_padding(const Input& input, const std::vector<float>& o
   EXPECT_EQ(out, cleared) << input.name;
 }
 
-// Holds for every sentence.
+// Checks a law with every sentence.
 inline void for_all(const std::function<void(const std::string& sentence)>& law) {
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);

@@ -1,6 +1,5 @@
-// Laws that every stage keeps, over all combinations of the table's stages and all inputs. A new stage is tested by
-// being in the table, and in more combinations by being in listed_sentences(): the first test here sees to it that it
-// is.
+// Laws that every stage keeps, over all combinations of the table's stages and all inputs. A new stage is tested once
+// it is in the table, and in more combinations once it is in listed_sentences(); the first test here checks that it is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,7 +77,7 @@ TEST(Laws, DecodingAddsTimesScale) {
     add_part(*codec, input.layout, {0, input.layout.size()}, message, -0.5F, out);
     const double most = transforms(sentence) ? 1e-5 : 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      // Of several terms, each is added on its own.
+      // A value may be a sum of several terms, and each is added by itself.
       const float expected = before[i] + -0.5F * once[i];
       EXPECT_NEAR(out[i], expected, most) << i;
     }
@@ -87,17 +86,17 @@ TEST(Laws, DecodingAddsTimesScale) {
 
 TEST(Laws, BytesDependOnTheKeyAlone) {
   for_all([](const std::string& sentence) {
-    if (is_warm(sentence)) return;  // on what went before, too: transform_test.cc
+    if (is_warm(sentence)) return;  // its bytes also depend on earlier steps: transform_test.cc
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 4)};
     const Key key{.seed = 5, .rank = 1, .generation = 0, .step = 6};
     const auto codec = fresh(sentence);
     const auto message = encode(*codec, input, key);
-    EXPECT_EQ(encode(*codec, input, key), message);  // buffers that were used before
+    EXPECT_EQ(encode(*codec, input, key), message);  // the second time with used buffers
     EXPECT_EQ(encode(*fresh(sentence), input, key), message);
   });
 }
 
-// Kernels are held to it one by one (tests/kernels); here are what codecs make of them: bytes and floats.
+// tests/kernels checks each kernel on every target; this checks the bytes and floats of codecs.
 TEST(Laws, EveryTargetMakesTheSameBytesAndFloats) {
   const Layout long_layout{{{"w", 0, {70, 101}}, {"b", 7070, {2001}}}, 9071};
   const std::vector<Input> inputs{{"gaussian", mixed_layout(), gaussian(mixed_layout(), 9)},
@@ -137,7 +136,7 @@ float largest(const std::vector<float>& values) {
   return largest;
 }
 
-// What is sent and what a memory keeps are what there was, but for the rounding of the sums.
+// The sent values and the rest that a memory keeps add up to the input, but for rounding of sums.
 TEST(Laws, WhatIsSentAndWhatIsLeftMakeTheWhole) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence), other = fresh(sentence);
@@ -148,7 +147,7 @@ TEST(Laws, WhatIsSentAndWhatIsLeftMakeTheWhole) {
       const auto sent = decode(*codec, input, message);
       std::vector<float> left = input.values;
       add_part(*other, input.layout, {0, left.size()}, message, -1, left);
-      // Rows of a transform are added one by one, the largest as well.
+      // Rows of a transform are added one by one, so errors scale with the largest value.
       const float all = sums ? largest(sent) + largest(input.values) : 0;
       for (std::size_t i = 0; i < left.size(); ++i) {
         const float most = sums ? 1e-5F * all : 1e-6F * (std::abs(sent[i]) + std::abs(input.values[i]));
@@ -175,7 +174,7 @@ TEST(Laws, ValuesThatAreNotFiniteNameTheirSegment) {
           EXPECT_NE(std::string(error.what()).find("step 41"), std::string::npos) << error.what();
         }
         input.values[static_cast<std::size_t>(element)] = 1;
-        EXPECT_NO_THROW(encode(*codec, input));  // the codec is none the worse for it
+        EXPECT_NO_THROW(encode(*codec, input));  // the codec still works
       }
     }
   });

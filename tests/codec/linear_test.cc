@@ -1,4 +1,4 @@
-// The forms of linear codecs, which are summed over ranks.
+// Linear forms of codecs, which are summed over ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
       const double kept = contract.kind == Contract::Kind::rounding ? 1e-10 : 1 - contract.delta;
       EXPECT_LE(square_distance(out, values), kept * square_norm(values));
     }
-    // A message has the same values, in 16 bits with a unit beside them.
+    // A message holds the same values; f16 has a unit beside its 16 bits.
     EXPECT_LE(square_distance(out, decode(*codec, input, encode(*codec, input, key, 2))),
               0x1p-14 * square_norm(values));
 
@@ -75,7 +75,7 @@ TEST(F16, RefusesToSumWhatDoesNotFit) {
   } catch (const NumericError& error) {
     EXPECT_NE(std::string(error.what()).find("tail does not fit f16"), std::string::npos) << error.what();
   }
-  // Its half would fit, but not the sum of two halves.
+  // Half of it would fit, but not the sum of two such halves.
   EXPECT_THROW(codec->to_linear({values, &layout, 0}, 0.5F, {}, out), NumericError);
   values[2] = 65504;
   EXPECT_NO_THROW(codec->to_linear({values, &layout, 0}, 0.5F, {}, out));

@@ -25,7 +25,7 @@ TEST(Measure, AgreesWithTheCodec) {
   EXPECT_GT(m.encode_gbps, 0);
   EXPECT_GT(m.decode_gbps, 0);
   EXPECT_GT(m.memcpy_gbps, 0);
-  EXPECT_NEAR(m.relative_error, std::sqrt(1 - 2 / std::acos(-1.0)), 0.02);  // of scaled signs of normal numbers
+  EXPECT_NEAR(m.relative_error, std::sqrt(1 - 2 / std::acos(-1.0)), 0.02);  // scaled signs of normal numbers
   EXPECT_EQ(measure(*make_codec(read_stages("f32")), layout, input, 1).relative_error, 0);
 }
 

@@ -20,7 +20,7 @@ const Key key{.seed = 1, .rank = 2, .generation = 3, .step = 4};
 
 Input small_input() { return {"small", borrowed_layout(), gaussian(borrowed_layout(), 12)}; }
 
-// Runs `change` on the message and says whether decoding then is a WireError that leaves the target alone.
+// Damages the message by `change`; returns whether decoding it then throws a WireError and leaves the target untouched.
 template <class Change>
 ::testing::AssertionResult refused(const std::string& sentence, Change change) {
   const Input input = small_input();
@@ -180,7 +180,8 @@ TEST(Crc32, OfManyStretchesOfOneLengthIsThatOfTheWhole) {
   EXPECT_EQ(joined.value(), crc32(0, all));
 }
 
-// Against the definition, one bit after the other, at lengths around what is folded at a time, on every SIMD target.
+// Compared with the definition, bit by bit, on every SIMD target, at lengths around the number of bytes that are folded
+// at a time.
 TEST(Crc32, IsTheOneOfZlib) {
   std::vector<std::byte> bytes(3000);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i * 31 % 253);
@@ -198,7 +199,7 @@ TEST(Crc32, IsTheOneOfZlib) {
   });
 }
 
-// More values than are quantised at a time: what is sent does not depend on where that is cut.
+// A segment longer than the stretches that are quantised at a time: its message must not depend on where it is cut.
 TEST(LongSegments, AreWhatTheirPartsAre) {
   const Layout layout({{"w", 0, {70'001}}}, 70'001);
   const Input input{"long", layout, gaussian(layout, 21)};
@@ -207,7 +208,7 @@ TEST(LongSegments, AreWhatTheirPartsAre) {
         "sign(block=24)", "sign(block=9)", "terngrad", "qsgd | zstd"}) {
     SCOPED_TRACE(sentence);
     const auto codec = make_codec(read_stages(sentence));
-    const auto whole = decode(*codec, input, encode(*codec, input));  // its checksum is right
+    const auto whole = decode(*codec, input, encode(*codec, input));  // throws if the checksum is wrong
     const Contract contract = codec->contract(layout);
     if (contract.grain == Contract::Grain::segment) continue;
     std::vector<float> out(layout.size());

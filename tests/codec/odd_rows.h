@@ -6,7 +6,8 @@
 
 namespace sotto::testing {
 
-// Pairs (x, y) become an atom of energy |(x, y)| and row (x+y, x-y)/2; what an odd piece ends with is paired with 0.
+// Each pair (x, y) becomes an atom of energy |(x, y)| and row (x+y, x-y)/2. The last value of an odd piece is paired
+// with 0.
 class Butterfly final : public Transform {
  public:
   Atoms atoms(const Layout&, const Piece& piece) const override { return {(piece.range.size() + 1) / 2, 2}; }
@@ -31,7 +32,7 @@ class Butterfly final : public Transform {
   Contract contract(const Layout&) const override { return {.grain = Contract::Grain::block, .block = 2}; }
 };
 
-// Every atom with probability 1/2, twice as large: unbiased, variance |x|^2.
+// Sends every atom with probability 1/2, twice as large: unbiased, with variance |x|^2.
 class Coin final : public Select {
  public:
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {

@@ -14,7 +14,7 @@
 
 namespace sotto::testing {
 
-// A byte for each run: 1 and the symbol in two bytes more when all are equal, otherwise 0 and the run as it is.
+// Codes a run of equal symbols as a byte 1 and the symbol in two bytes, any other run as a byte 0 and the run itself.
 class EqualRuns final : public Code {
  public:
   bool of_symbols() const override { return true; }
@@ -56,7 +56,8 @@ class EqualRuns final : public Code {
   }
 };
 
-// Exact, in as many of the upper bytes of a float as all values of a piece want: the side information says how many.
+// Sends the upper bytes of floats, as many as all values of a piece need to be exact. The side information says how
+// many.
 class Trimmed final : public Quantise, public WholeUnits {
  public:
   std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
@@ -96,8 +97,8 @@ class Trimmed final : public Quantise, public WholeUnits {
   Contract contract(std::size_t) const override { return {.grain = Contract::Grain::segment}; }
 };
 
-// Shares of the largest magnitude that any rank has in a segment, three values a byte, each to the nearest of -2 .. 2;
-// so stretches of a multiple of three are whole bytes.
+// Divides by the largest magnitude that any rank has in a segment, and rounds each value to one of five levels, -2 ..
+// 2. Three values make a byte, so a stretch of a multiple of three values is whole bytes.
 class Thirds final : public Quantise, public AgreedNumbers {
  public:
   Packing packing() const override { return {.group = 3, .bytes = 1}; }

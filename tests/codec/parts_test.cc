@@ -8,7 +8,7 @@
 namespace sotto::testing {
 namespace {
 
-// Borders of parts: those of segments, and further ones within them where the contract's grain allows it.
+// Parts of the layout: cut at the borders of segments, and also within segments where the contract's grain allows it.
 std::vector<Range> cut_at_grain(const Layout& layout, const Contract& contract) {
   std::vector<std::size_t> cuts{0};
   for (const Segment& segment : layout.segments()) {
@@ -26,7 +26,7 @@ std::vector<Range> cut_at_grain(const Layout& layout, const Contract& contract) 
   return parts;
 }
 
-// What is not selected does not depend on where a bucket was cut; a selection keeps its promise in every part.
+// Without a selection, values do not depend on where a bucket is cut. A selection keeps its contract in every part.
 TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
   for_all([](const std::string& sentence) {
     if (sentence.find("scope=bucket") != std::string::npos) return;  // selects over the whole message
@@ -47,7 +47,7 @@ TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
         EXPECT_EQ(out, decode(*codec, input, encode(*codec, input))) << input.name;
       } else if (contract.kind != Contract::Kind::none && !stochastic) {
         for (const Range part : parts) {
-          std::int64_t n = 0;  // without padding
+          std::int64_t n = 0;  // elements without padding
           for (const Segment& segment : input.layout.segments()) {
             const Range range = segment.range();
             const std::size_t begin = std::max(part.begin, range.begin), end = std::min(part.end, range.end);

@@ -1,4 +1,4 @@
-// projection: what is recovered of sparse vectors and of their sums, and how far off it is where they are not sparse.
+// projection recovers sparse vectors and their sums; the error is bounded where vectors are not sparse.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -14,11 +14,11 @@
 namespace sotto::testing {
 namespace {
 
-constexpr std::int64_t elements = 50000;  // twelve chunks of 4096, and one that is filled up
+constexpr std::int64_t elements = 50000;  // twelve chunks of 4096, and a shorter one
 
 Input flat(std::vector<float> values) { return {"flat", {{{"w", 0, {elements}}}, values.size()}, std::move(values)}; }
 
-// About this share of the elements, normal and at least 1 in magnitude, among noise.
+// About a share `share` of the elements is normal and at least 1 in magnitude; the others are noise.
 Input sparse(double share, float noise, std::uint64_t seed) {
   Input input = flat(std::vector<float>(elements));
   Philox random(seed, Purpose::test);
@@ -66,7 +66,7 @@ TEST(Projection, RecoversASumFromTheSumOfProjections) {
   EXPECT_LT(sum.size(), elements / 4);
 }
 
-// What is lost is of the order of the noise that was not sent: its energy is `elements` times its variance.
+// The error is about as large as the noise that was not sent, whose energy is `elements` times its variance.
 TEST(Projection, IsOffByTheOrderOfTheNoise) {
   const Input input = sparse(0.01, 0.02F, 85);
   const double noise = elements * 0.02 * 0.02;
@@ -86,7 +86,7 @@ TEST(Projection, LeavesNoMoreThanWasMeasured) {
   }
 }
 
-// Chunks lie behind each other, and what is found of one has nothing to do with the others.
+// Chunks follow each other, and each is recovered independently of the others.
 TEST(Projection, OfAPartIsThatOfTheWhole) {
   const Input input = sparse(0.01, 0.1F, 87);
   const auto codec = make_codec(read_stages("projection(chunk=1024)"));

@@ -1,4 +1,4 @@
-// Bins against quantiles by sorting.
+// Compares bins with quantiles found by sorting.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::vector<float> normal(std::size_t count, std::uint64_t seed) {
   return gaussian({{{"w", 0, {static_cast<std::int64_t>(count)}}}, count}, seed);
 }
 
-// Magnitudes of one sign, ascending, and what each was sent as.
+// The magnitudes of one sign, ascending, each with the magnitude it was sent as.
 using Pairs = std::vector<std::pair<float, float>>;
 Pairs of_sign(const std::vector<float>& values, const std::vector<float>& decoded, float sign) {
   Pairs pairs;
@@ -34,7 +34,7 @@ Pairs of_sign(const std::vector<float>& values, const std::vector<float>& decode
   return pairs;
 }
 
-// Every bin is a run of the sorted values, as long as the others, and is sent as its middle.
+// Every bin is a run of the sorted values, all runs are equally long, and each value is sent as the middle of its bin.
 TEST(Quantile, BinsAreEqualSharesOfWhatIsSortedAndSentAsTheirMiddles) {
   for (const std::size_t count : {2000U, 20000U, 32768U}) {
     for (const std::size_t bins : {8U, 100U, 256U}) {
@@ -45,7 +45,7 @@ TEST(Quantile, BinsAreEqualSharesOfWhatIsSortedAndSentAsTheirMiddles) {
         const Pairs pairs = of_sign(values, decoded, sign);
         for (std::size_t begin = 0, end = 0; begin < pairs.size(); begin = end, ++found) {
           while (end < pairs.size() && pairs[end].second == pairs[begin].second) ++end;
-          // Signs have whole numbers of bins, so those of one may be larger.
+          // Each sign has a whole number of bins, so the bins of one sign may be larger.
           const double share = static_cast<double>(count) / static_cast<double>(bins - 1);
           EXPECT_NEAR(static_cast<double>(end - begin), share, 1 + share / static_cast<double>(bins - 3));
           const float low = pairs[begin].first;
@@ -61,12 +61,12 @@ TEST(Quantile, BinsAreEqualSharesOfWhatIsSortedAndSentAsTheirMiddles) {
 TEST(Quantile, SampledBinsHaveAboutEqualShares) {
   const std::size_t count = 300000;
   auto values = normal(count, 3);
-  for (std::size_t i = 0; i < count; ++i) values[i] *= i < count / 2 ? 1.0F : 0.001F;  // not as if shuffled
+  for (std::size_t i = 0; i < count; ++i) values[i] *= i < count / 2 ? 1.0F : 0.001F;  // the order matters
   const auto decoded = sent("quantile", values);
   std::map<float, double> share;
   for (const float value : decoded) share[value] += 255.0 / static_cast<double>(count);
   EXPECT_EQ(share.size(), 255U);
-  // Of a sample of 30000, a bin has 118: the standard deviation of its share is a tenth.
+  // A bin has 118 values of a sample of 30000, so the standard deviation of its share is a tenth.
   double square = 0;
   for (const auto& [value, of_bin] : share) {
     EXPECT_NEAR(of_bin, 1, 0.5) << value;
@@ -76,7 +76,7 @@ TEST(Quantile, SampledBinsHaveAboutEqualShares) {
 }
 
 TEST(Quantile, TheErrorOfASampleIsHardlyMore) {
-  // Exact bins of pieces against sampled bins of the whole; without the tails, whose middles are anywhere.
+  // Compares exact bins of pieces with sampled bins of the whole. Tails are left out, since their middles vary widely.
   const std::size_t pieces = 10, size = 32000;
   std::vector<float> all;
   const auto square_error = [](const std::vector<float>& values) {
@@ -97,12 +97,12 @@ TEST(Quantile, TheErrorOfASampleIsHardlyMore) {
   EXPECT_LT(exact, 1e-4 * static_cast<double>(all.size()));
 }
 
-// However few of the values are not zero, and wherever they stand, theirs are the bins that they would have alone.
+// However few values are not zero, and wherever they stand, they have the bins that they would have without the zeros.
 TEST(Quantile, ZerosAmongThemChangeNothing) {
   const std::size_t count = 1'000'000;
   Philox random(11, Purpose::test);
   for (const double share : {2e-5, 0.01, 0.1, 0.9}) {
-    for (const bool together : {false, true}) {  // all of them in one stretch
+    for (const bool together : {false, true}) {  // the values that are not zero stand in one stretch
       std::vector<float> values = normal(count, 12), alone;
       for (std::size_t i = 0; i < count; ++i) {
         const bool is_zero =
@@ -122,7 +122,7 @@ TEST(Quantile, ZerosAmongThemChangeNothing) {
         error += std::pow(decoded[i] - values[i], 2);
         norm += std::pow(values[i], 2);
       }
-      // Of normal values in 255 bins of equally many; tails are longer where there are more.
+      // The error of normal values in 255 equal bins; tails are longer where there are more values.
       EXPECT_LT(std::sqrt(error / norm), share < 1e-3 ? 1e-9 : share < 0.05 ? 0.055 : 0.08) << share;
     }
   }
@@ -151,7 +151,7 @@ TEST(Quantile, HasABinForASignThatTheSampleMissed) {
   }
 }
 
-// Inputs of many lengths, scales and shares of zeros, with options that differ.
+// Runs `test` on inputs of many lengths, scales and shares of zeros, with different options.
 template <class Test>
 void on_random_inputs(Test test) {
   Philox random(7, Purpose::test);
@@ -183,7 +183,7 @@ TEST(Quantile, ZerosStayZerosAndNoSignChanges) {
   });
 }
 
-// A value may grow all the same: to the middle of its bin.
+// A value may still grow, to the middle of its bin.
 TEST(MinMaxSketch, NeverChangesASignNorMovesABinAwayFromZero) {
   std::size_t shrunk = 0, grown = 0;
   on_random_inputs([&](const std::vector<float>& values, const std::string& bins, const std::string& sketch) {
@@ -201,11 +201,11 @@ TEST(MinMaxSketch, NeverChangesASignNorMovesABinAwayFromZero) {
   EXPECT_GT(grown, 1000U);
 }
 
-// The error is bounded by the group: of so many bins that each of a group's is no further away.
+// A value is decoded to a bin of its own group, so it moves by less than the number of bins in a group.
 TEST(MinMaxSketch, StaysWithinTheGroup) {
   const auto values = normal(30000, 8);
   const auto binned = sent("quantile(bins=129)", values);
-  std::map<float, int> bin;  // of each value that is sent, in their order: 64 or so of each sign
+  std::map<float, int> bin;  // the number of each sent value, in ascending order; about 64 for each sign
   for (const float value : binned) bin[value];
   int number = 0;
   for (auto& [value, its_number] : bin) its_number = number++;
@@ -223,7 +223,7 @@ TEST(MinMaxSketch, StaysWithinTheGroup) {
   EXPECT_EQ(sent("quantile(bins=33) | minmax_sketch(groups=32)", values), sent("quantile(bins=33)", values));
 }
 
-// A cell of its own has what was put in: the more cells, the fewer values share all of theirs.
+// A value that shares no cell comes back exactly. The more cells there are, the fewer values share all of theirs.
 TEST(MinMaxSketch, SmallerErrorsTakeMoreCells) {
   const auto values = normal(100000, 9);
   const auto binned = sent("quantile", values);
@@ -240,8 +240,8 @@ TEST(MinMaxSketch, TakesTheBytesThatItSays) {
   for (const std::size_t count : {100000U, 65536U}) {
     const Input input{"w", {{{"w", 0, {static_cast<std::int64_t>(count)}}}, count}, normal(count, 10)};
     const auto codec = make_codec(read_stages("quantile | minmax_sketch"));
-    // 8 classes in 3 bits; two rows of 0.3 cells a value, in 5 bits but for one class or so of 33 bins; 255 bins; and
-    // the counts of classes.
+    // The message has 8 classes in 3 bits a value, two rows of 0.3 cells a value in 5 bits (but about one class has 33
+    // bins), 255 bins, and the counts of the classes.
     const double bytes = static_cast<double>(encode(*codec, input).size());
     EXPECT_NEAR(bytes, static_cast<double>(count) * (0.375 + 0.375 + 20.0 / 16384) + 4 * 255 + 32, 1000);
     EXPECT_GE(static_cast<double>(codec->max_bytes(input.layout, {0, count})), bytes);

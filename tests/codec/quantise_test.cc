@@ -1,4 +1,4 @@
-// What quantisers promise beyond the laws: variances in closed form, and what each of them alone does.
+// What quantisers promise beyond the laws: variances in closed form, and what is special about each.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,13 +19,13 @@ namespace {
 
 using test::message_of;
 
-// Blocks of 100 of a segment of 250, and of one of 30.
+// Segments of 250 and of 30 elements, for blocks of 100.
 Input two_segments() {
   const Layout layout({{"a", 0, {250}}, {"b", 250, {5, 6}}}, 280);
   return {"gaussian", layout, gaussian(layout, 61)};
 }
 
-// E |C(x)-x|^2, a sum of what every(values, result) says of each block.
+// The sum of of(values) over all blocks: E |C(x)-x|^2 where `of` gives that of one block.
 double over_blocks(const Input& input, std::size_t block, const std::function<double(std::span<const float>)>& of) {
   double sum = 0;
   for (const Segment& segment : input.layout.segments()) {
@@ -43,8 +43,8 @@ double largest(std::span<const float> values) {
   return most;
 }
 
-// The mean of |C(x)-x|^2 over 3000 draws is a sum of independent terms, so it lies within 4.5 of its standard errors of
-// the expected value but for one seed in 150 000, and the seed is always the same.
+// The mean of |C(x)-x|^2 over 3000 draws is a sum of independent terms. For all but one seed in 150 000 it lies within
+// 4.5 standard errors of the expected value, and the seed is always the same.
 void expect_variance(const std::string& sentence, const Input& input, double expected) {
   constexpr int draws = 3000;
   const auto codec = make_codec(read_stages(sentence));
@@ -59,11 +59,11 @@ void expect_variance(const std::string& sentence, const Input& input, double exp
   const double mean = sum / draws;
   const double deviation = std::sqrt((squares / draws - mean * mean) / draws);
   EXPECT_GT(deviation, 0) << sentence;
-  EXPECT_LT(deviation, 0.01 * expected) << sentence;  // so this can tell right from wrong
+  EXPECT_LT(deviation, 0.01 * expected) << sentence;  // precise enough to tell right from wrong
   EXPECT_LT(std::abs(mean - expected), 4.5 * deviation) << sentence << ": " << mean << ", not " << expected;
 }
 
-// (norm/S)^2 f (1-f), f being what of S|v|/norm is behind the point.
+// The sum of (norm/S)^2 f (1-f), where f is the fractional part of S|v|/norm and S is `top`.
 double variance_of_levels(std::span<const float> values, double norm, double top) {
   double sum = 0;
   for (const float v : values) {
@@ -115,7 +115,7 @@ TEST(Variance, OfTernGradWithSeveralLevelsIsThatOfTheirCoins) {
 }
 
 TEST(Variance, OfNaturalIsThatOfTheTwoPowersBesideAValue) {
-  // Around 1, where every third value is larger; denormals; and values of which some are above 2^127.
+  // Values around 1, every third one larger; denormals; and values some of which are above 2^127.
   for (const auto& [scale, third] : {std::pair{1.0F, 1000.0F}, {1e-42F, 1.0F}, {1.5e38F, 1.0F}}) {
     Input input = two_segments();
     for (std::size_t i = 0; i < input.values.size(); ++i) {
@@ -141,7 +141,7 @@ TEST(Natural, SendsPowersOfTwoAndZeroAsTheyAre) {
   const Layout layout({{"w", 0, {blocks}}}, blocks);
   Input input{"powers", layout, std::vector<float>(blocks)};
   for (std::size_t i = 0; i < blocks; ++i) {
-    const std::array largest{0, -40, 127};  // exponents of each block; those of the second reach the smallest float
+    const std::array largest{0, -40, 127};  // exponents; those of the second block reach down to the smallest float
     const int exponent = std::max(largest[i / 4096] - static_cast<int>(i % 126), -149);
     input.values[i] = i % 5 == 0 ? 0 : std::ldexp(i % 2 == 0 ? 1.0F : -1.0F, exponent);
   }
@@ -157,7 +157,8 @@ TEST(Natural, HasTheLargestFloatInPlaceOfThePowerAboveIt) {
   EXPECT_EQ(decoded, (std::vector<float>{-largest_float, 0x1p127F}));
 }
 
-// Every number of either format, in a block with one as large as can be, is exact; so is each power of two times it.
+// In a block with the largest number of the format, every number of the format is exact. So are all of them times a
+// power of two.
 TEST(Fp8, SendsWhatTheFormatHasAsItIs) {
   for (const bool e4m3 : {true, false}) {
     const int mantissa = e4m3 ? 3 : 2;
@@ -257,7 +258,7 @@ TEST(TernGrad, ASharedScaleIsOfWholeSegments) {
     const auto refusal = message_of([&] { make_codec(read_stages(std::string(front) + "terngrad(shared=true)")); });
     EXPECT_NE(refusal.find("no transform or selection stands in front"), std::string::npos) << refusal;
   }
-  // Others may have larger ones: every value that is not 0 is then theirs.
+  // Another rank may have a larger scale: every value that is not 0 is then sent with that scale.
   const Input input = two_segments();
   const auto codec = make_codec(read_stages("terngrad(clip=0, shared=true)"));
   ASSERT_EQ(codec->agreed_count(input.layout), 2U);
@@ -278,7 +279,7 @@ TEST(TernGrad, ASharedScaleIsOfWholeSegments) {
   }
   values[3] = NAN;
   codec->propose(bucket, numbers);
-  EXPECT_EQ(numbers[0], 0);  // the others go on; this rank finds it when it encodes
+  EXPECT_EQ(numbers[0], 0);  // the other ranks go on; this rank finds the error when it encodes
   EXPECT_THROW(codec->encode(bucket, {}, numbers, parts, messages), NumericError);
 }
 

@@ -1,4 +1,4 @@
-// Selections at random: how likely each element is, their variance in closed form, what their messages have.
+// Random selections: the probability of each element, the variance in closed form, the contents of messages.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace sotto::testing {
 namespace {
 
-// Of n = 10 the circle has stretches of 3, 3 and 4.
+// The circle of n = 10 elements has stretches of 3, 3 and 4.
 TEST(RandomShare, TakesEachNumberWithTheSameProbability) {
   ThreadPool pool(1);
   for (const auto& [n, ratio, k] : {std::tuple{10, 0.3, 3}, {10, 0.7, 7}, {7, 0.01, 1}, {5, 1.0, 5}, {97, 0.1, 10}}) {
@@ -30,7 +30,7 @@ TEST(RandomShare, TakesEachNumberWithTheSameProbability) {
         ++taken[out[j] - 5];
       }
     }
-    // Five standard deviations; that happens to one of these 129 numbers by chance once in 10^4 seeds.
+    // Five standard deviations; by chance, one of these 129 numbers exceeds them once in 10^4 seeds.
     const double p = static_cast<double>(k) / n;
     for (const int count : taken) EXPECT_NEAR(count, draws * p, 5 * std::sqrt(draws * p * (1 - p))) << n << ", " << k;
   }
@@ -51,11 +51,11 @@ std::pair<double, double> relative_variance(const std::string& sentence, const I
   return {mean, std::sqrt((squares / draws - mean * mean) / draws)};
 }
 
-// Within four standard errors: a test of these eight fails by chance with probability 5e-4.
+// Within four standard errors; by chance, one of these eight checks fails with probability 5e-4.
 TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
   const Layout layout({{"w", 0, {17, 59}}}, 1003);
   const Input input{"gaussian", layout, gaussian(layout, 42)};
-  const double n = 1003, blocks = 101;  // of 10, the last one of 3
+  const double n = 1003, blocks = 101;  // blocks of 10, the last one of 3
   for (const auto& [sentence, omega] : {std::pair{"randomk(0.1, unbiased=true)", n / 101 - 1},
                                         {"randomk(0.3, shared=false, unbiased=true)", n / 301 - 1},
                                         {"block(10, 0.05, random, unbiased=true)", blocks / 6 - 1},
@@ -72,7 +72,7 @@ TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
   }
 }
 
-// Of 1003 and 95 atoms together, or 101 and 10 blocks.
+// The share is taken of 1003 + 95 atoms together, or of 101 + 10 blocks.
 TEST(RandomShare, OfTheBucketHasTheVarianceOfItsClosedForm) {
   const Layout layout({{"v", 0, {17, 59}}, {"w", 1003, {5, 19}}}, 1098);
   const Input input{"gaussian", layout, gaussian(layout, 45)};
@@ -94,7 +94,7 @@ TEST(RandomShare, OfTheBucketHasTheVarianceOfItsClosedForm) {
   }
 }
 
-// Dense segments go as they are, in messages and in sums.
+// Dense segments are sent exactly, in messages and in sums.
 TEST(RandomShare, LeavesDenseSegmentsWhole) {
   const Layout layout({{"bias", 0, {9}}, {"w", 16, {6, 7}}, {"scale", 64, {}}, {"v", 65, {5, 5}}}, 90);
   const Input input{"gaussian", layout, gaussian(layout, 46)};
@@ -142,7 +142,7 @@ TEST(RandomShare, WhatEveryRankKnowsNeedsNoIndices) {
   EXPECT_EQ(size("randomk(0.01) | f16"), 32 + 8 + 100 * 2 + 4);
   EXPECT_EQ(size("block(100, 0.02, shared)"), 32 + 8 + 200 * 4);
   EXPECT_GE(size("randomk(0.01, shared=false)"), 32 + 4 + 100 * 4 + 100);
-  EXPECT_EQ(size("block(100, 0.02, random)"), 32 + 4 + 200 * 4 + 2);  // two gaps of blocks
+  EXPECT_EQ(size("block(100, 0.02, random)"), 32 + 4 + 200 * 4 + 2);  // two gaps between blocks
 }
 
 TEST(Block, SendsThoseOfLargestNorm) {

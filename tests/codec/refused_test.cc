@@ -1,4 +1,4 @@
-// Messages with a right checksum, and one bad thing each, which must be refused for that reason.
+// Messages with a right checksum and one fault each; each must be refused for that fault.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ TEST_F(Refused, Indices) {
 
 TEST_F(Refused, MoreOfASegmentThanItsShare) {
   const Input input{"two", {{{"a", 0, {2, 4}}, {"b", 8, {2, 4}}}, 16}, std::vector<float>(16, 1.0F)};
-  const auto codec = make_codec(read_stages("topk(0.1)"));  // one of each
+  const auto codec = make_codec(read_stages("topk(0.1)"));  // one element of each segment
   const Header header = MessageView::parse(encode(*codec, input)).header();
   std::vector<std::byte> body(4 + 8 + 2);
   body[0] = std::byte{2};  // indices 0 and 1
@@ -120,7 +120,7 @@ TEST_F(Refused, Clusters) {
 }
 
 TEST_F(Refused, Bins) {
-  // Of 16 values: 16 floats, a byte a symbol.
+  // The body of 16 values: 16 floats, and a byte for each symbol.
   const auto with = [](std::vector<std::uint8_t> floats, std::vector<std::uint8_t> rest) {
     floats.resize(64);
     floats.insert(floats.end(), rest.begin(), rest.end());
@@ -134,11 +134,11 @@ TEST_F(Refused, Bins) {
   expect_refused("quantile", "not in the order", 0, with({0, 0, 0, 0, 0, 0, 0x80, 0x3F}, bins));        // 0, 1
   expect_refused("quantile", "a bin that has no value", 0, with({0, 0, 0x80, 0x3F}, std::vector<std::uint8_t>(16, 2)));
 
-  // Four numbers more, of 16 bits: how many values are zeros, of the positive class, of the negative one, and nothing;
-  // then classes and cells.
+  // Four more numbers of 16 bits: how many values are zeros, how many are in the positive class, how many in the
+  // negative one, and an unused number. Classes and cells follow.
   const std::string sketch = "quantile | minmax_sketch(groups=2, rows=1, columns=0.2)";
   const auto of_one = with({0, 0, 0x80, 0x3F}, {});                                   // 1
-  const auto of_two = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0xBF}, {});  // 1, 2, -1: levels of a bit
+  const auto of_two = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0xBF}, {});  // 1, 2, -1: levels take one bit
   const auto then = [](std::vector<std::uint8_t> bytes, std::vector<std::uint8_t> rest) {
     bytes.insert(bytes.end(), rest.begin(), rest.end());
     return bytes;
@@ -148,14 +148,14 @@ TEST_F(Refused, Bins) {
   expect_refused(sketch, "more or fewer values than there are", 0, then(of_two, {0, 0, 0xFF, 0xFF, 0, 0, 0, 0}));
   expect_refused(sketch, "a class that is not there", 0, then(of_one, {0, 0, 8, 0, 8, 0, 0, 0}));
   expect_refused(sketch, "a class that is not there", 0, then(of_two, {0, 0, 15, 0, 0, 0, 1, 0}));
-  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0}));        // without cells,
-  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0}));  // 4 of a bit each
+  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0}));        // no cells,
+  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0}));  // 4 cells of a bit each
   expect_refused(sketch, "after the last", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0x10}));
   expect_refused(sketch, "than it is said to have", 0,
                  then(of_two, {8, 0, 8, 0, 0, 0, 0, 0, 0x55, 0x55, 0x55, 0x55, 0}));
   const auto of_three = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0x40, 0, 0, 0x80, 0xBF}, {});  // 1, 2, 4, -1
   expect_refused(sketch, "not of its group", 0, then(of_three, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 3}));
-  const auto both = with({0, 0, 0x80, 0x3F, 0, 0, 0x80, 0xBF}, {});  // 1, -1: and with zeros there are three classes
+  const auto both = with({0, 0, 0x80, 0x3F, 0, 0, 0x80, 0xBF}, {});  // 1, -1: with zeros there are three classes
   expect_refused(sketch, "an unknown class", 0, then(both, {16, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0}));
 }
 
@@ -168,11 +168,11 @@ TEST_F(Refused, Padding) {
   expect_refused("qsgd", "after the last symbol", 0, with(4 + 4, 0x02), 5);  // 25 bits
   expect_refused("qsgd", "after the last symbol", 0, with(4 + 4, 0x80), 5);
   expect_refused("sign", "after the last symbol", 0, with(4 + 1, 0x20), 5);
-  expect_refused("threshold | sign", "after the last symbol", 0, {1, 0, 0, 0, 0, 0, 0, 0, 2, 0}, 5);  // one value
+  expect_refused("threshold | sign", "after the last symbol", 0, {1, 0, 0, 0, 0, 0, 0, 0, 2, 0}, 5);  // 1 value
 }
 
 TEST_F(Refused, Compressed) {
-  // Five bytes of a frame of 64 zeros, and one frame more, empty or to be skipped; or only a byte.
+  // A frame of 64 zeros, followed by a second frame that is empty or skippable, or by a single byte.
   const std::vector<std::uint8_t> frame{64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 64, 0x03, 0x02, 0, 0};
   for (const std::vector<std::uint8_t>& tail : {std::vector<std::uint8_t>{0x28, 0xB5, 0x2F, 0xFD, 0x20, 0, 1, 0, 0},
                                                 {0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0},
@@ -183,15 +183,15 @@ TEST_F(Refused, Compressed) {
   }
   expect_refused("f32 | zstd", "truncated coded body", 2, {1, 0});
   expect_refused("f32 | zstd", "zstd", 2, {64, 0, 0, 0, 1, 2, 3});
-  // An announced size that would have to be allocated.
+  // The announced size is so large that it must not be allocated.
   expect_refused("f32 | zstd", "where 64 are the most", 2, {0xFF, 0xFF, 0xFF, 0xFF, 0x28, 0xB5, 0x2F, 0xFD});
-  // A frame of 255 zeros where 64 are announced, and one of 63.
+  // A frame of 255 zeros where 64 are announced, and a frame of 63.
   expect_refused("f32 | zstd", "zstd", 2, {64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 0xFF, 0xFB, 0x07, 0, 0});
   expect_refused("f32 | zstd", "63 bytes where 64", 2,
                  {64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 63, 0xFB, 0x01, 0, 0});
 }
 
-// 16 values of 1: a norm, 16 equal symbols.
+// 16 values of 1: a norm and 16 equal symbols.
 TEST_F(Refused, CodedSymbols) {
   const auto body = [](const std::vector<std::uint8_t>& stream) {
     std::vector<std::uint8_t> bytes(4 + stream.size());
@@ -200,7 +200,8 @@ TEST_F(Refused, CodedSymbols) {
     std::ranges::copy(stream, bytes.begin() + 4);
     return bytes;
   };
-  // Zeros alone of 16: frequency 1024 of 1024, gamma code of 1025; a chunk of four states.
+  // All 16 symbols are zeros: their frequency is 1024 of 1024, in the gamma code of 1025. One chunk with four states
+  // follows.
   const std::vector<std::uint8_t> rans{10, 0, 0x0C, 0, 16, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0};
   const auto changed = [&](std::size_t at, std::uint8_t value) {
     auto bytes = rans;
@@ -217,7 +218,7 @@ TEST_F(Refused, CodedSymbols) {
   expect_refused("int8 | rans", "frequencies of 9 bits", 2, changed(0, 9));
   expect_refused("int8 | rans", "frequencies of 15 bits", 2, changed(0, 15));
   expect_refused("int8 | rans", "add up to too much", 2, changed(2, 0x1C));
-  std::vector<std::uint8_t> none(40, 0xFF);  // gamma codes of 1: no symbol occurs
+  std::vector<std::uint8_t> none(40, 0xFF);  // all gamma codes of 1: no symbol occurs
   none[0] = 10;
   expect_refused("int8 | rans", "add up to too little", 2, body(none));
   expect_refused("int8 | rans", "too large, or is cut off", 2, body({10, 0, 0, 0, 0, 0, 0, 0, 0}));
@@ -233,7 +234,7 @@ TEST_F(Refused, CodedSymbols) {
   expect_refused("int8 | rans", "2 bytes after a chunk", 2, body(longer));
   expect_refused("int8 | rans(adaptive)", "without states", 2, body({1, 0, 0, 0, 0}));
   expect_refused("int8 | rans", "truncated side information", 2, {0, 0, 0x80});
-  // Symbols of 2^8 and up; as many zeros as there are symbols, and more.
+  // Symbols of 2^8 and more; then as many zeros as there are symbols, and more.
   expect_refused("int8 | elias(gaps=false)", "symbol 256 of 256", 2, body({3, 0, 0, 0, 0, 3, 0}));
   expect_refused("int8 | elias", "17 zeros in 16 symbols", 2, body({2, 0, 0, 0, 0x50, 0}));
   expect_refused("int8 | elias", "1 bytes after a chunk", 2, body({3, 0, 0, 0, 0x30, 0, 0}));

@@ -1,4 +1,4 @@
-// What selections have in common, and what thresholds take.
+// What selections have in common, and how much thresholds select.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,12 +25,12 @@ std::vector<float> sent(const std::string& sentence, const Layout& layout, const
   return decode(*codec, input, encode(*codec, input));
 }
 
-// Each chunk by itself, and the last ones of a segment, which are fewer.
+// Selects in each chunk by itself, also in the last chunk of a segment, which is shorter.
 TEST(TopK, TakesTheLargestOfEachChunk) {
   Layout layout;
   layout.append("w", {20});
   std::vector<float> values = gaussian(layout, 3);
-  for (std::size_t i = 0; i < 8; ++i) values[i] *= 100;  // no chunk takes from another
+  for (std::size_t i = 0; i < 8; ++i) values[i] *= 100;  // large values of one chunk must not displace those of another
   const auto kept = [&](std::size_t begin, std::size_t end) {
     Layout chunk;
     chunk.append("w", {static_cast<std::int64_t>(end - begin)});
@@ -50,7 +50,7 @@ TEST(TopK, TakesTheLargestOfEachChunk) {
   }
 }
 
-// Three segments of one dimension among others, of which `dense=9` takes two.
+// Three segments of one dimension among others. `dense=9` sends two of them whole.
 Layout with_biases() {
   Layout layout;
   layout.append("a.bias", {9});
@@ -132,7 +132,7 @@ TEST(Dense, WithinRowsOfSvdIsTheTensor) {
   EXPECT_TRUE(std::equal(bias.begin() + 16, bias.end(), none.begin() + 16));
 }
 
-// The share that goes of what is aimed at, where an exponential tail is a fair guess and where it is not.
+// The share that is sent is near the share aimed at, whether or not an exponential tail is a fair guess.
 TEST(AdaptiveThreshold, SendsAboutTheShareThatIsAimedAt) {
   const std::size_t n = 300'000;
   const Layout layout({{"w", 0, {1, static_cast<std::int64_t>(n)}}}, n);
@@ -149,7 +149,7 @@ TEST(AdaptiveThreshold, SendsAboutTheShareThatIsAimedAt) {
       {student, 1.3},
       {made([](float x) { return x * x * x; }), 1.4},
       {made([](float x) { return std::copysign(x * x, x); }), 1.3},
-      {made([](float x) { return std::erf(x / std::sqrt(2.0F)); }), 1.5},  // even
+      {made([](float x) { return std::erf(x / std::sqrt(2.0F)); }), 1.5},  // uniform
   };
   for (const auto& [values, slack] : inputs) {
     for (const double ratio : {0.1, 0.01, 0.001}) {
@@ -207,7 +207,7 @@ TEST(SampledTopK, IsWithinItsBoundsAndTakesTheLargest) {
   std::vector<float> steep(n), few(n);
   for (std::size_t i = 0; i < n; ++i) {
     steep[i] = std::pow(normal[i], 9.0F);
-    few[i] = i % 997 == 0 ? 50 + normal[i] : 1e-6F * normal[i];  // a tenth of k far above the others
+    few[i] = i % 997 == 0 ? 50 + normal[i] : 1e-6F * normal[i];  // a tenth of k is far above the others
   }
   for (const auto& values : {normal, steep, few}) {
     for (const char* sample : {"0.001", "0.01", "1", "0.001, scope=bucket", "0.01, scope=bucket", "1, scope=bucket"}) {

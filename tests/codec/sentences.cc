@@ -10,7 +10,7 @@ namespace sotto::testing {
 
 namespace {
 
-// Adds the stages of this kind that no call in `calls` names, with the options that they have by default.
+// Adds the stages of this kind that no call in `calls` names, with default options.
 std::vector<std::string> with_all(StageKind kind, std::vector<std::string> calls) {
   for (const StageEntry& stage : stage_table()) {
     const auto names_it = [&](const std::string& call) {
@@ -105,7 +105,7 @@ std::vector<std::string> list_sentences() {
                                      "quantile | minmax_sketch",
                                      "quantile(bins=40) | minmax_sketch(groups=2, rows=3, columns=0.5)"});
   const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
-  // Of each kind with some of each other: all combinations would be thousands.
+  // Each stage with some stages of each other kind; all combinations would be thousands.
   std::vector<std::string> sentences;
   for (const std::string& code :
        with_all(StageKind::code, {"rans", "rans(segment)", "rans(adaptive)", "huffman", "huffman(segment)", "elias",
@@ -152,14 +152,14 @@ std::vector<std::string> list_sentences() {
       }
     }
   }
-  // What the ranks agree on first is of whole segments.
+  // Ranks agree on numbers of whole segments, so neither a transform nor a selection precedes these.
   for (const char* quantise : {"terngrad(shared=true)", "terngrad(clip=0, shared=true, pack=trits)"}) {
     for (const char* code : {"", " | zstd"}) sentences.push_back(std::string(quantise) + code);
   }
   return sentences;
 }
 
-// Each call, as it is written, in four of the sentences that it stands in, or in all where there are fewer.
+// Sentences such that each call, as it is written, occurs in four of them, or in all where fewer have it.
 std::vector<std::string> sample(const std::vector<std::string>& sentences) {
   constexpr int enough = 4;
   std::map<std::string, int> kept;
@@ -181,7 +181,7 @@ const bool is_sample = SOTTO_TEST_SAMPLE;
 
 std::vector<std::string> listed_sentences() { return is_sample ? sample(list_sentences()) : list_sentences(); }
 
-// Fewer where a sanitizer makes each of them slow.
+// Fewer are generated where a sanitizer makes each of them slow.
 const std::vector<std::string>& all_sentences() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr std::size_t generated = 100;

@@ -1,4 +1,4 @@
-// count_sketch and count_min: what is recovered, how far estimates are off, and what sums of sketches stand for.
+// count_sketch and count_min: which elements are recovered, how far estimates are off, and what sums of sketches mean.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::vector<float> decoded_by(const std::string& sentence, const Input& input) {
   return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
 }
 
-// Fifty of magnitude 5 to 10 among noise.
+// Fifty elements of magnitude 5 to 10 among noise.
 Input spikes(std::uint64_t seed) {
   Input input = flat("spikes", std::vector<float>(200000));
   Philox random(seed, Purpose::test);
@@ -64,13 +64,14 @@ TEST(CountSketch, OfASumIsTheSumOfSketches) {
   Bucket bucket{out, &inputs[0].layout, 0};
   codec->from_linear(std::as_bytes(std::span(sum)), 1, {}, bucket);
   const auto of_total = decoded_by("count_sketch(5, 5%, 0.5%)", flat("total", total));
-  // Those at the border of what is kept are noise, and may be others.
+  // The smallest elements that are kept are noise, and may differ.
   EXPECT_LE(square_distance(only_large(out), only_large(of_total)), 1e-8 * square_norm(total));
   EXPECT_FALSE(codec->traits().additive);
 }
 
-// One row is unbiased; elements of different chunks meet with probability 1 / (w m), of one chunk, which share a
-// window, with 1 / m. So E|est - x|^2 = sum over pairs of x_j^2 times that.
+// One row is unbiased. With w windows of m cells, two elements of different chunks meet with probability 1 / (w m), and
+// two of one chunk, which share a window, with 1 / m. So E|est - x|^2 is the sum over pairs of x_j^2 times that
+// probability.
 TEST(CountSketch, OneRowIsOffByAllThatItsElementMeets) {
   const Input input = flat("gaussian", gaussian({{{"w", 0, {100000}}}, 100000}, 64));
   for (const auto& [columns, windows, width] : {std::tuple{2000, 1.0, 2000.0}, {9000, 3.0, 3000.0}}) {
@@ -90,7 +91,8 @@ TEST(CountSketch, OneRowIsOffByAllThatItsElementMeets) {
       variance += square_distance(out, input.values) / seeds;
       for (std::size_t i = 0; i < out.size(); ++i) mean[i] += out[i] / static_cast<double>(seeds);
     }
-    // That of one seed is known to some per cent, as windows are hit unevenly, so the mean to one.
+    // Windows are hit unevenly, so the variance of one seed is known to some per cent, and the mean over seeds to one
+    // per cent.
     EXPECT_NEAR(variance / expected, 1, 0.04) << columns;
     double error = 0;
     for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
@@ -111,7 +113,7 @@ TEST(CountMin, IsNeverBelowWhatIsAboveZero) {
   const Input sparse = spikes(66);
   const auto largest = only_large(sparse.values);
   const auto found = decoded_by("count_min(5, 10000, 50)", sparse);
-  // The noise of twenty elements a cell is added up, that of the emptiest of five.
+  // A cell adds up the noise of twenty elements; an estimate takes the emptiest of five cells.
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (largest[i] == 0) continue;
     ASSERT_NEAR(found[i], largest[i], 0.4) << i;

@@ -1,6 +1,6 @@
-// Stages that are not in the table, to hold the interface to what later ones need: a transform with rows of more than
-// one float, a selection that draws at random and scales, quantisers whose symbols' size depends on the values, or that
-// want the ranks to agree on something.
+// Stages that are not in the table, to check that the interface allows what future stages may need: a transform with
+// rows of several floats, a selection that draws at random and scales, and quantisers whose symbols vary in size with
+// the values or that need an agreement of the ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,14 +95,14 @@ TEST(StageInterface, ScaledSelectionsStayUnbiasedBehindAQuantiser) {
 
 TEST(StageInterface, ATransformPassesOnWhatIsNotFinite) {
   Input input = normal_input();
-  input.values[140] = NAN;  // of a.weight
+  input.values[140] = NAN;  // in a.weight
   for (const bool select : {false, true}) {
     const auto codec = chain(true, select ? std::make_unique<TopK>(TopKOptions()) : nullptr);
     EXPECT_THROW(encode(*codec, input), NumericError);
   }
 }
 
-// What is not a symbol goes as it is, in front: the index list, then the side information.
+// Everything that is not a symbol goes uncoded before the symbols: the index list, then the side information.
 TEST(StageInterface, ACodeOfSymbolsSeesNothingElse) {
   Input input = normal_input();
   const Segment& zeros = input.layout.segments()[3];
@@ -125,10 +125,10 @@ TEST(StageInterface, ACodeOfSymbolsSeesNothingElse) {
       const std::size_t head = select ? sizeof(list) : 0;
       EXPECT_TRUE(std::ranges::equal(old_body.first(head), new_body.first(head)));
       EXPECT_TRUE(std::ranges::equal(old_body.last(list), new_body.subspan(head, list)));
-      const std::size_t sides = std::size_t{4} * 6;  // a norm for each segment that is not empty
+      const std::size_t sides = std::size_t{4} * 6;  // one norm for each segment that is not empty
       EXPECT_TRUE(std::ranges::equal(old_body.subspan(head, sides), new_body.subspan(head + list, sides)));
 
-      // No truncation is accepted, nor a byte more.
+      // No truncation is accepted, nor an additional byte.
       for (std::size_t size = 0; size <= new_body.size() + 1; ++size) {
         if (size == new_body.size()) continue;
         Message cut;
@@ -213,7 +213,7 @@ TEST(StageInterface, ACodeSeesBytesWhereSymbolsAreNotOfOneWidth) {
 
 TEST(StageInterface, SizesThatAMessageSaysAreChecked) {
   const Layout layout({{"a", 0, {3}}, {"b", 3, {2}}}, 5);
-  const Input input{"sizes", layout, {1, 2, 3, 0.1F, 0.2F}};  // 2 bytes a value, and 4
+  const Input input{"sizes", layout, {1, 2, 3, 0.1F, 0.2F}};  // 2 bytes a value in one segment, 4 in the other
   const auto codec = trimmed();
   const auto message = encode(*codec, input);
   const MessageView view = MessageView::parse(message);
@@ -244,13 +244,13 @@ TEST(StageInterface, EncodingUsesWhatAllRanksAgreedOn) {
   };
   EXPECT_EQ(numbers, (std::vector<float>{-1, most({0, 40}), -1, most({40, 47})}));
 
-  numbers[1] = 5;  // of another rank
+  numbers[1] = 5;  // from another rank
   numbers[3] = 8;
   const std::vector<Range> parts{{0, 40}, {40, 47}};
   std::vector<Message> messages(2);
   codec->encode(bucket, {}, numbers, parts, messages);
   std::vector<float> out(47);
-  for (std::size_t i = 0; i < 2; ++i) {  // by an instance that heard of no other rank
+  for (std::size_t i = 0; i < 2; ++i) {  // the decoding instance took part in no agreement
     add_part(*quantised_by(std::make_unique<Thirds>(), nullptr, 3), layout, parts[i], messages[i].bytes(), 1, out);
   }
   for (std::size_t i = 0; i < 47; ++i) {

@@ -1,4 +1,4 @@
-// The largest numbers without keeping all of them, beside a sort.
+// Finds the largest numbers without keeping all of them; compared with a sort.
 #include "sotto/codec/transform/streamed_largest.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::vector<float> naive(const std::vector<float>& numbers, std::size_t keep, fl
   return out;
 }
 
-// What of each of the numbers is computed how often, all in all.
+// Checks the largest numbers; returns how often each number was computed on average.
 double expect_the_largest(const std::vector<float>& numbers, std::size_t keep) {
   double computed = 0;
   const auto wanted = naive(numbers, keep, -0.5F);
@@ -55,7 +55,7 @@ TEST(StreamedLargest, AreThoseOfASort) {
     for (std::size_t i = 0; i < size; ++i) {
       rounded[i] = std::round(2 * normal[i]) / 2;  // a few magnitudes, and zeros
       sparse[i] = i % 1000 == 3 ? normal[i] : (i % 2 == 0 ? 0.0F : -0.0F);
-      late[i] = normal[i] * (i % 4096 >= 4000 ? 1e6F : 1e-40F);  // a sample says little of these
+      late[i] = normal[i] * (i % 4096 >= 4000 ? 1e6F : 1e-40F);  // a sample of these says little
     }
     for (const auto* numbers : {&normal, &rounded, &sparse, &late, &equal}) {
       for (const std::size_t keep : {std::size_t{0}, std::size_t{1}, size / 200, size / 20, size / 3, size - 1}) {

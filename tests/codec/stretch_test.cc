@@ -1,4 +1,4 @@
-// A quantiser is given stretches of what a segment sends, and knows of each all that it knows of the whole.
+// A quantiser gets the sent values of a segment in stretches, and gets the same facts with each stretch.
 #include <gtest/gtest.h>
 
 #include "sotto/codec/chain.h"
@@ -8,7 +8,7 @@
 namespace sotto::testing {
 namespace {
 
-// Floats as they are; looks at what is given along.
+// Sends floats as they are, and checks the facts that come with each stretch.
 class Watching final : public Quantise, public AgreedNumbers {
  public:
   Packing packing() const override { return Packing::of_width(32); }

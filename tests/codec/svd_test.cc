@@ -1,4 +1,4 @@
-// What svd promises beyond the laws: the leading triplets are found, warm starts are state.
+// What svd promises beyond the laws: it finds the leading triplets, and its warm starts are state.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ TEST(MatrixShape, IsThatOfTheFirstDimensionOrOfTheOriginal) {
   EXPECT_EQ(shape({64, 3, 7, 7}, true), Pair(96, 98));
   EXPECT_EQ(shape({3, 5, 2}, true), Pair(3, 10));  // 15 cannot be halved
   EXPECT_EQ(shape({10, 6, 4}, true), Pair(30, 8));
-  EXPECT_EQ(shape({500, 800}, true), Pair(500, 800));  // a matrix already
+  EXPECT_EQ(shape({500, 800}, true), Pair(500, 800));  // is a matrix already
   EXPECT_EQ(shape({7, 9}, true), Pair(7, 9));
   EXPECT_EQ(shape({64, 32, 1, 1}, true), Pair(64, 32));
   EXPECT_EQ(shape({64, 32, 1}, true), Pair(64, 32));
@@ -38,7 +38,7 @@ TEST(MatrixShape, IsThatOfTheFirstDimensionOrOfTheOriginal) {
   EXPECT_EQ(shape({}, true), Pair(1, 1));
 }
 
-// Few strong directions in noise, as gradients have them.
+// A few strong directions in noise, as in gradients.
 Input low_rank(std::size_t rows, std::size_t cols) {
   const Layout layout({{"w", 0, {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols)}}}, rows * cols);
   Input input{"low rank", layout, gaussian(layout, 51, 0.05F)};
@@ -63,7 +63,7 @@ double relative_error(Codec& codec, const Input& input, std::uint32_t step) {
 TEST(Svd, FromStepToStepItFindsTheLeadingTriplets) {
   for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{90, 70}, {70, 90}}) {
     const Input input = low_rank(rows, cols);
-    // The best that four triplets can do, and what the approximation comes to.
+    // The approximation must come near the best that four triplets can do.
     const double best = relative_error(*make_codec(read_stages("svd | topk(count=4)")), input, 0);
     const auto codec = make_codec(read_stages("svd(rank=4, exact=0) | topk(count=4)"));
     for (std::uint32_t step = 0; step < 3; ++step) relative_error(*codec, input, step);
@@ -72,7 +72,7 @@ TEST(Svd, FromStepToStepItFindsTheLeadingTriplets) {
   }
 }
 
-// Singular values of matrices that are told by them; of others none.
+// Matrices with given singular values; Gaussian ones where `value` is null.
 struct Spectrum {
   const char* name;
   std::size_t rows, cols;
@@ -86,7 +86,7 @@ const std::vector<Spectrum> spectra{
     {"geometric", 256, 512, [](double i) { return std::pow(0.9, i); }},
     {"flat tail, as of convolutions", 512, 768, [](double i) { return std::pow(i, -0.6) + 0.02; }}};
 
-// Known singular values between dense orthogonal matrices: products of reflections.
+// The given singular values between dense orthogonal matrices, which are products of reflections.
 Input make_input(const Spectrum& spectrum) {
   const auto [name, rows, cols, value] = spectrum;
   const Layout layout({{"w", 0, {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols)}}}, rows * cols);
@@ -114,7 +114,7 @@ Input make_input(const Spectrum& spectrum) {
   return input;
 }
 
-// What atomo(s) makes of energies, when atoms are as long as `lengths` says: E|C(x)-x|^2 of orthogonal atoms.
+// E|C(x)-x|^2 of atomo(s) on orthogonal atoms of these lengths, with probabilities by `energies`.
 double atomo_variance(std::span<const float> energies, std::span<const double> lengths, double s) {
   std::vector<std::size_t> order(energies.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -136,7 +136,7 @@ double atomo_variance(std::span<const float> energies, std::span<const double> l
 
 struct Decomposition {
   std::vector<float> energies, rows;
-  std::vector<double> lengths;  // of the atoms
+  std::vector<double> lengths;  // lengths of the atoms
 };
 
 Decomposition decompose(Svd& svd, const Input& input, std::uint32_t step = 0) {
@@ -155,7 +155,7 @@ Decomposition decompose(Svd& svd, const Input& input, std::uint32_t step = 0) {
   return found;
 }
 
-// Orthonormal vectors whose images are orthogonal are singular vectors, whatever found them.
+// Orthonormal vectors whose images are orthogonal are singular vectors, however they were found.
 void expect_singular(const Decomposition& found, const Input& input) {
   const auto& shape = input.layout.segments()[0].shape;
   const auto rows = static_cast<std::size_t>(shape[0]), cols = static_cast<std::size_t>(shape[1]);
@@ -191,7 +191,7 @@ TEST(Svd, IsExactByDefaultUpTo512Rows) {
   }
 }
 
-// Beside the best that any atoms of rank 1 can do, in the third step on the same matrix.
+// The variance in the third step on the same matrix, compared with the least that any atoms of rank 1 can have.
 TEST(Svd, ApproximationsComeNearTheLeastVariance) {
   for (const Spectrum& spectrum : spectra) {
     const Input input = make_input(spectrum);
@@ -262,7 +262,7 @@ TEST(Svd, AnotherShapeInTheSamePlaceBeginsAnew) {
   }
 }
 
-// Answers a walk over the state of a codec with what a damaged checkpoint may say.
+// Fills in the state of a codec with values that a damaged checkpoint may have.
 class Liar final : public StateVisitor {
  public:
   Liar(std::uint64_t count, std::vector<float> vectors) : count_(count), vectors_(std::move(vectors)) {}
@@ -302,7 +302,7 @@ TEST(Svd, NumbersThatAreTooLargeOnTheWayAreAnError) {
   }
 }
 
-// Of a tall matrix a probe's large factor is the first one, and a triplet's the second.
+// In a tall matrix, the large factor of a probe is the first one, and that of a triplet the second.
 TEST(Svd, LargeNumbersAreNoErrorAsLongAsTheirProductsAreNot) {
   for (const std::int64_t rows : {3, 9, 40}) {
     const Layout layout({{"w", 0, {rows, 9}}}, static_cast<std::size_t>(9 * rows));

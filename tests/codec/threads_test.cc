@@ -1,4 +1,4 @@
-// The bytes of a message, and what it is decoded to, do not depend on the number of threads.
+// Neither the bytes of a message nor the decoded values depend on the number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace sotto::testing {
 namespace {
 
-// Every thread count, with tasks of `grain` elements. Workers are shared by codecs, as a rank's are.
+// Thread pools of several sizes, with tasks of `grain` elements. Codecs share them, as the codecs of a rank do.
 std::vector<std::shared_ptr<ThreadPool>> all_workers(std::size_t grain) {
   std::vector<std::shared_ptr<ThreadPool>> pool;
   for (const int threads : is_sample ? std::vector{3} : std::vector{1, 2, 3, 5})
@@ -23,7 +23,7 @@ std::vector<std::shared_ptr<ThreadPool>> all_workers(std::size_t grain) {
   return pool;
 }
 
-// Two steps, since some codecs begin where they ended.
+// Makes two steps, since some codecs start from their last state.
 void expect_the_same(const std::string& sentence, const Input& input,
                      std::span<const std::shared_ptr<ThreadPool>> all) {
   SCOPED_TRACE(sentence + ", " + input.name);
@@ -41,7 +41,7 @@ void expect_the_same(const std::string& sentence, const Input& input,
   }
 }
 
-// Tasks of so few elements that even short vectors are shared out.
+// Tasks have so few elements that several threads share even short vectors.
 TEST(Threads, MakeTheSameMessages) {
   const auto pool = all_workers(8);
   std::vector<Input> inputs;
@@ -49,7 +49,8 @@ TEST(Threads, MakeTheSameMessages) {
     if (input.values.size() > 1 && input.name != "largest") inputs.push_back(input);
   }
   const auto sentences = all_sentences();
-  // All sentences with some input each, so that neighbours, which differ in one stage, have different ones.
+  // Each sentence gets one of the inputs in turn, so that neighbours in the list, which differ in one stage, have
+  // different inputs.
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     expect_the_same(sentences[i], inputs[i % inputs.size()], pool);
     expect_the_same(sentences[i], {"gaussian", mixed_layout(), gaussian(mixed_layout(), i)}, pool);
@@ -57,7 +58,7 @@ TEST(Threads, MakeTheSameMessages) {
   }
 }
 
-// Around the borders of tasks and of the chunks that sums are made of, as they are in earnest.
+// Lengths around the borders of tasks, and of the chunks that sums are made of, in their real sizes.
 TEST(Threads, MakeTheSameMessagesOfLongVectors) {
   constexpr auto chunk = static_cast<std::int64_t>(kernels::sum_chunk);
   const auto pool = all_workers(ThreadPool::default_grain);
@@ -128,7 +129,7 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
   }
 }
 
-// Many equal ones, some of which go: those that stand first, whoever finds them.
+// Of many equal elements only some are sent: the first ones, whichever thread finds them.
 TEST(Threads, SelectTheSameOfEqualOnes) {
   const auto pool = all_workers(8);
   const Layout layout({{"a", 0, {5000}}, {"b", 5000, {3}}, {"c", 5003, {4997}}}, 10000);

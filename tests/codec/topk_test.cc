@@ -1,4 +1,4 @@
-// Selections by magnitude send the very elements that they should.
+// Selections by magnitude send exactly the elements that they should.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace sotto::testing {
 namespace {
 
-// The first k of the elements in descending order of magnitude, by a stable sort.
+// The first k elements in descending order of magnitude, by a stable sort.
 std::vector<float> top(const std::vector<float>& values, std::size_t k) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -25,8 +25,8 @@ std::vector<float> top(const std::vector<float>& values, std::size_t k) {
 }
 
 TEST(TopK, SendsExactlyTheLargest) {
-  // Long enough for counting into bins. Many are equal, of both signs, and shares end before, on and after a border
-  // between magnitudes.
+  // Long enough for counting into bins. Many elements are equal in magnitude, with both signs, and k lies before, on
+  // and after a border between magnitudes.
   const std::size_t n = 10000;
   const std::vector<std::function<float(std::size_t)>> kinds{
       [](std::size_t i) { return static_cast<float>((i * 7919) % 1000) - 500.0F; },

@@ -57,7 +57,7 @@ TEST(Dct, FindsASlowChangeInOneCoefficient) {
   EXPECT_LE(square_distance(out, input.values), 1e-10);
 }
 
-// Floats that fit each on its own, but no sum of them: whoever encodes them says so, not who reads the message.
+// Each float is finite, but their sums overflow. The encoder must say so, not the reader of the message.
 TEST(Transforms, OfValuesWhoseSumsDoNotFitAreRefusedByTheEncoder) {
   const Layout layout({{"small", 0, {2}}, {"huge", 2, {2, 4}}}, 10);
   Input input{"huge", layout, std::vector<float>(10, 1.0F)};

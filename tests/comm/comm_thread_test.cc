@@ -77,7 +77,7 @@ TEST(CommThread, WaitsForAPieceOfWorkOnly) {
   EXPECT_GE(done, 2);
   EXPECT_LE(done, 3);
   go.set_value();
-  thread.wait([&done] { return done > 100; });  // never: until nothing is left
+  thread.wait([&done] { return done > 100; });  // never true, so wait() returns once no work is left
   EXPECT_EQ(done, 4);
 }
 

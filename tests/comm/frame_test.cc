@@ -1,4 +1,4 @@
-// What a mailbox reads before it makes room for a message.
+// The frame that a mailbox reads before it makes room for a message.
 #include "sotto/comm/frame.h"
 
 #include <gtest/gtest.h>

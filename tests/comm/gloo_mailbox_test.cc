@@ -1,4 +1,4 @@
-// What mailboxes over Gloo have of their own: threads, and a peer that sends nonsense.
+// What is special about mailboxes over Gloo: their threads, and a peer that sends nonsense.
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST_F(Gloo, AMailboxThatGetsTooFewThreadsIsAnError) {
     settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
     auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting->section("mail"), rank, 2, settings);
     if (rank == 0) {
-      const test::ThreadLimit one(1);  // of two
+      const test::ThreadLimit one(1);  // it needs two
       EXPECT_THROW(make_gloo_mailbox(std::move(group), meeting, 100, 30s), Error);
       done.add();
     }
@@ -44,7 +44,7 @@ TEST_F(Gloo, AMailboxEndsThoughItsPeersAreDeadOrStopped) {
     auto mailbox = communicator.open_mailbox(1 << 24);
     communicator.barrier();
     if (communicator.rank() == 1) ::raise(SIGKILL);
-    if (communicator.rank() == 2) return ended.wait_for(1);  // polls nothing; then ends with messages under way to it
+    if (communicator.rank() == 2) return ended.wait_for(1);  // never polls; ends while messages to it are on their way
     const std::vector<std::byte> data(1 << 24);
     for (std::size_t i = 0; i < Mailbox::depth; ++i) mailbox->send(2, data);
     mailbox.reset();
@@ -53,7 +53,7 @@ TEST_F(Gloo, AMailboxEndsThoughItsPeersAreDeadOrStopped) {
   EXPECT_EQ(all[0].status, 0) << all[0].error;
 }
 
-// A rank whose messages are no messages: as an old or damaged program would be.
+// A rank sends bytes that are no message, as an old or damaged program would.
 TEST_F(Gloo, ARankThatAnnouncesTooMuchIsNamed) {
   const auto all = run_processes(2, limit, [&](int rank) {
     TransportOptions options;

@@ -1,5 +1,5 @@
-// What is Gloo's own: how its ranks meet, and what happens when one never comes or gets no thread. transports_test.cc
-// has the rest.
+// What is special about Gloo: how its ranks meet, and what happens when one never comes or gets no thread.
+// transports_test.cc tests the rest.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ TEST_F(Gloo, RanksThatNeverComeAreNamed) {
   });
   for (std::size_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(all[rank].status, 1);
-    // Or "rank 1: rank 0 gave up: rank 0: ...", of the rank whose time is over a moment later.
+    // The rank whose time is over a moment later may say "rank 1: rank 0 gave up: rank 0: ...".
     expect_contains(all[rank].error, "rank " + std::to_string(rank) + ": ");
     expect_contains(all[rank].error, ": ranks 2, 3 did not come within 0.5 s at 127.0.0.1:");
   }
@@ -50,7 +50,7 @@ TEST_F(Gloo, ASignalEndsTheWaitForARankThatNeverComes) {
     TransportOptions options;
     options.connect_deadline = 600s;
     if (rank == 1) {
-      options.stop = [port = world(1, 3).port] {  // as soon as it is among those who wait
+      options.stop = [port = world(1, 3).port] {  // as soon as this rank waits, too
         c10d::TCPStoreOptions where;
         where.port = port;
         c10d::PrefixStore store("test", c10::make_intrusive<c10d::TCPStore>("127.0.0.1", where));
@@ -63,7 +63,7 @@ TEST_F(Gloo, ASignalEndsTheWaitForARankThatNeverComes) {
   expect_contains(all[0].error, "rank 0: rank 1 gave up: rank 1: stopped by SIGTERM while the ranks met");
 }
 
-// The room of a message that nobody waits for any more is not filled.
+// Once a receive is given up, the room of its message must not be filled any more.
 TEST_F(Gloo, AnExchangeThatGetsNoThreadLeavesNoReceiveBehind) {
   if (!test::ThreadLimit::works()) GTEST_SKIP() << "threads cannot be limited here";
   const SharedCounter failed;
@@ -136,14 +136,15 @@ TEST_F(Gloo, AnotherNumberOfRanksIsNamedByBoth) {
     options.connect_deadline = 600s;
     connect_gloo(world(rank, 3 + rank), options);
   });
-  const bool first = all[0].error.starts_with("rank 0 was");  // or the other one came first
+  const bool first = all[0].error.starts_with("rank 0 was");  // or rank 1 came first
   for (const Ended& ended : all) {
     expect_contains(ended.error, first ? "rank 0 was started as one of 3 ranks, and rank 1 as one of 4"
                                        : "rank 1 was started as one of 4 ranks, and rank 0 as one of 3");
   }
 }
 
-// A port that no other program takes while this object is there, and that one which allows to share it can listen on.
+// A port that no other program takes while this object lives. Unless `listening`, a socket that allows sharing can
+// still listen on it.
 class ReservedPort {
  public:
   explicit ReservedPort(bool listening) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -165,7 +166,7 @@ class ReservedPort {
   sockaddr_in address_{};
 };
 
-// `body` with a store that rank 0 serves.
+// Runs `body` on each rank, with a store that rank 0 serves.
 std::vector<Ended> run_hosted(int ranks, const std::function<void(Communicator&)>& body) {
   const ReservedPort port(false);
   return run_processes(ranks, limit, [&](int rank) {
@@ -204,7 +205,7 @@ TEST(GlooHosted, TheDeathOfTheRankThatServesTheStoreEndsTheOthers) {
   }
 }
 
-// In a process of its own: a store has threads, and the other tests fork.
+// Runs in another process, since a store has threads and the other tests fork.
 std::string error_of(const std::function<void()>& body) {
   const auto all = run_processes(1, limit, [&](int) { body(); });
   return all[0].status == 1 ? all[0].error : "status " + std::to_string(all[0].status);
@@ -225,7 +226,7 @@ TEST(GlooHosted, ARankThatServesTheStoreAndIsStartedTwiceIsNamedByAll) {
   for (const Ended& ended : all) expect_contains(ended.error, "rank 0 was started twice, as ");
 }
 
-// Local addresses that this machine listens at on a port, as /proc/net/tcp and tcp6 write them.
+// The local addresses at which this machine listens on a port, as /proc/net/tcp and tcp6 write them.
 std::vector<std::string> listening_at(int port) {
   std::vector<std::string> addresses;
   for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {

@@ -27,7 +27,7 @@ inline void expect_contains(const std::string& text, std::string_view part) {
   EXPECT_NE(text.find(part), std::string::npos) << "`" << part << "` is not in: " << text;
 }
 
-// A store of its own for the ranks of a test, as the launcher serves one.
+// Serves a store for the ranks of a test, as the launcher does for a job.
 class Job : public testing::Test {
  protected:
   using Connect = std::unique_ptr<Communicator> (*)(const World& world, const TransportOptions& options);
@@ -48,7 +48,7 @@ class Job : public testing::Test {
     return world;
   }
 
-  // Runs `body` on every rank of a group, each a process, at step 17. Returns what each threw.
+  // Runs `body` on every rank of a group at step 17; each rank is a process. Returns how each ended.
   std::vector<Ended> run_over(Connect connect, int ranks, std::chrono::milliseconds deadline,
                               const std::function<void(Communicator&)>& body) const {
     return run_processes(ranks, limit, [&](int rank) {
@@ -66,7 +66,7 @@ class Job : public testing::Test {
   }};
 };
 
-// A number that all processes of a test see.
+// A number that all processes of a test share.
 class SharedCounter {
  public:
   SharedCounter()
@@ -84,7 +84,7 @@ class SharedCounter {
   std::atomic<int>* value_;
 };
 
-// Of rank 0 at step 17, with a deadline of a second, whose peer, rank 1, is silent.
+// REQUIRES rank 0 at step 17, with a deadline of a second and a silent rank 1. Every operation must fail from now on.
 inline void require_failed_for_good(Communicator& communicator) {
   for (const char* wanted :
        {"rank 0: barrier with rank 1 at step 17: timed out after 1 s",

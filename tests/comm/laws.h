@@ -7,14 +7,14 @@
 
 namespace sotto {
 
-// What every communicator must do, whatever its backend and number of ranks: run by all ranks, throws when it does not
-// hold.
+// A law that every communicator must keep, whatever its backend and number of ranks. All ranks run it; it throws when
+// it does not hold.
 struct Law {
   std::string_view name;
   void (*check)(Communicator& communicator);
 };
 std::span<const Law> laws();
-// All of them, one after the other; what is thrown says which one does not hold.
+// Checks all laws, one after the other; the exception names the law that does not hold.
 void check_laws(Communicator& communicator);
 
 }  // namespace sotto

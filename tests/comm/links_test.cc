@@ -1,4 +1,4 @@
-// Emulated links as they are written, and when each message arrives over them.
+// How emulated links are written, and when messages arrive over them.
 #include "sotto/comm/links.h"
 
 #include <gtest/gtest.h>
@@ -115,7 +115,7 @@ TEST(Link, ADirectionHasARateOfItsOwn) {
   Link link(links, 0, 3);
   const auto now = Clock::now();
   EXPECT_NEAR(seconds_between(now, link.send(1, 10000, now)), 0.05, 1e-6);
-  EXPECT_NEAR(seconds_between(now, link.send(2, 10000, now)), 0.03, 1e-6);  // the link to 1 is not in its way
+  EXPECT_NEAR(seconds_between(now, link.send(2, 10000, now)), 0.03, 1e-6);  // not delayed by the link to 1
   EXPECT_NEAR(seconds_between(now, link.send(1, 10000, now)), 0.07, 1e-6);
 }
 
@@ -124,7 +124,7 @@ TEST(Link, ASlowIngressTakesAFastMessageAsItCan) {
   links.ranks[1] = {8e6, 2e6};
   Link link(links, 1, 2);
   const auto now = Clock::now();
-  // The first byte came 10 ms ago, and the last one will be in 30 ms later.
+  // The first byte arrived 10 ms ago; the last one arrives 30 ms later.
   EXPECT_NEAR(seconds_between(now, link.receive(0, 10000, now)), 0.03, 1e-6);
   EXPECT_NEAR(seconds_between(now, link.receive(0, 10000, now)), 0.07, 1e-6);
 }

@@ -24,7 +24,7 @@ void require(bool holds, fmt::format_string<Args...> what, Args&&... args) {
   if (!holds) throw std::runtime_error(fmt::format(what, std::forward<Args>(args)...));
 }
 
-// Runs beside the calling thread until the end of the block, which throws what `work` threw by end().
+// Runs `work` on another thread, at the latest until the end of the block. end() waits for it and throws what it threw.
 class Beside {
  public:
   explicit Beside(std::function<void()> work)
@@ -48,8 +48,8 @@ class Beside {
   std::thread thread_;
 };
 
-// Message `number` of a rank (or of its thread `lane`): of a length that changes from one to the next, from nothing to
-// the longest, with a content that depends on all three.
+// Message `number` of a thread (`lane`) of a rank. Its content depends on all three. Lengths vary with `number`, from
+// empty to the longest.
 constexpr std::array<std::size_t, 9> lengths{0, 1, 7, 4000, longest, 4095, 4096, 4097, 60000};
 std::vector<std::byte> message(int rank, int lane, std::size_t number) {
   std::vector<std::byte> data(lengths.at(number % lengths.size()));
@@ -67,7 +67,7 @@ Mail next(Mailbox& mailbox) {
   return std::move(*mail);
 }
 
-// For all to have polled what is theirs.
+// Closes the mailbox once all ranks have polled all their messages.
 void part(Communicator& communicator, Mailbox& mailbox) {
   communicator.barrier();
   mailbox.close();
@@ -96,7 +96,7 @@ void all_to_all_in_order(Communicator& communicator) {
   part(communicator, *mailbox);
 }
 
-// Several threads of each rank at once.
+// Several threads of each rank send at the same time.
 void many_to_one(Communicator& communicator) {
   constexpr std::size_t count = 20, lanes = 3;
   const auto mailbox = communicator.open_mailbox(longest);
@@ -104,7 +104,7 @@ void many_to_one(Communicator& communicator) {
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     senders.push_back(std::make_unique<Beside>([&, lane] {
       for (std::size_t number = 1; number < count; ++number) {
-        if (number % lengths.size() == 0) continue;  // empty ones say nothing of their lane
+        if (number % lengths.size() == 0) continue;  // an empty message does not tell its lane
         mailbox->send(0, message(communicator.rank(), static_cast<int>(lane), number));
       }
     }));
@@ -125,7 +125,7 @@ void many_to_one(Communicator& communicator) {
   part(communicator, *mailbox);
 }
 
-// Rank 0 answers whoever asks, as a parameter server does.
+// Rank 0 answers each question as it comes, as a parameter server does.
 void questions_are_answered(Communicator& communicator) {
   constexpr std::size_t count = 20;
   const auto mailbox = communicator.open_mailbox(longest);
@@ -168,7 +168,7 @@ void who_leaves_in_peace_is_no_trouble(Communicator& communicator) {
     mailbox->close();
     require(!mailbox->poll(600s), "a message after the end");
   } else {
-    int others = 0;  // messages from those who are faster
+    int others = 0;  // messages from faster ranks
     for (std::size_t number = 0; communicator.rank() == 0 && number < Mailbox::depth;) {
       const Mail mail = next(*mailbox);
       require(mail.data == (mail.sender == last ? message(last, 0, number) : message(0, 0, 0)), "message {}", number);
@@ -198,7 +198,7 @@ void not_before_is_kept(Communicator& communicator) {
   mailbox->send(next_rank, message(0, 0, 2));
   require(next(*mailbox).data == message(0, 0, 1), "the second overtook the first");
   next(*mailbox);
-  // Ranks begin at different times: what holds for all is that nobody is done before the first one may be.
+  // Ranks begin at different times, so only the longest wait is sure to be long enough.
   std::array<double, 1> waited{std::chrono::duration<double>(Clock::now() - begin).count()};
   communicator.all_reduce(waited, ReduceOp::max);
   require(waited[0] >= 0.04, "after {} s", waited[0]);
@@ -303,7 +303,7 @@ void check_stalled_peer(Communicator& communicator) {
     }
     try {
       mailbox->close();
-    } catch (const CommError&) {  // a backend whose stalled peers cannot be told
+    } catch (const CommError&) {  // the backend cannot tell stalled peers
     }
   }
 }

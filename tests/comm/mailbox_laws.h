@@ -8,15 +8,16 @@
 
 namespace sotto {
 
-// What the mailboxes of every communicator must do, whatever its backend and number of ranks: run by all ranks.
+// Laws that the mailboxes of every communicator must keep, whatever its backend and number of ranks. All ranks run
+// them.
 std::span<const Law> mailbox_laws();
 void check_mailbox_laws(Communicator& communicator);
 
-// The last rank does not poll: who sends to it fails at the deadline, which must be short, and names it; the others
-// still hear each other. REQUIRES three ranks.
+// The last rank does not poll. A send to it must fail at the deadline with an error that names it, and the other ranks
+// must still hear each other. REQUIRES three ranks and a short deadline.
 void check_stalled_peer(Communicator& communicator);
-// The last rank ends by `die`, without a word: every poll and send of the others fails soon, and names it; but what it
-// had sent before is handed out. REQUIRES a long deadline.
+// The last rank ends by `die` without telling the others. Every poll and send of theirs must fail soon with an error
+// that names it, after they got all that it had sent before. REQUIRES a long deadline.
 void check_lost_peer(Communicator& communicator, const std::function<void()>& die);
 
 }  // namespace sotto

@@ -1,4 +1,4 @@
-// The laws of mailboxes on ranks that are threads, as they are and behind an emulated link.
+// The laws of mailboxes on ranks that are threads, with and without an emulated link.
 #include "sotto/comm/mailbox.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(ThreadMailbox, ALostPeerIsNamed) {
   }
 }
 
-// A thread that ends without a word of its mailbox, or gives that up, is as lost as one that fails.
+// A thread that ends without closing its mailbox is lost, as one that fails.
 TEST(ThreadMailbox, WhoEndsWithoutClosingItIsLost) {
   run_threads(3, 600s, [](Communicator& communicator) { check_lost_peer(communicator, [] {}); });
 }
@@ -66,7 +66,7 @@ TEST(Inbox, KeepsTheOrderOfASenderAndOtherwiseThatOfArrival) {
   const auto until = now + 60s;
   const auto byte = [](int value) { return std::vector{static_cast<std::byte>(value)}; };
   inbox.put({0, byte(1), now + 20ms}, until);
-  inbox.put({0, byte(2), now + 10ms}, until);  // waits for the first
+  inbox.put({0, byte(2), now + 10ms}, until);  // waits for the first one
   inbox.put({1, byte(3), now + 5ms}, until);
   std::pair<int, std::string> lost;
   for (const int wanted : {3, 1, 2}) {

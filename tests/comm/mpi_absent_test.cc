@@ -1,4 +1,4 @@
-// What stands in for the MPI backend where it was not built.
+// The functions that stand in for the MPI backend where it was not built.
 #include <gtest/gtest.h>
 
 #include "sotto/comm/mpi.h"

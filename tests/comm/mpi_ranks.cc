@@ -1,5 +1,5 @@
-// One rank of a test over MPI: `mpirun -n N comm_mpi_ranks SCENARIO [FOLDER]`. What a rank has to tell it writes into a
-// file of its own in the folder, since a failure ends the whole job.
+// One rank of a test over MPI: `mpirun -n N comm_mpi_ranks SCENARIO [FOLDER]`. Each rank writes its results into its
+// own file in the folder, since a failure ends the whole job.
 #include <mpi.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -41,14 +41,14 @@ struct Rank {
     std::ofstream(partial) << text;
     fs::rename(partial, file(number()));
   }
-  // Until that rank has told.
+  // Waits until `rank` has told.
   void await(int rank) const {
     while (!fs::exists(file(rank))) std::this_thread::sleep_for(2ms);
   }
   void await_all() const {
     for (int rank = 0; rank < communicator.size(); ++rank) await(rank);
   }
-  // Tells what is thrown, and leaves time for the others to tell theirs.
+  // Tells the error of `function`, and waits until all others have told theirs.
   template <class Function>
   void tell_error(Function function) const {
     try {
@@ -71,7 +71,7 @@ void laws_hold(const Rank& rank) {
   check_mailbox_laws(*make_shaped(rank.communicator.clone(), {10e9, 20e-6, 50e-6}));
 }
 
-// Rank 1 does not take part; the vector is large, so that others wait for neighbours that wait themselves.
+// Rank 1 does not take part. The vector is large, so that some ranks wait for neighbours that wait themselves.
 void stall(const Rank& rank) {
   std::vector<float> data(100000);
   rank.communicator.barrier();
@@ -121,7 +121,7 @@ void fail_again(const Rank& rank) {
   rank.await_all();
 }
 
-// Rank 2 gives up, and stays until the others have told.
+// Rank 2 gives up, and does not end until the others have told.
 void give_up(const Rank& rank) {
   std::vector<float> data(100);
   if (rank.number() == 2) {
@@ -137,7 +137,7 @@ void give_up(const Rank& rank) {
   });
 }
 
-// The last rank ends its mailbox without a word, by an exception.
+// An exception of the last rank ends its mailbox without telling the others.
 void lose_a_mailbox(const Rank& rank) {
   try {
     check_lost_peer(rank.communicator, [] { throw NumericError("the loss is nan"); });
@@ -150,7 +150,7 @@ void lose_a_mailbox(const Rank& rank) {
   rank.await_all();
 }
 
-// The last rank gives up all of MPI; the others hear why.
+// The last rank gives up; the others hear why.
 void give_up_mailboxes(const Rank& rank) {
   check_lost_peer(rank.communicator, [&] { rank.communicator.give_up("the disk is full"); });
   rank.tell("held");
@@ -163,7 +163,8 @@ void stall_a_mailbox(const Rank& rank) {
   rank.await_all();
 }
 
-// A collective fails on rank 1 while the others wait for mail: from whomever it would come, there is none any more.
+// A collective fails on rank 1 while the others wait for mail. Their wait must end, whichever rank the mail would come
+// from.
 void fail_beside_a_mailbox(const Rank& rank) {
   const auto mailbox = rank.communicator.open_mailbox(1000);
   rank.communicator.barrier();
@@ -173,7 +174,7 @@ void fail_beside_a_mailbox(const Rank& rank) {
   });
 }
 
-// Rank 1 throws while the others wait for it, without a deadline that would help.
+// Rank 1 throws while the others wait for it, with a deadline that is too long to help.
 void leave(const Rank& rank) {
   rank.communicator.barrier();
   if (rank.number() == 1) throw NumericError("rank 1: the loss is nan");
@@ -185,13 +186,13 @@ void leave_without_an_error(const Rank& rank) {
   rank.communicator.barrier();
 }
 
-// All other ranks reach the end; rank 1 never does.
+// All ranks but rank 1 reach the end.
 void never_end(const Rank& rank) {
   rank.communicator.barrier();
   while (rank.number() == 1) std::this_thread::sleep_for(1s);
 }
 
-// More bytes in one message than an MPI_BYTE is counted for, and a short one in as large a room.
+// One message has more bytes than MPI counts in units of MPI_BYTE; a short one is received in a room of the same size.
 void huge(const Rank& rank) {
   const std::size_t length = (std::size_t{1} << 30) + 12345;
   std::vector<std::byte> data(length);
@@ -224,7 +225,7 @@ struct Scenario {
   void (*play)(const Rank& rank);
   std::chrono::milliseconds deadline = 240s;
 };
-// Where MPI was told to write a group.
+// The address at which MPI was asked to write the duplicated group.
 void* duplicate_place = nullptr;
 
 bool on_the_stack(const void* place) {
@@ -237,7 +238,8 @@ bool on_the_stack(const void* place) {
   return place >= low && place < static_cast<const std::byte*>(low) + size;
 }
 
-// Rank 1 starts MPI, and does not come to the duplicate in time: rank 0 must not have told MPI to write on its stack.
+// Rank 1 starts MPI, but does not take part in the duplication in time. Rank 0 must not have asked MPI to write on its
+// stack.
 int miss_a_duplicate(const fs::path& folder) {
   const fs::path there = folder / "0", over = folder / "1";
   int provided = 0;
@@ -257,7 +259,7 @@ int miss_a_duplicate(const fs::path& folder) {
   }
   while (!fs::exists(there)) std::this_thread::sleep_for(2ms);
   std::optional<MpiSession> late;
-  if (rank == 1) late.emplace(60s);  // now MPI writes where rank 0 told it to
+  if (rank == 1) late.emplace(60s);  // now MPI writes to rank 0's address
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1) std::ofstream(over) << "came late";
   late.reset();
@@ -297,7 +299,7 @@ int play(std::string_view name, const std::string& folder) {
 }  // namespace
 }  // namespace sotto
 
-// In front of MPI's, as its profiling interface allows.
+// Replaces MPI's own function, as its profiling interface allows.
 extern "C" int MPI_Comm_idup(MPI_Comm group, MPI_Comm* copy, MPI_Request* request) {
   sotto::duplicate_place = copy;
   return PMPI_Comm_idup(group, copy, request);

@@ -22,8 +22,8 @@ inline std::string obstacle(const Transport& transport, int ranks) {
   }
 }
 
-// The transports of the table that such ranks can use. The others have programs of their own (MPI), or need what this
-// machine lacks (NCCL).
+// The transports of the table that such ranks can use. The others have their own test programs (MPI), or need hardware
+// that this machine lacks (NCCL).
 inline std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
   for (const Transport& transport : transport_table()) {
@@ -32,7 +32,7 @@ inline std::vector<std::string> usable_transports() {
   return names;
 }
 
-// A test of each usable transport, whose name is the parameter.
+// Runs a test over each usable transport; the parameter is its name.
 class OverTransport : public Job, public testing::WithParamInterface<std::string> {
  protected:
   std::vector<Ended> run(int ranks, std::chrono::milliseconds deadline,
@@ -41,7 +41,7 @@ class OverTransport : public Job, public testing::WithParamInterface<std::string
   }
 };
 
-// A test of each usable transport with several numbers of ranks.
+// Runs a test over each usable transport with several numbers of ranks.
 class OverTransportWithRanks : public Job, public testing::WithParamInterface<std::tuple<std::string, int>> {
  public:
   static std::string name_of(const testing::TestParamInfo<ParamType>& info) {

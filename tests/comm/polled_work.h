@@ -9,7 +9,8 @@
 
 namespace sotto {
 
-// Works of Gloo that make progress by themselves, and are only ever asked whether they have ended, as MPI's and NCCL's.
+// Wraps works of Gloo so that they progress by themselves and may only be asked whether they have ended, as works of
+// MPI and NCCL.
 class PolledWork : public c10d::Work {
  public:
   explicit PolledWork(std::vector<c10::intrusive_ptr<c10d::Work>> inner)

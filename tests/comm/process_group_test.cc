@@ -1,4 +1,4 @@
-// Communicators over and beside process groups that somebody else made.
+// Communicators over, and beside, process groups that other code made.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// As MPI's, which ends the process when it is destroyed before it is complete.
+// Ends the process when it is destroyed before it is complete, as a work of MPI does.
 class StrictWork final : public PolledWork {
  public:
   using PolledWork::PolledWork;
@@ -59,9 +59,9 @@ class ProcessGroups : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(file_); }
 
-  // As torch.distributed makes them. `body` on every rank.
+  // Runs `body` on every rank, with groups as torch.distributed makes them.
   void run(int ranks, bool polled, const std::function<void(c10d::ProcessGroup&)>& body) const {
-    std::filesystem::remove(file_);  // of a run before
+    std::filesystem::remove(file_);  // from an earlier run
     const auto all = run_processes(ranks, limit, [&](int rank) {
       const auto store = c10::make_intrusive<c10d::FileStore>(file_, ranks);
       auto options = c10d::ProcessGroupGloo::Options::create(30s);
@@ -83,7 +83,7 @@ class ProcessGroups : public testing::Test {
   std::string file_ = std::filesystem::temp_directory_path() / ("sotto-groups-" + std::to_string(::getpid()));
 };
 
-// What body() throws must be a CommError that says this, and not that.
+// body() must throw a CommError whose text contains `said` but not `unsaid`.
 void expect_failure(const std::function<void()>& body, const std::string& said, const std::string& unsaid) {
   try {
     body();
@@ -141,13 +141,13 @@ TEST_F(ProcessGroups, AGroupThatCannotGiveAMessageUpSurvivesATimeOut) {
     } else {
       failed.wait_for(1);
       std::vector<float> data(1000, 5);
-      over_process_group(group, 30s)->all_reduce(data);  // what rank 0 has sent is there
+      over_process_group(group, 30s)->all_reduce(data);  // what rank 0 sent has arrived
       failed.add();
     }
   });
 }
 
-// Requests of a meeting name one key each, however many ranks there are.
+// Counts requests. Each request of a meeting must name one key only, however many ranks there are.
 class CountedStore final : public c10d::Store {
  public:
   c10::intrusive_ptr<Store> clone() override { return inner_; }
@@ -231,7 +231,7 @@ TEST_F(ProcessGroups, WhoMissedAMeetingComesToTheNext) {
     };
     const auto all = beside(600s);
     for (int missed = 0; missed < 2; ++missed) {
-      // Whichever of the two waits in vain, the other is told.
+      // Rank 0 or rank 2 waits in vain first; the other one is told.
       if (group.getRank() != 1) expect_failure([&] { beside(200ms); }, "rank 1 did not come within 0.2 s", "closed");
       all->barrier();
     }
@@ -288,7 +288,7 @@ TEST_F(ProcessGroups, WhoNeverComesIsNamed) {
   });
 }
 
-// Over messages of several sizes, so that one that met another would not fit.
+// Messages have several sizes, so that a message that met the wrong receive would not fit.
 TEST_F(ProcessGroups, RanksThatDoNotAgreeEndEachOther) {
   for (const int ranks : {2, 3}) {
     run(ranks, false, [](c10d::ProcessGroup& group) {

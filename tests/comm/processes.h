@@ -13,11 +13,11 @@ struct Ended {
   double seconds = 0;
 };
 
-// Runs `body` once a rank, each in a process of its own, forked from this one, which must have no threads. Processes
-// that do not end within `limit_seconds` are killed, and all are when this process dies.
+// Runs `body` for each rank in its own process, forked from this one, which must have no threads. Processes that do not
+// end within `limit_seconds` are killed; all are killed when this process dies.
 std::vector<Ended> run_processes(int ranks, double limit_seconds, const std::function<void(int rank)>& body);
 
-// A process that `serve` runs in, which calls ready(port) and then waits; it ends when this object does.
+// Runs `serve` in a process that ends with this object. `serve` calls ready(port); then the process waits.
 class ServerProcess {
  public:
   explicit ServerProcess(const std::function<void(const std::function<void(int)>& ready)>& serve);

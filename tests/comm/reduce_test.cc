@@ -17,7 +17,7 @@ T reduced(T a, T b, DType type, ReduceOp op = ReduceOp::sum) {
   return a;
 }
 
-// The value of 16 bits by the book: sign, exponent, fraction.
+// The value of 16 bits by the definition: sign, exponent, fraction.
 double value_of(std::uint16_t bits, int fraction_bits, int bias) {
   const int exponent = (bits & 0x7FFF) >> fraction_bits;
   const int fraction = bits & ((1 << fraction_bits) - 1);
@@ -29,13 +29,13 @@ double value_of(std::uint16_t bits, int fraction_bits, int bias) {
   return sign * std::ldexp(scaled, std::max(exponent, 1) - bias - fraction_bits);
 }
 
-// The nearest of all 16-bit values, the even one of two.
+// The nearest 16-bit value; of two that are equally near, the even one.
 std::uint16_t nearest(double value, int fraction_bits, int bias) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double magnitude = std::abs(value);
   const int largest = ((2 * bias + 1) << fraction_bits) - 1;
   int low = 0;
-  int high = largest + 1;  // infinity, which stands where the next value would
+  int high = largest + 1;  // infinity, in the place of the next value
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (value_of(static_cast<std::uint16_t>(middle), fraction_bits, bias) <= magnitude ? low : high) = middle;
@@ -57,7 +57,7 @@ void check_sums(DType type, int fraction_bits, int bias) {
               std::isnan(value_of(reduced(a, std::uint16_t{0}, type), fraction_bits, bias)));
     for (int i = 0; i < 4; ++i) {
       state = state * 1664525U + 1013904223U;
-      // Another value of about the same size, or any.
+      // Twice a value of about the same size, twice any value.
       const auto b = static_cast<std::uint16_t>(i < 2 ? (bits ^ (state >> 18 & 0x83FF)) : state >> 16);
       const double sum = static_cast<double>(static_cast<float>(value_of(a, fraction_bits, bias)) +
                                              static_cast<float>(value_of(b, fraction_bits, bias)));

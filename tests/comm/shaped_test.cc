@@ -1,4 +1,5 @@
-// The emulated link is never faster than a real one; how much slower is bounded loosely, since a busy machine is slow.
+// The emulated link is never faster than a real one. The bound for how much slower it may be is loose, since a busy
+// machine is slow.
 #include "sotto/comm/shaped.h"
 
 #include <gtest/gtest.h>
@@ -61,10 +62,10 @@ TEST(Shaped, ARingSendsEachPartTwice) {
     std::vector<float> data(20000);
     communicator.all_reduce(data);
   });
-  expect_time(seconds, 6 * (0.02 + 0.02));  // six rounds of a quarter
+  expect_time(seconds, 6 * (0.02 + 0.02));  // six rounds, a quarter of the vector each
 }
 
-// All ranks send to one at the same time: its link carries one message after the other.
+// All ranks send to rank 0 at the same time. The link of rank 0 carries one message after the other.
 TEST(Shaped, AStarIsBoundByTheLinkOfItsCentre) {
   const double seconds = time_of(4, link, [](Communicator& communicator) {
     std::vector<std::byte> data(60000);
@@ -94,13 +95,13 @@ TEST(Shaped, MessagesLeaveOneAfterTheOther) {
       const Timer timer;
       communicator.exchange({}, {&recv, 1});
       EXPECT_GE(timer.seconds(),
-                communicator.rank() * 0.02);  // no latency here: the ranks may begin at different times
+                communicator.rank() * 0.02);  // without latency, since ranks may begin at different times
     }
   });
   expect_time(seconds, 3 * 0.02 + 0.02);
 }
 
-// What counts is how long a message is, not how large the room is for it.
+// The length of the message counts, not the size of the room for it.
 TEST(Shaped, AShortMessageTakesAShortTime) {
   const double seconds = time_of(3, link, [](Communicator& communicator) {
     std::vector<std::byte> mine(20000);
@@ -155,8 +156,8 @@ TEST(Shaped, CountsWhatTheInnerCommunicatorCounts) {
   });
 }
 
-// A mailbox shares the link with its communicator, and is held back as well: the last of three messages has waited for
-// the other two, at both ends.
+// A mailbox shares the link of its communicator, and its messages are delayed, too: the last of three messages waits
+// for the other two, at both ends.
 TEST(Shaped, MailIsHeldBack) {
   const double seconds = time_of(2, link, [](Communicator& communicator) {
     const auto mailbox = communicator.open_mailbox(30000);

@@ -1,5 +1,5 @@
-// Communicators whose messages go through tensors of a device, with Gloo in place of NCCL: what NCCL asks of those who
-// call it holds here, or the stand-in throws.
+// Communicators whose messages go through tensors of a device, with Gloo in place of NCCL. The stand-in throws when a
+// call breaks a rule of NCCL.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +22,8 @@ namespace {
 using namespace std::chrono_literals;
 using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
-// As NCCL: messages in batches alone, none of them empty, and no one but of as many bytes as its receiver has room for.
+// Has the rules of NCCL: messages are sent in batches only, none is empty, and each is exactly as long as the room of
+// its receiver.
 class Batches final : public c10d::Backend {
  public:
   explicit Batches(const c10::intrusive_ptr<c10d::Backend>& inner)

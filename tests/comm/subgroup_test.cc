@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Ranks 1, 3, 5, .. of twice as many are a group like any other; those between them do something else meanwhile.
+// Every second rank is in one group, the ranks between them in another. Each group keeps the laws.
 TEST(Subgroup, KeepsTheLawsOfACommunicator) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     run_threads(2 * ranks, 20s, [&](Communicator& all) {
@@ -41,7 +41,7 @@ TEST(Subgroup, KeepsTheLawsOfACommunicator) {
   }
 }
 
-// The order given is that of their numbers, and sums are made in it.
+// Ranks are numbered in the order given, and sums are made in that order.
 TEST(Subgroup, NumbersRanksAsTheyAreGiven) {
   run_threads(4, 20s, [](Communicator& all) {
     if (all.rank() == 1) return;
@@ -67,7 +67,7 @@ TEST(Subgroup, MessagesOfBothStayInOrderAndErrorsNameRanksOfTheJob) {
     EXPECT_EQ(a, first);
     EXPECT_EQ(b, second);
     all.at_step(9);
-    if (all.rank() == 2) return;  // and says nothing more
+    if (all.rank() == 2) return;  // without telling the others
     try {
       group.exchange({}, to_one);
       ADD_FAILURE() << "rank 2 said nothing";

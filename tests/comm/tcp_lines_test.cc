@@ -1,4 +1,4 @@
-// The connections of ranks, several of them on one thread; strangers, and members who send nonsense, are plain sockets.
+// The connections of several ranks on one thread. Strangers, and members that send nonsense, are plain sockets.
 #include "sotto/comm/tcp_lines.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ class Lines : public testing::Test {
     socket.connect({place.address, place.port});
     return socket;
   }
-  // The same, which says that it is rank 1, as a member would.
+  // A connection that claims to be rank 1, as a member would.
   asio::ip::tcp::socket false_member(int to, TcpKey key) {
     auto socket = stranger(to);
     std::array<std::byte, TcpHello::bytes> hello{};
@@ -143,7 +143,7 @@ TEST_F(Lines, WaitForRoom) {
   start(2);
   rank(1).reads = false;
   const Bytes data = message(100'000, 1);
-  for (int i = 0; i < 300; ++i) send(0, 1, data);  // more than the system holds
+  for (int i = 0; i < 300; ++i) send(0, 1, data);  // more than the system buffers
   for (int i = 0; i < 2000; ++i) io_.poll_one();
   EXPECT_LT(rank(0).messages_sent, 300);
   EXPECT_TRUE(rank(1).came[0].empty());

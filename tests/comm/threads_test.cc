@@ -1,4 +1,5 @@
-// The laws of communicators on ranks that are threads, plain and behind an emulated link; what happens when one fails.
+// The laws of communicators on ranks that are threads, with and without an emulated link; and what happens when one
+// fails.
 #include "sotto/comm/threads.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ struct Backend {
 };
 constexpr std::array backends{Backend{"threads", false}, Backend{"shaped", true}};
 
-// Whether this rank's vector is now the sum, exactly: of whole numbers.
+// Whether this rank's vector is exactly the sum; it is one of whole numbers.
 bool is_sum(std::span<const float> data, int ranks) {
   const float once = static_cast<float>(ranks * (ranks - 1) / 2);
   for (std::size_t i = 0; i < data.size(); ++i) {
@@ -40,7 +41,7 @@ bool is_sum(std::span<const float> data, int ranks) {
   return true;
 }
 
-// 12, 13 and 23 ranks: 4, 5 and 7 that are too many for a power of two.
+// 12, 13 and 23 ranks are 4, 5 and 7 more than a power of two.
 TEST(ManyRanks, SumShortVectorsInAboutLogWMessages) {
   for (const int ranks : {8, 9, 12, 13, 16, 23}) {
     const auto rounds = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(ranks)) - 1);
@@ -202,7 +203,7 @@ TEST(Threads, AMessageLargerThanItsRoomIsAnError) {
   });
 }
 
-// A rank whose exchange failed has taken its other messages back: nobody reads them from memory that is gone.
+// A rank whose exchange failed takes its other messages back, so that no rank reads them from freed memory.
 TEST(Threads, AFailedExchangeTakesItsMessagesBack) {
   std::atomic<bool> failed = false;
   run_threads(3, 100ms, [&](Communicator& communicator) {

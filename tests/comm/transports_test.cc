@@ -1,5 +1,5 @@
-// What holds for each transport of the table: the laws of communicators and mailboxes on ranks that are processes, and
-// what happens when one dies, is silent or gives up. What a transport has of its own is tested beside it.
+// Tests each transport of the table: the laws of communicators and mailboxes on ranks that are processes, and what
+// happens when one dies, is silent or gives up. What is special about a transport has its own test.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ TEST(Transports, HaveNamesAndSummaries) {
   EXPECT_EQ(usable_transports().front(), "gloo") << "Gloo works everywhere";
 }
 
-// A transport that is refused here says by which name it was chosen.
+// A transport that this machine refuses says by which name it was chosen.
 TEST(Transports, RefusalsNameTheTransport) {
   for (const Transport& transport : transport_table()) {
     const std::string why = obstacle(transport, 1000);
@@ -177,7 +177,7 @@ TEST_P(TransportFailures, ARankThatThrowsEndsThePollsOfOthers) {
 INSTANTIATE_TEST_SUITE_P(Table, TransportFailures, testing::ValuesIn(usable_transports()),
                          [](const auto& transport) { return transport.param; });
 
-// In a process of its own, as it starts threads, and the other tests fork.
+// Runs in another process, since it starts threads and the other tests fork.
 TEST(Transports, ChecksFindWhatWasBuilt) {
   const auto all = run_processes(1, limit, [](int) {
     std::map<std::string, std::string> found;

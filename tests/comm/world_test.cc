@@ -15,7 +15,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// find_world() in a process that has these variables, and none else that it reads.
+// find_world() in a process that has only these of the variables that find_world() reads.
 World world_of(const Variables& variables, const std::string& master = "", bool meets = true) {
   for (const char* name : {"SOTTO_RANK",
                            "SOTTO_RANKS",

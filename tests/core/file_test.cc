@@ -66,7 +66,7 @@ TEST(File, WhatCannotBeReadIsNamed) {
             "cannot read " + folder.path().string() + ": not a regular file");
   error_of<FileError>([] { read_file("/dev/zero"); });
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  error_of<FileError>([&] { read_file(folder / "pipe"); });  // at once, though nobody writes
+  error_of<FileError>([&] { read_file(folder / "pipe"); });  // at once, though there is no writer
 
   // A file that claims to be larger than any memory.
   const std::string sparse = (folder / "sparse").string();
@@ -99,7 +99,7 @@ TEST(File, WhatCannotBeWrittenIsNamed) {
   EXPECT_EQ(folder.entries(), 2U) << "a temporary file is left";
 }
 
-// A disk that is full in the midst of a file: the old file stays, and nothing else does.
+// The disk is full in the middle of a write: the old file stays, and no other file is left.
 TEST(File, AFullDiskLeavesTheOldFile) {
   const TemporaryFolder folder;
   write_file_atomic(folder / "a", "old");
@@ -190,7 +190,7 @@ TEST(Gunzip, OneMemberAndSeveral) {
   EXPECT_EQ(text_of(gunzip("f", bytes_of(gzip(text)))), text);
   EXPECT_EQ(text_of(gunzip("f", bytes_of(gzip("")))), "");
   EXPECT_EQ(text_of(gunzip("f", bytes_of(gzip("a") + gzip("") + gzip(text)))), "a" + text);
-  const std::string zeros(8'000'000, '\0');  // a thousand times as large as its file
+  const std::string zeros(8'000'000, '\0');  // a thousand times as large as when packed
   EXPECT_EQ(gunzip("f", bytes_of(gzip(zeros) + gzip("end"))).size(), zeros.size() + 3);
 }
 
@@ -205,7 +205,8 @@ TEST(Gunzip, DamageIsAnErrorThatNamesTheFile) {
   for (const std::string& tail : {std::string("x"), std::string(100, '\0'), good.substr(0, 10)}) {
     error_of<FileError>([&] { gunzip("train.gz", bytes_of(good + tail)); });
   }
-  // A flip is seen, or says nothing about the content: a time in the head, or what pads the last byte.
+  // A flipped bit is found, unless it does not affect the content: the time in the header, or the padding of the last
+  // byte.
   std::size_t seen = 0;
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
     std::string bad = good;

@@ -9,7 +9,7 @@
 
 namespace sotto::test {
 
-// A folder of one's own, gone at the end of the test.
+// A new folder, removed at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -35,7 +35,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// The message of the Exception that `body` throws; a failed test when it throws none, or another one.
+// The message of the Exception that `body` throws. The test fails when it throws none, or another one.
 template <class Exception, class Body>
 std::string error_of(const Body& body) {
   try {

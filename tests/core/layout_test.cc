@@ -88,7 +88,7 @@ TEST(Layout, HashSeesEverything) {
   EXPECT_NE(layout.hash(), Layout({{"c", 0, {2, 3}}, {"b", 6, {4}}}, 10).hash());
   EXPECT_NE(layout.hash(), Layout({{"a", 0, {2, 3}}, {"b", 6, {4}}}, 11).hash());
   EXPECT_NE(layout.hash(), Layout({{"a", 0, {2, 3}}, {"b", 7, {3}}}, 10).hash());
-  // It is part of messages: the same on every machine and in every version.
+  // The hash is part of messages, so it is the same on every machine and in every version.
   EXPECT_EQ(layout.hash(), 0xCA3122DDE56997CCULL);
 }
 
@@ -111,7 +111,7 @@ TEST(Buckets, AreModulesWhereThatIsAskedFor) {
   EXPECT_TRUE(plan_layers(Layout()).empty());
 }
 
-// One that is too long for a message is several buckets, cut between rows.
+// A segment that is too long for a message becomes several buckets, cut between rows.
 TEST(Buckets, LongSegmentsAreCut) {
   Layout layout;
   layout.append("small", {3, 5});
@@ -135,7 +135,7 @@ TEST(Buckets, LongSegmentsAreCut) {
                                                "rows[0:400]", "matrix[64:70]", "matrix[48:64]", "matrix[32:48]",
                                                "matrix[16:32]", "matrix[0:16]", "small"}));
     EXPECT_EQ(plans[0].layout.segments()[0].shape, (std::vector<std::int64_t>{50}));
-    EXPECT_EQ(plans[0].range.size(), 64U);  // with the padding
+    EXPECT_EQ(plans[0].range.size(), 64U);  // with padding
     EXPECT_EQ(plans[3].layout.segments()[0].shape, (std::vector<std::int64_t>{1, 200}));
     EXPECT_EQ(plans[10].layout.segments()[0].shape, (std::vector<std::int64_t>{16, 2, 10}));
     EXPECT_EQ(plans[10].first, 1U);
@@ -163,7 +163,7 @@ TEST(Buckets, CoverEverythingOnceInReverse) {
       if (plan.last - plan.first > 1) {
         EXPECT_LE(plan.range.size() * sizeof(float), bytes);
       }
-      if (plan.first > 0) {  // it could not have taken one more
+      if (plan.first > 0) {  // another segment would not have fitted
         EXPECT_GT(layout.slice_range(plan.first - 1, plan.last).size() * sizeof(float), bytes);
       }
       last = plan.first;

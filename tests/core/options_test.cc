@@ -80,7 +80,7 @@ TEST(Options, HelpHasALineAnOption) {
 TEST(Options, ErrorsPutACaretUnderTheArgument) {
   struct Bad {
     const char* text;
-    const char* message;  // the whole of it
+    const char* message;  // the whole message
   };
   const Bad all[] = {{"topk(ratio= 0)",
                       "codec topk(ratio= 0): ratio must be in (0, 1]\n"

@@ -34,14 +34,14 @@ TEST(Philox, StreamsDifferInSeedPurposeAndIndex) {
   EXPECT_NE(base, first(1, Purpose::test, 1ULL << 32));
 }
 
-// Chi-squared of counts that are all expected to be `expected`.
+// Chi-squared of counts, each of which should be `expected`.
 double chi_squared(const std::vector<std::uint32_t>& counts, double expected) {
   double sum = 0;
   for (const std::uint32_t count : counts) sum += (count - expected) * (count - expected) / expected;
   return sum;
 }
 
-// Five standard deviations above the mean of a chi-squared variable: a fair generator is above it once in 10^6.
+// The mean of a chi-squared variable plus five standard deviations; a fair generator exceeds it once in 10^6.
 double chi_squared_limit(std::size_t cells) {
   const auto freedom = static_cast<double>(cells - 1);
   return freedom + 5 * std::sqrt(2 * freedom);
@@ -56,7 +56,7 @@ TEST(Philox, BelowIsUniform) {
 }
 
 TEST(Philox, BelowDoesNotFavourLowNumbers) {
-  // A product with 3 * 2^30 that is not corrected would give every third number twice as often.
+  // Without correction, the product with 3 * 2^30 would give every third number twice as often.
   Philox random(8, Purpose::test);
   std::vector<std::uint32_t> counts(3);
   for (int i = 0; i < 30'000; ++i) ++counts.at(random.below(3U << 30) % 3);
@@ -78,7 +78,7 @@ TEST(Philox, UniformAndNormalHaveTheirMoments) {
     normal_squares += z * z;
     normal_fourth += z * z * z * z;
   }
-  const double five = 5 / std::sqrt(count);  // standard deviations of a mean of unit variance
+  const double five = 5 / std::sqrt(count);  // five standard deviations of a mean of unit variance
   EXPECT_NEAR(sum / count, 0.5, five * std::sqrt(1.0 / 12));
   EXPECT_NEAR(squares / count, 1.0 / 3, five * std::sqrt(4.0 / 45));
   EXPECT_NEAR(normal_sum / count, 0, five);
@@ -125,8 +125,8 @@ TEST(ElementStream, BytesAreUniform) {
   }
 }
 
-// Pairs of numbers that a codec could mistake for independent ones: neighbours, those of neighbouring ranks, steps,
-// buckets and parts. Top four bits of each against those of the other: 256 equal cells.
+// Pairs of numbers that codecs take for independent: neighbours, and numbers of neighbouring ranks, steps, buckets and
+// parts. The top four bits of both make 256 cells, which must be equally frequent.
 TEST(ElementStream, NeighboursAreIndependent) {
   constexpr std::uint32_t count = 1U << 18;
   const ElementStream base = element_stream(13, Purpose::test, 0, 0, 0, 0);

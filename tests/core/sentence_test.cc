@@ -63,7 +63,7 @@ TEST(Sentence, NamesAndKeysMayHoldDigitsAndDashes) {
 TEST(Sentence, ErrorsPutACaretUnderTheCharacter) {
   struct Bad {
     const char* text;
-    const char* message;  // the whole of it
+    const char* message;  // the whole message
   };
   const Bad all[] = {{"", "codec: it is empty; leave it out, or say what it is to be"},
                      {" \t", "codec: it is empty; leave it out, or say what it is to be"},
@@ -166,7 +166,7 @@ TEST(Sentence, RandomTexts) {
       ASSERT_FALSE(s.calls.empty());
       for (const Call& call : s.calls) {
         ASSERT_EQ(text_of(s, call).substr(0, call.name.size()), call.name);
-        // What a call looks like on its own is the same call.
+        // The text of a call, parsed alone, gives the same call.
         const Sentence again = parse_sentence("x", text_of(s, call));
         ASSERT_EQ(again.calls.size(), 1U) << text;
         ASSERT_EQ(again.calls[0].arguments.size(), call.arguments.size()) << text;

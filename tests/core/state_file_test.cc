@@ -43,7 +43,7 @@ TEST(StateFile, RoundTrip) {
   const TemporaryFolder folder;
   StateReader reader(write_sample(folder));
   EXPECT_EQ(reader.text(), "lenet, step 7");
-  Component fresh{{9, 9, 9}, {}, 1};  // vectors of the right length, or empty
+  Component fresh{{9, 9, 9}, {}, 1};  // vectors have the right length, or are empty
   fresh.visit_state(reader);
   reader.finish();
   EXPECT_EQ(fresh, sample);
@@ -127,7 +127,7 @@ TEST(StateFile, WithoutAnEndThereIsNoFile) {
   EXPECT_EQ(folder.entries(), 0U);
 }
 
-// Made by hand, as `sha256sum` and `split -b 1M` would.
+// The expected hash is made block by block, as `split -b 1M` and `sha256sum` would.
 TEST(BlockHash, IsTheHashOfTheHashesOfBlocks) {
   std::vector<std::byte> bytes((std::size_t{5} << 19) + 3);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 7);
@@ -216,7 +216,7 @@ TEST(StateFile, EveryTruncationAndBitFlipIsFound) {
   error_of<FileError>([&] { StateReader reader(folder / "missing"); });
 }
 
-// The bytes that the format in state_file.h says, built by hand; then hostile ones with a checksum that fits.
+// Builds files by hand: first the bytes that state_file.h describes, then hostile ones with a right checksum.
 class Forged {
  public:
   template <class T>

@@ -56,7 +56,7 @@ TEST_P(Threads, CutStretchesAsAsked) {
   }
 }
 
-// Whatever the order in which they fail, and nothing is the worse for it.
+// In whatever order tasks fail, the exception of the first task is thrown, and the pool still works.
 TEST_P(Threads, PassOnTheExceptionOfTheFirstTask) {
   ThreadPool pool(GetParam());
   for (int round = 0; round < 50; ++round) {
@@ -96,7 +96,7 @@ TEST_P(Threads, EndWithoutHavingWorked) {
   for (int i = 0; i < 50; ++i) const ThreadPool pool(GetParam());
 }
 
-// Tasks that wait for each other: they end only if as many threads are at work.
+// Tasks wait for each other, so they end only if as many threads are at work.
 TEST_P(Threads, WorkAtTheSameTime) {
   ThreadPool pool(GetParam());
   const int threads = GetParam();
@@ -121,9 +121,9 @@ TEST(ThreadPool, AreLeftAloneByAForkedChild) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    ::alarm(120);  // rather than for ever
+    ::alarm(120);  // instead of hanging for ever
     std::size_t done = 0;
-    pool->run(100, [&](std::size_t) { ++done; });  // alone
+    pool->run(100, [&](std::size_t) { ++done; });  // on this thread alone
     pool.reset();
     ::_exit(done == 100 ? 0 : 1);
   }

@@ -21,7 +21,7 @@ std::vector<float> numbered() {
   return image;
 }
 
-// The image that is moved and perhaps mirrored; black is -1 in the first channel and -2 in the second.
+// The numbered() image, moved and perhaps mirrored; black is -1 in the first channel and -2 in the second.
 std::vector<float> moved(std::int64_t down, std::int64_t right, bool mirrored) {
   const std::vector<float> image = numbered();
   std::vector<float> result;
@@ -56,7 +56,7 @@ TEST(CropFlip, MovesByAtMostThePadAndMirrorsEachEquallyOften) {
     }
     ASSERT_EQ(found, 1);
   }
-  // Chi-squared of 49 degrees of freedom: below 94 with probability 1 - 1e-4.
+  // Chi-squared with 49 degrees of freedom is below 94 with probability 1 - 1e-4.
   double chi = 0;
   for (const int count : seen) chi += (count - 100.0) * (count - 100.0) / 100;
   EXPECT_LT(chi, 94);

@@ -1,5 +1,5 @@
-// Drives download() for test_download.py: download_tool URL MD5 BYTES PATH [cancel-after-bytes]
-// or download_tool get NAME FOLDER BASE_URL. Prints what came of it; an Error goes to stderr, exit status 1.
+// Calls download() for test_download.py: download_tool URL MD5 BYTES PATH [cancel-after-bytes]
+// or download_tool get NAME FOLDER BASE_URL. Prints the result; an Error goes to stderr, with exit status 1.
 #include <fmt/format.h>
 
 #include <string>

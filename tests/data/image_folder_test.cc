@@ -19,7 +19,7 @@ using test::error_of;
 using test::Raw;
 namespace fs = std::filesystem;
 
-// Classes of one colour each, so that labels can be read off pixels.
+// Each class has one colour, so that a pixel tells the label.
 Raw plain(std::size_t width, std::size_t height, std::uint8_t red) {
   Raw raw{width, height, 3, {}};
   for (std::size_t i = 0; i < width * height; ++i) raw.values.insert(raw.values.end(), {red, 100, 200});
@@ -85,7 +85,7 @@ TEST_F(ImageFolder, PixelsAreNormalisedAsForImageNet) {
     data->read(i, image, label);
     const double red = 10 + 80.0 * static_cast<double>(label);
     for (std::size_t p = 0; p < 256; ++p) {
-      ASSERT_NEAR(image[p], (red / 255 - 0.485) / 0.229, 0.05);  // JPEG is a little off
+      ASSERT_NEAR(image[p], (red / 255 - 0.485) / 0.229, 0.05);  // JPEG is not exact
       ASSERT_NEAR(image[256 + p], (100 / 255.0 - 0.456) / 0.224, 0.05);
       ASSERT_NEAR(image[512 + p], (200 / 255.0 - 0.406) / 0.225, 0.05);
     }
@@ -228,7 +228,7 @@ TEST_F(ImageFolder, APictureThatChangesIsAnError) {
   EXPECT_NE(error_of<FileError>([&] { data->read(0, image, label); }).find("picture0.JPEG"), std::string::npos);
 }
 
-// Each image is changed as seed, epoch and example say, whatever threads and ranks there are.
+// The crop of an image depends on seed, epoch and example only, however many threads and ranks there are.
 TEST_F(ImageFolder, CropsDependOnNeitherThreadsNorRanks) {
   for (int i = 0; i < 3; ++i) {
     test::write_bytes(folder_ / "train" / "asters" / ("more" + std::to_string(i) + ".jpg"),

@@ -51,7 +51,7 @@ std::vector<std::uint32_t> ids(const Batch& batch) {
   return all;
 }
 
-// What all ranks together see in these micro-steps, in global order.
+// The examples that all ranks together see in the first `steps` micro-steps, in global order.
 std::vector<std::uint32_t> seen(const Dataset& data, int ranks, std::size_t batch, std::uint64_t steps,
                                 std::uint64_t seed = 1) {
   std::vector<std::unique_ptr<Loader>> loaders;
@@ -125,7 +125,7 @@ TEST(Loader, AnyOrderOfAccessGivesTheSameBatches) {
     for (int i = 0; i < 300; ++i) {
       const std::uint64_t step = numbers.below(30);
       ASSERT_EQ(ids(random.at(step)), in_order[step]);
-      if (numbers.below(2) == 0) {  // and on from there, or the same again
+      if (numbers.below(2) == 0) {  // then the next step, or the same one again
         const std::uint64_t next = std::min<std::uint64_t>(step + numbers.below(2), 29);
         ASSERT_EQ(ids(random.at(next)), in_order[next]);
       }
@@ -149,7 +149,7 @@ TEST(Loader, ABatchStaysValidUntilTheNextCall) {
   Loader loader(data, {.order = {.batch = 10}, .prefetch = 3});
   const Batch batch = loader.at(0);
   const auto before = ids(batch);
-  while (data.reads() < 40) std::this_thread::yield();  // the thread has read ahead all that it may
+  while (data.reads() < 40) std::this_thread::yield();  // until the thread has read ahead as far as it may
   EXPECT_EQ(ids(batch), before);
 }
 
@@ -159,7 +159,7 @@ TEST(Loader, AllocatesNothingAfterTheFirstEpoch) {
   for (std::uint64_t step = 0; step < 6; ++step) loader.at(step);
   const std::size_t before = testing::allocation_count();
   for (std::uint64_t step = 6; step < 60; ++step) loader.at(step);
-  loader.at(3);  // nor does a jump
+  loader.at(3);  // a jump allocates nothing, either
   EXPECT_EQ(testing::allocation_count(), before);
 }
 
@@ -171,7 +171,7 @@ TEST(Loader, TooLittleData) {
   EXPECT_NE(open(25, 4).find("99 training examples cannot fill one global batch of 4 ranks x 25"), std::string::npos);
   EXPECT_NE(open(100, 1).find("99"), std::string::npos);
   EXPECT_NE(open(0, 1).find("batch size"), std::string::npos);
-  EXPECT_FALSE(open(SIZE_MAX / 2 + 1, 4).empty());  // times 4 it is 0
+  EXPECT_FALSE(open(SIZE_MAX / 2 + 1, 4).empty());  // times 4, this overflows to 0
   Loader just(data, {.order = {.ranks = 4, .batch = 24}});
   EXPECT_EQ(just.epochs().each, 1U);
   EXPECT_THROW(Loader(data, {.order = {.rank = 2, .ranks = 2}}), std::logic_error);

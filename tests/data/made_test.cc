@@ -1,4 +1,4 @@
-// The made data sets: the same bytes everywhere, and what they promise of their form.
+// Generated data sets: the same bytes on every machine, and the promised properties.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -38,8 +38,8 @@ std::string digest(const Drawn& drawn) {
   return sha256_hex(std::as_bytes(std::span(all)));
 }
 
-// The drawing uses +, -, *, / and sqrt on floats alone, which IEEE 754 defines to the last bit, and nothing of libm: so
-// these digests hold on every machine, and change only when the data are meant to change.
+// The drawing only uses +, -, *, / and sqrt on floats, which IEEE 754 defines to the last bit, and no function of libm.
+// So these digests hold on every machine, and change only when the data are meant to change.
 TEST(Digits, GoldenBytes) {
   EXPECT_EQ(digest(draw(draw_digit, 784, 1, Split::train, 200)),
             "659bddc6ff3a48b2da133d8a57b3a6b253276cc2100be72f11fa1a8b168d218a");
@@ -97,9 +97,9 @@ TEST(Digits, LookLikeMnistInNumbers) {
   for (const int count : classes) EXPECT_NEAR(count, n / 10.0, 5 * std::sqrt(n * 0.09));
   const double mean = sum / (n * 784);
   EXPECT_NEAR(mean, 0.095,
-              0.01);  // a little less ink than MNIST (.1307 and .3081), so that LeNet learns surely at lr .05
+              0.01);  // less ink than MNIST (.1307 and .3081), so that LeNet surely learns at lr .05
   EXPECT_NEAR(std::sqrt(squares / (n * 784) - mean * mean), 0.252, 0.02);
-  EXPECT_LT(edge / sum, 0.01);  // a clear margin
+  EXPECT_LT(edge / sum, 0.01);  // margins are clear
 }
 
 TEST(Digits, EveryDigitHasSeveralWays) {
@@ -130,7 +130,7 @@ TEST(MadeImages, AreThoseOfCifarsFormAtAnotherSize) {
     EXPECT_EQ(label, other_label);
     double difference = 0;
     for (std::size_t p = 0; p < 1024; ++p) {
-      // Red, as bytes; of the large picture the mean of 7x7 pixels, which have less noise.
+      // Compares red values as bytes. Of the large picture, the mean of 7x7 pixels has less noise.
       double mean = 0;
       for (std::size_t q = 0; q < 49; ++q) mean += big[(p / 32 * 7 + q / 7) * 224 + p % 32 * 7 + q % 7] / 49.0;
       const double byte = (image[p] * 0.2470 + 0.4914) * 255;
@@ -157,7 +157,7 @@ TEST(Made, NormalisedAsPromised) {
   const auto test = open_dataset({.test_size = 3}, Split::test);
   std::vector<float> image(784);
   std::int64_t label = 0;
-  for (const bool again : {false, true}) {  // drawn, then kept
+  for (const bool again : {false, true}) {  // first drawn, then read from memory
     test->read(2, image, label);
     EXPECT_EQ(label, drawn.labels[2]) << again;
     for (std::size_t p = 0; p < 784; ++p) {

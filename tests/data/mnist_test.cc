@@ -75,7 +75,7 @@ class Mnist : public testing::Test {
       }
     }
   }
-  // The FileError of opening; it names the file, and what is wrong.
+  // Expects that opening the set throws a FileError that names `file` and says `what` is wrong.
   void expect_error(const std::string& file, const std::string& what) const {
     const std::string error = error_of<FileError>([&] { open_dataset(options(), Split::train); });
     EXPECT_NE(error.find((folder_ / file).string()), std::string::npos) << error;
@@ -146,7 +146,8 @@ TEST_F(Mnist, FlippedBitsOfAGzippedFileNeverGiveOtherData) {
       ++errors;
     }
   }
-  EXPECT_GE(errors, whole.size() - 10);  // a few bits mean nothing: the time in the header, what fills up the last byte
+  // A few bits mean nothing: the time in the header, the padding of the last byte.
+  EXPECT_GE(errors, whole.size() - 10);
 }
 
 TEST_F(Mnist, SurplusBytes) {
@@ -205,7 +206,7 @@ TEST_F(Mnist, SetsOfTheSameFormHaveTheirOwnNormalisation) {
   }
 }
 
-// torchvision's EMNIST neither transposes images nor moves the labels of letters to begin at 0.
+// As in torchvision's EMNIST, images are not transposed, and labels of letters are not shifted to begin at 0.
 TEST(Emnist, EachSplitHasItsFilesAndClasses) {
   const TemporaryFolder folder;
   for (const auto& [split, classes] : {std::pair<std::string, std::int64_t>{"balanced", 47},

@@ -20,7 +20,7 @@ using test::error_of;
 
 PartitionSpec spec_of(std::string_view text) { return partition_table().read("partition", text); }
 
-// Labels 0 to classes - 1 in turn.
+// The labels 0 to classes - 1 in turn.
 Labels in_turn(std::size_t examples, std::size_t classes) {
   std::vector<float> labels;
   for (std::size_t i = 0; i < examples; ++i) labels.push_back(static_cast<float>(i % classes));
@@ -81,7 +81,7 @@ TEST(Partition, TheTableIsTried) {
   EXPECT_EQ(Partition().report(0), "");
 }
 
-// With classes of equal size, and as many shards as a multiple of the classes, a shard has one label.
+// Where classes are equally large, and the number of shards is a multiple of that of classes, each shard has one label.
 TEST(Shards, ARankHasAtMostNLabels) {
   const Labels labels = in_turn(1000, 10);
   for (const std::int64_t n : {1, 2, 5}) {
@@ -210,7 +210,7 @@ TEST(OwnExamples, AreGoneRoundWithoutEnd) {
     EXPECT_EQ(round, own);
   }
   EXPECT_GT(rounds.size(), 4U) << "in another order each time";
-  for (const std::uint64_t position : {7, 2, 9, 0}) {  // in any order of calls
+  for (const std::uint64_t position : {7, 2, 9, 0}) {  // in any order
     const auto batch = order.at(position);
     EXPECT_TRUE(std::equal(batch.begin(), batch.end(), seen.begin() + static_cast<std::ptrdiff_t>(position * 4)));
   }

@@ -24,8 +24,8 @@ std::string little_endian(std::uint32_t value) {
   return bytes;
 }
 
-// What Python 2's cPickle writes for {"labels": [...], "data": an array of rows x columns bytes} in protocol 2, as the
-// authors of CIFAR did, up to the array's values; then what comes after these.
+// The bytes that Python 2's cPickle writes in protocol 2, as the authors of CIFAR did, for {"labels": [...], "data": an
+// array of rows x columns bytes}: head() is the part before the values of the array, `tail` the part after them.
 std::string head(const std::string& key, const std::vector<std::uint8_t>& labels, std::uint32_t rows,
                  std::uint32_t columns) {
   std::string text = "\x80\x02}q\x01(U"s + static_cast<char>(key.size()) + key + "q\x02]q\x03("s;
@@ -115,7 +115,7 @@ TEST(Pickle, DamageIsAnErrorOrOtherData) {
 
 class PickledCifar : public testing::Test {
  protected:
-  // A batch whose pixels are 0, without using the disk for them, but for the last one.
+  // A batch whose pixels are 0, but for the last one. The zeros take no space on the disk.
   void write(const fs::path& path, const std::string& key, const std::vector<std::uint8_t>& labels,
              std::uint32_t rows) {
     const std::string begin = head(key, labels, rows, 3072);

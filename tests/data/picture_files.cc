@@ -43,7 +43,7 @@ std::vector<std::byte> exif_data(unsigned orientation, bool big_endian) {
   put(42, 2);
   put(8, 4);
   put(2, 2);                                        // entries
-  put(0x0110, 2), put(2, 2), put(4, 4), put(0, 4);  // the model, empty
+  put(0x0110, 2), put(2, 2), put(4, 4), put(0, 4);  // an empty camera model
   put(0x0112, 2), put(3, 2), put(1, 4);             // the orientation
   put(orientation, 2), put(0, 2);
   put(0, 4);
@@ -53,7 +53,7 @@ std::vector<std::byte> exif_data(unsigned orientation, bool big_endian) {
 std::vector<std::byte> jpeg_file(const Raw& picture, const JpegForm& form) {
   jpeg_compress_struct file{};
   jpeg_error_mgr errors{};
-  file.err = jpeg_std_error(&errors);  // which ends the program
+  file.err = jpeg_std_error(&errors);  // its error handler ends the program
   jpeg_create_compress(&file);
   unsigned char* memory = nullptr;
   unsigned long size = 0;

@@ -7,7 +7,7 @@
 
 namespace sotto::test {
 
-// A picture of some channels, of 8 bits each and interleaved.
+// A picture with interleaved channels of 8 bits each.
 struct Raw {
   std::size_t width, height, channels;
   std::vector<std::uint8_t> values;
@@ -21,25 +21,26 @@ struct Raw {
 // Waves, edges and a little noise.
 Raw made_picture(std::size_t width, std::size_t height, std::size_t channels = 3, unsigned seed = 1);
 
-// How a JPEG file is written, by libjpeg's plain way. Channels: 1 grey, 3 YCbCr, 4 CMYK or YCCK.
+// How libjpeg writes a JPEG file. Channels: 1 grey, 3 YCbCr, 4 CMYK or YCCK.
 struct JpegForm {
   int quality = 90;
   int across = 2, down = 2;  // chroma is stored at 1/across and 1/down
   bool progressive = false;
   int restart = 0;  // in blocks
   bool ycck = false;
-  bool adobe = true;         // its mark, in files of four channels
-  unsigned orientation = 0;  // in an Exif segment; 0: there is none
+  bool adobe = true;         // whether files of four channels have Adobe's mark
+  unsigned orientation = 0;  // in an Exif segment; 0 for no segment
 };
 std::vector<std::byte> jpeg_file(const Raw& picture, const JpegForm& form = {});
-// What libjpeg decodes, all at once, at 1/reduction: grey, red-green-blue, or CMYK as stored.
+// The picture as libjpeg decodes it in one go, at 1/reduction of its size: grey, red-green-blue, or CMYK as stored.
 Raw decoded_jpeg(const std::vector<std::byte>& file, unsigned reduction = 1);
 
 // The bytes of Exif data with an orientation.
 std::vector<std::byte> exif_data(unsigned orientation, bool big_endian);
 
-// A PNG file, written without libpng's high level. `type` is PNG's colour type; of type 3, values are indices, and the
-// palette has the colours (i, 255 - i, 7 i); of 16 bits, the lower byte of each sample is its complement.
+// A PNG file, written without libpng's high-level functions. `type` is PNG's colour type. With type 3, values are
+// indices, and the palette has the colours (i, 255 - i, 7 i). With a depth of 16, the lower byte of each sample is the
+// complement of the upper one.
 struct PngForm {
   int depth = 8;
   int type = 2;

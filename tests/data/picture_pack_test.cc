@@ -42,7 +42,7 @@ class PicturePack : public testing::Test {
   std::string error(Split split = Split::train) const {
     return error_of<FileError>([&] { open_dataset(options("pack"), split); });
   }
-  // Every image and label, also of random parts.
+  // All images and labels, also of random parts.
   static std::vector<float> all_of(const Dataset& data) {
     std::vector<float> values, image(data.shape().size());
     for (std::size_t i = 0; i < data.size(); ++i) {
@@ -122,7 +122,7 @@ TEST_F(PicturePack, LeavesBrokenPicturesOutAndRemembersThem) {
 TEST_F(PicturePack, WritesNothingWhenItIsCancelled) {
   ThreadPool pool(1);
   EXPECT_FALSE(write_picture_pack(folder_ / "set", folder_ / "pack", false, pool, [](auto, auto) { return false; }));
-  EXPECT_EQ(folder_.entries(), 1U);  // the folder of pictures
+  EXPECT_EQ(folder_.entries(), 1U);  // only the folder of pictures
 }
 
 TEST_F(PicturePack, EveryTruncationIsAnError) {

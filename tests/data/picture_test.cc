@@ -1,4 +1,4 @@
-// JPEG and PNG files made here, of every form, whole and damaged.
+// JPEG and PNG files of every form, made here, whole and damaged.
 #include "sotto/data/picture.h"
 
 #include <string>
@@ -29,7 +29,7 @@ std::vector<JpegForm> jpeg_forms() {
   return forms;
 }
 
-// The pixels of a window against a picture that was decoded at once.
+// Compares the pixels of a window with a picture that was decoded as a whole.
 void expect_part(const Pixels& pixels, const Raw& whole, const Window& wanted) {
   const Window& part = pixels.part;
   ASSERT_LE(part.left, wanted.left);
@@ -172,7 +172,7 @@ TEST(Picture, EveryTruncationIsFound) {
   }
 }
 
-// Many flipped bits cannot be seen in a JPEG file; none may do harm.
+// Many flipped bits of a JPEG file cannot be found, but none may do harm.
 TEST(Picture, FlippedBitsAreAnErrorOrOtherPixels) {
   const Raw picture = test::made_picture(40, 30);
   const Raw cmyk = test::made_picture(40, 30, 4);
@@ -213,15 +213,14 @@ TEST(Picture, WhatIsNoPictureIsSaidSo) {
 TEST(Picture, HugeSidesAreRefusedBeforeTheyAreDecoded) {
   std::vector<std::byte> png = test::png_file(test::made_picture(8, 8));
   std::vector<std::byte> jpeg = test::jpeg_file(test::made_picture(8, 8));
-  for (std::size_t i = 0; i + 9 < jpeg.size();
-       ++i) {  // the sides are after FF C0, two bytes of length and one of depth
+  for (std::size_t i = 0; i + 9 < jpeg.size(); ++i) {  // the sides follow FF C0, two bytes of length and one of depth
     if (jpeg[i] != std::byte{0xFF} || jpeg[i + 1] != std::byte{0xC0}) continue;
     std::fill_n(jpeg.begin() + static_cast<std::ptrdiff_t>(i) + 5, 4, std::byte{0xF0});
     break;
   }
   EXPECT_NE(error_of<FileError>([&] { open_picture(jpeg); }).find("61680x61680 pixels are more than 100 million"),
             std::string::npos);
-  png[16] = std::byte{0x7F};  // width; its checksum is wrong now, too
+  png[16] = std::byte{0x7F};  // a huge width; the checksum is wrong now, too
   expect_damage(png);
 }
 

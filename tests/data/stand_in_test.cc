@@ -1,4 +1,4 @@
-// Files made in place of real data sets are read as these are.
+// Files that stand in for real data sets are read as those are.
 #include "sotto/data/stand_in.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(StandIn, OfMnistIsTheMadeDigits) {
   }
 }
 
-// Classes above ten are told apart by the place of a mark in the first rows, which have nothing else.
+// The place of a mark in the first rows, which are empty otherwise, tells the tens of a class.
 TEST_F(StandIn, MarksTheTensOfClasses) {
   const auto data = open_dataset(make("emnist-byclass", 300, 10), Split::train);
   std::vector<float> image(28 * 28);

@@ -1,4 +1,4 @@
-// Files of MATLAB 5 made here, plain and packed, whole and damaged.
+// MATLAB 5 files made here, plain and compressed, whole and damaged.
 #include "sotto/data/svhn.h"
 
 #include <libdeflate.h>
@@ -28,7 +28,7 @@ template <class T>
 void put_element(Bytes& to, std::uint32_t type, const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   const auto count = static_cast<std::uint32_t>(bytes.size());
-  if (count > 0 && count <= 4) {  // the short form
+  if (count > 0 && count <= 4) {  // the short form of an element
     put(to, count << 16U | type);
     to.insert(to.end(), bytes.begin(), bytes.end());
     to.resize((to.size() + 3) / 4 * 4);
@@ -193,7 +193,7 @@ TEST_F(Svhn, FlippedBitsOfAPackedFileNeverGiveOtherData) {
     } catch (const FileError&) {
       continue;
     }
-    expect_whole();  // a bit that means nothing
+    expect_whole();  // the bit means nothing
   }
 }
 

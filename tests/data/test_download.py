@@ -49,7 +49,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         try:
             self.wfile.write(body if server.cut_after is None else body[: server.cut_after])
-        except ConnectionError:  # a client that has cancelled
+        except ConnectionError:  # the client has cancelled
             pass
         self.close_connection = True
 
@@ -82,7 +82,7 @@ def run(build_dir):
 
 @pytest.fixture
 def fetch(run, server):
-    """Asks the server for the file, or what is there under another name."""
+    """Downloads the file, or another path of the server."""
 
     def fetch_file(path, *more, name="/file", **how):
         return run(server.url + name, MD5, len(CONTENT), path, *more, **how)
@@ -132,7 +132,7 @@ def test_resumes_after_a_cut_connection(fetch, server, tmp_path, announces_lengt
 
 def test_cancel_leaves_a_part_to_go_on_from(fetch, server, tmp_path):
     path = tmp_path / "f"
-    server.cut_after = 100_000  # so that the part is what is known to be there, however fast the connection is
+    server.cut_after = 100_000  # so that at least 100,000 bytes are there, however slow the connection is
     fetch(path)
     server.cut_after = None
     assert fetch(path, 1).stdout == "cancelled\n"
@@ -213,7 +213,7 @@ def test_not_found_keeps_an_earlier_part(fetch, tmp_path):
 
 
 def test_refused_connection(run, tmp_path):
-    with socket.socket() as s:  # bound, but nobody listens
+    with socket.socket() as s:  # bound, but not listening
         s.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{s.getsockname()[1]}/file"
         result = run(url, MD5, len(CONTENT), tmp_path / "f")
@@ -237,7 +237,7 @@ def test_folder_that_cannot_be_written(fetch, tmp_path):
 
 
 def test_full_disk(run, fetch, server, tmp_path):
-    # A limit on the size of files fails a write as a full disk does: part of it is written, then comes an error.
+    # A write beyond a limit on file sizes fails as on a full disk: a part is written, then comes an error.
     path = tmp_path / "f"
     result = fetch(
         path,

@@ -83,7 +83,7 @@ class TextTokens : public TextFiles {
   DataOptions options(std::string_view file = "") const {
     return {.data = "text", .data_dir = (folder_ / file).string(), .tokens = "sentencepiece"};
   }
-  // The text that tokens stand for: a mark ends each line.
+  // The text that the tokens stand for. A mark ends each line.
   std::string spelled(const Text& text, std::string_view file = "") const {
     const auto vocabulary = open_sentencepiece(text_vocabulary_file(folder_ / file));
     EXPECT_EQ(text.vocabulary, vocabulary->size());
@@ -145,7 +145,7 @@ TEST_F(TextTokens, AreThoseOfVeryLongLinesToo) {
 TEST_F(TextTokens, OfOneFileHaveAModelBesideIt) {
   std::string book = prose(100);
   const std::size_t cut = (book.size() + 3) * 9 / 10;
-  book.replace(cut - 1, 0, "\xE2\x82\xAC");  // of which one byte stands before the cut
+  book.replace(cut - 1, 0, "\xE2\x82\xAC");  // one of its bytes is before the cut
   write("book", book);
   make_text_vocabulary(options("book"), 300);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "book.sentencepiece.model"));
@@ -190,7 +190,7 @@ std::string digest(const Text& text) {
   return sha256_hex(std::as_bytes(std::span(bytes)));
 }
 
-// Whole numbers alone make it, so the same text is made everywhere.
+// The text is made with whole numbers only, so it is the same on every machine.
 TEST(MadeText, GoldenBytes) {
   const auto train = open_text({}, Split::train), test = open_text({}, Split::test);
   EXPECT_EQ(train->tokens.size(), 1'000'000U);

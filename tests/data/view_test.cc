@@ -15,7 +15,7 @@ namespace {
 
 using test::Raw;
 
-// The picture seen upright, from the meaning of each orientation.
+// The picture turned upright, by the definition of each orientation.
 Raw upright(const Raw& stored, int orientation) {
   Raw seen = stored;
   if (orientation >= 5) std::swap(seen.width, seen.height);
@@ -33,9 +33,9 @@ Raw upright(const Raw& stored, int orientation) {
   return seen;
 }
 
-// The pixels of a view by the definition, in doubles and without rounding in between: a pixel of the result is the mean
-// of the pixels of the part, weighted by a triangle around its centre, which is as wide as a pixel of the result or of
-// the picture, whichever is wider.
+// A pixel of a view by the definition, in doubles and without rounding in between. It is the mean of the pixels of the
+// part, weighted by a triangle around the centre of the pixel. The half width of the triangle is a pixel of the result
+// or of the picture, whichever is wider.
 double blended(const Raw& picture, const View& view, std::size_t x, std::size_t y, std::size_t channel) {
   const auto weights = [](const Stretch& s, std::size_t output) {
     const double scale = static_cast<double>(s.end - s.begin) / static_cast<double>(s.outputs);
@@ -87,7 +87,7 @@ TEST(ViewReader, ResizesByTheDefinitionFromAnyOrientation) {
     const auto jpeg = test::jpeg_file(stored, {.orientation = orientation});
     const Raw seen = upright(stored, static_cast<int>(orientation));
     const Raw seen_jpeg = upright(test::decoded_jpeg(jpeg), static_cast<int>(orientation));
-    for (const std::size_t side : {32U, 60U}) {  // smaller and larger
+    for (const std::size_t side : {32U, 60U}) {  // the view is smaller or larger than the picture
       expect_view(png, seen, middle_view(seen.width, seen.height, side), 1.01);
       for (int i = 0; i < 3; ++i) {
         const View view = random_view(seen.width, seen.height, side, random);
@@ -98,7 +98,7 @@ TEST(ViewReader, ResizesByTheDefinitionFromAnyOrientation) {
   }
 }
 
-// Where the image needs at most half of the pixels, JPEG pictures are decoded at reduced size.
+// A JPEG picture is decoded at reduced size where the view needs at most half of its pixels.
 TEST(ViewReader, ReducedPicturesAreNearlyTheSame) {
   const Raw picture = [] {
     Raw smooth{400, 300, 3, std::vector<std::uint8_t>(std::size_t{400} * 300 * 3)};
@@ -115,11 +115,11 @@ TEST(ViewReader, ReducedPicturesAreNearlyTheSame) {
     expect_view(file, picture, view, 4);
   }
   expect_view(file, picture, middle_view(400, 300, 24), 4);
-  expect_view(test::png_file(picture), picture, middle_view(400, 300, 24), 1.01);  // PNG has no reduced sizes
+  expect_view(test::png_file(picture), picture, middle_view(400, 300, 24), 1.01);  // PNG is decoded at full size
 }
 
 TEST(MiddleView, IsTorchvisions) {
-  // Resize(256) and CenterCrop(224) of 500x375: 341x256, of which columns 58.5 (rounded to even) and rows 16 on.
+  // Resize(256) makes 341x256 of 500x375. CenterCrop(224) begins at column 58.5, rounded to the even 58, and at row 16.
   const View wide = middle_view(500, 375, 224);
   EXPECT_EQ(wide.across.outputs, 341U);
   EXPECT_EQ(wide.across.first, 58U);
@@ -140,7 +140,7 @@ TEST(RandomView, AreasRatiosAndPlacesAreSpreadAsTheyShould) {
   Philox random(7, Purpose::test);
   constexpr int draws = 4000;
   double area_sum = 0, log_ratio_sum = 0, left_sum = 0, mirrored = 0;
-  std::array<int, 4> quarters{};  // of the range of areas
+  std::array<int, 4> quarters{};  // counts in quarters of the range of areas
   for (int i = 0; i < draws; ++i) {
     const View view = random_view(1000, 1000, 224, random);
     const auto width = static_cast<double>(view.across.end - view.across.begin);
@@ -160,10 +160,10 @@ TEST(RandomView, AreasRatiosAndPlacesAreSpreadAsTheyShould) {
     left_sum += width < 1000 ? static_cast<double>(view.across.begin) / (1000 - width) : 0.5;
     mirrored += view.mirrored ? 1 : 0;
   }
-  EXPECT_NEAR(log_ratio_sum / draws, 0, 0.015);  // six deviations of the mean, as those below
+  EXPECT_NEAR(log_ratio_sum / draws, 0, 0.015);  // six deviations of the mean; likewise below
   EXPECT_NEAR(left_sum / draws, 0.5, 0.028);
   EXPECT_NEAR(mirrored / draws, 0.5, 0.048);
-  // Areas are uniform but for large ones that do not fit in with their ratio, and are drawn anew.
+  // Areas are uniform, except that a large area is drawn again when it does not fit with its ratio.
   EXPECT_NEAR(quarters[0], quarters[1], 300);
   EXPECT_GT(quarters[3], 300);
   EXPECT_LT(quarters[3], quarters[0]);

@@ -1,6 +1,6 @@
-// Every decoder, with whatever bytes a peer may send; decode_input.h says what an input is. A message is refused as a
-// WireError, or decodes to finite numbers, the same ones by every instance; nothing is allocated that the layout did
-// not say.
+// Fuzzes every decoder with any bytes that a peer may send; decode_input.h describes an input. A message must be
+// refused with a WireError, or decode to finite numbers, the same ones by every instance. No more may be allocated than
+// the layout requires.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace sotto::fuzzing {
 namespace {
 
-// Tables and other working memory of a new instance, whatever the layout.
+// The most bytes that tables and other working memory of a new instance take, whatever the layout is.
 constexpr std::size_t of_a_new_one = 256 * 1024;
 constexpr std::size_t crc_at = sizeof(Header) - sizeof(Header::crc);
 
@@ -70,7 +70,7 @@ std::vector<std::byte> message_of(const DecodeInput& input, const Message& valid
   return input.bytes;
 }
 
-// What a message decodes to; nothing when it is refused.
+// The values that a message decodes to, or none when it is refused.
 class Decoded {
  public:
   Decoded(const DecodeInput& input, Opened& opened, std::span<const std::byte> message, std::size_t most)
@@ -107,7 +107,7 @@ class Decoded {
 };
 
 void decode(const DecodeInput& input, Subject& subject, std::span<const std::byte> message) {
-  // What is decoded first grows the buffers of an instance to what no message of this layout exceeds.
+  // The first decoded message grows the buffers of an instance to a size that no message of this layout exceeds.
   const Decoded decoded(input, *subject.opened, message, subject.most_allocated);
   if (!input.thorough) return;
   const Scene& scene = subjects().scene(input);
@@ -122,7 +122,7 @@ void decode(const DecodeInput& input, Subject& subject, std::span<const std::byt
   if (std::ranges::any_of(marks, [](float x) { return x != 0 && x != 1; })) fail(input, "marks of other values");
 }
 
-// Sentences stay sentences, headers right ones; what LLVMFuzzerMutate() changes is the rest.
+// Mutates an input. Sentences stay valid, and headers right; LLVMFuzzerMutate() changes the rest.
 std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> data, std::size_t most, unsigned seed) {
   Philox random(seed, Purpose::test);
   auto input = DecodeInput::parse(data);
@@ -131,7 +131,7 @@ std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> data, std::size_
     input.emplace();
     input->sentence = sentences()[random.below(count)];
   }
-  // What is slow is rare.
+  // Slow checks are rare.
   input->thorough = random.below(64) == 0;
   input->threads = random.below(256) == 0;
   switch (random.below(128)) {
@@ -144,7 +144,7 @@ std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> data, std::size_
     case 6: input->form = static_cast<DecodeInput::Form>(random.below(4)); break;
     case 7:
     case 8:
-    case 9: {  // the body that the input stands for, so that bytes can be put into it and taken out of it
+    case 9: {  // replaces the changes by the changed body, so that bytes can be inserted and removed
       Subject& subject = subjects().of(*input);
       if (input->form != DecodeInput::Form::changed_body || !subject.codec) break;
       const MessageView valid = subjects().valid(subject, *input).view();

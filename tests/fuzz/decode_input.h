@@ -10,23 +10,23 @@
 
 namespace sotto::fuzzing {
 
-// An input of decode_fuzz: a sentence as text, a line feed, two bytes, and the rest is the message or what is changed
-// of it. A sentence alone stands for a valid message. Nothing in it depends on the order of a table, or on what is
-// hashed into a header.
+// An input of decode_fuzz: a sentence as text, a line feed, two bytes, and then the bytes of a message, or changes to
+// one. A sentence alone means a valid message. Inputs do not depend on the order of a table, or on the hashes in a
+// header.
 struct DecodeInput {
   enum class Form : std::uint8_t {
-    body,          // of a message whose header is right but for the flags
-    changed_body,  // to a valid body, and flags, by exclusive or
-    changed,       // to a whole valid message, by exclusive or; its checksum is then made right
-    raw,           // all there is
+    body,          // `bytes` is the body; the header is right but for the flags
+    changed_body,  // `bytes` and `flags` change a valid body and its flags, by exclusive or
+    changed,       // `bytes` changes a whole valid message, by exclusive or; then its checksum is made right
+    raw,           // `bytes` is the whole message
   };
 
   std::string sentence;
   Form form = Form::changed_body;
-  bool thorough = false;   // by a new instance, too, and what else is asked of a message
-  bool threads = false;    // on two
-  std::uint8_t scene = 0;  // which layout, of 4
-  std::uint8_t data = 0;   // which values a valid message is of, of 4
+  bool thorough = false;   // also decodes by a new instance, and calls clear_chosen()
+  bool threads = false;    // decodes on two threads
+  std::uint8_t scene = 0;  // one of 4 layouts
+  std::uint8_t data = 0;   // one of 4 kinds of values in a valid message
   std::uint8_t flags = 0;
   std::vector<std::byte> bytes;
 

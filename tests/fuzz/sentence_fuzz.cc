@@ -1,5 +1,5 @@
-// The parser of sentences, with any text. It is refused as a ConfigError, or has a canonical form that reads back as
-// itself, and a codec that says how large its messages are.
+// Fuzzes the parser of sentences with any text. A text must be refused with a ConfigError, or have a canonical form
+// that reads back as itself, and a codec that tells the size of its messages.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,11 +20,11 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace sotto {
 namespace {
 
-// Sentences of stages, and the names of all that may stand in front of them or in their place.
+// Sentences of stages, and the names of memories, aggregators and presets.
 std::vector<std::string> all_texts() {
   std::vector<std::string> texts = testing::generated_sentences(200);
   const auto add = [&](const auto& table) {
-    for (int i = 0; i < 10; ++i) {  // not so rare
+    for (int i = 0; i < 10; ++i) {  // so that they are not rare
       for (const auto& entry : table) texts.emplace_back(entry.name);
     }
   };
@@ -37,7 +37,7 @@ std::vector<std::string> all_texts() {
 }  // namespace
 }  // namespace sotto
 
-// Now and then one of them is put behind what there is, or takes its place.
+// Now and then appends one of these texts to the input, or replaces the input by it.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   using namespace sotto;
   static const auto sentences = all_texts();

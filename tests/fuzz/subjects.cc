@@ -16,10 +16,10 @@
 namespace sotto::fuzzing {
 namespace {
 
-constexpr std::size_t most_subjects = 2500;  // in memory
+constexpr std::size_t most_subjects = 2500;  // kept in memory
 constexpr std::size_t of_an_error = 8192;
 constexpr std::size_t of_a_library = 192 * 1024;
-constexpr std::size_t task = 8;  // elements: so that two threads have something to do
+constexpr std::size_t task = 8;  // elements; small, so that two threads have work
 
 std::atomic<std::size_t> allocated_bytes{0};
 
@@ -44,7 +44,7 @@ Layout borrowed() {
   return {{{"first", 0, {3}}, {"second", 3, {4, 11}}, {"third", 50, {1}}, {"fourth", 51, {32}}}, 83};
 }
 
-Layout large() {  // for codes that have another form from some thousands of bytes on
+Layout large() {  // for codes that have another form from some thousand bytes on
   Layout layout;
   layout.append("matrix", {60, 200});
   layout.append("bias", {50});
@@ -73,7 +73,7 @@ bool has_code(const std::string& sentence) {
   return last != nullptr && last->kind == StageKind::code;
 }
 
-// Of another instance than the one that decodes, whose working memory is its own.
+// A valid message by another instance than the one that decodes, since instances share no working memory.
 std::unique_ptr<Message> message_of(const std::string& sentence, const Scene& scene, std::size_t data) {
   const auto codec = make_codec(read_stages(sentence));
   std::vector<float> values = values_of(scene.layout, data);
@@ -120,9 +120,9 @@ Subject& Subjects::of(const DecodeInput& input) {
   try {
     subject.codec = codec(input);
     subject.codec->max_bytes(scene(input).layout, scene(input).part);
-    if (input.scene == large_scene && !has_code(input.sentence)) subject.codec.reset();  // of codes alone
+    if (input.scene == large_scene && !has_code(input.sentence)) subject.codec.reset();  // for codes alone
     if (!subject.codec) return subject;
-  } catch (const ConfigError&) {  // not a sentence, or one that wants a larger vector
+  } catch (const ConfigError&) {  // not a sentence, or one that needs a larger vector
     subject.codec.reset();
     return subject;
   }

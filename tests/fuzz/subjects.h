@@ -13,22 +13,22 @@
 namespace sotto::fuzzing {
 
 inline constexpr std::size_t scenes = 4;
-inline constexpr std::size_t large_scene = 3;  // for codes alone, some of which have another form there
+inline constexpr std::size_t large_scene = 3;  // for codes alone; some have another form for large inputs
 inline constexpr std::size_t kinds_of_data = 4;
 
-// A layout, and the part that messages are of.
+// A layout, and the part of it that messages hold.
 struct Scene {
   Layout layout;
   Range part;
 };
 
-// A codec that has decoded a message before, so that it has all that it needs, and valid messages.
+// A codec that has decoded a message before, so that its buffers have their size, and valid messages.
 struct Subject {
   std::unique_ptr<Codec> codec;  // null: no such codec, or not with this layout
   std::unique_ptr<Opened> opened;
   std::array<std::unique_ptr<Message>, kinds_of_data> messages;
-  // Bytes that decoding a message may allocate after the first one: the text of an error, and what the libraries behind
-  // codes take, of a constant size and of the message's.
+  // The bytes that decoding a later message may allocate: the text of an error, and the memory of the libraries that
+  // codes call, a constant and a share of the message's size.
   std::size_t most_allocated = 0;
 };
 
@@ -36,7 +36,7 @@ class Subjects {
  public:
   Subjects();
   const Scene& scene(const DecodeInput& input) const;
-  // Without a codec where there is none.
+  // `codec` is null where the sentence makes none.
   Subject& of(const DecodeInput& input);
   const Message& valid(Subject& subject, const DecodeInput& input);
   std::unique_ptr<Codec> codec(const DecodeInput& input) const;  // a new instance
@@ -54,7 +54,7 @@ class Subjects {
   std::map<Place, Subject> subjects_;
 };
 
-// Bytes allocated so far by anybody. Counted from the first call on.
+// All bytes that this process has allocated since the first call.
 std::size_t allocated();
 
 [[noreturn]] void fail(const DecodeInput& input, const std::string& what);

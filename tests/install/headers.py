@@ -1,4 +1,4 @@
-"""The headers that `cmake --install` leaves, and the lists of them: of the build, and of docs/api.md."""
+"""The headers that `cmake --install` installs, and the two lists of public headers, in the build and in docs/api.md."""
 
 import re
 import subprocess
@@ -7,21 +7,21 @@ from documents import ROOT, blocks
 
 
 def install_headers(folder):
-    """Those of a build with LibTorch; nothing is built for that."""
+    """Installs the headers of a build with LibTorch, without building anything."""
     subprocess.run(["cmake", "-D", f"SOURCE={ROOT}", "-D", f"DESTINATION={folder}", "-D", "TORCH=ON", "-P",
                     ROOT / "cmake" / "InstallHeaders.cmake"], check=True)
     return folder
 
 
 def public_headers(table="SOTTO_PUBLIC(_TORCH)?_HEADERS"):
-    """"sotto/core/error.h" and the others that users include, as the build lists them."""
+    """The public headers, such as "sotto/core/error.h", as the build lists them."""
     text = (ROOT / "cmake" / "SottoHeaders.cmake").read_text()
     lists = re.findall(rf"set\({table}\s(.*?)\)", text, re.DOTALL)
     return [f"sotto/{header}" for found in lists for header in (found if isinstance(found, str) else found[-1]).split()]
 
 
 def described_headers():
-    """The header of each section of docs/api.md, with its blocks in C++."""
+    """The header of each section of docs/api.md, with the section's blocks in C++."""
     page = ROOT / "docs" / "api.md"
     lines = page.read_text().splitlines()
     sections = [(line.removeprefix("### "), number) for number, line in enumerate(lines, 1) if line.startswith("### ")]

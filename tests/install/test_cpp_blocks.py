@@ -1,4 +1,4 @@
-"""Blocks of the documentation in C++ compile, in the surroundings that the page describes."""
+"""C++ blocks of the documentation compile where the page says that they belong."""
 
 import subprocess
 
@@ -59,7 +59,7 @@ void example(sotto::Communicator& ranks, std::vector<float>& gradient, std::vect
 @BLOCK@
 }
 """
-OF_USERS = ("docs/api.md", "docs/python.md")  # pages whose blocks see installed headers alone
+OF_USERS = ("docs/api.md", "docs/python.md")  # blocks of these pages see installed headers only
 TRANSPORT = """
 #include <array>
 #include "sotto/comm/transport.h"

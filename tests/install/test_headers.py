@@ -1,5 +1,5 @@
-"""The headers that users include: docs/api.md has each, nothing else is installed but what they need, and that lies in
-sotto/detail. tests/install/test_cpp_blocks.py compiles the example of each with this header alone."""
+"""Public headers: docs/api.md describes each. Only they and the headers that they need are installed, the latter in
+sotto/detail. tests/install/test_cpp_blocks.py compiles the example of each with that header alone."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What `cmake --install` leaves can be used by a project that knows nothing of this one."""
+"""An independent project can use what `cmake --install` installs."""
 
 import os
 import pathlib
@@ -21,9 +21,9 @@ def run(*command, **options):
 
 @pytest.fixture(scope="session")
 def prefix(root, tmp_path_factory):
-    """An installation of the part that is free of torch.
+    """An installation of the part that needs no torch.
 
-    Built from a copy, whose folders lie to each other as those of the build under test, so that a cache knows all files.
+    It is built from a copy. The folders of source and build have the same relative places as those of the build under test, so that a compiler cache knows all files.
     """
     source = tmp_path_factory.mktemp("source")
     shutil.copy(root / "CMakeLists.txt", source)
@@ -42,7 +42,7 @@ def test_a_consumer_builds_and_runs(prefix, tmp_path):
     run("cmake", "-G", "Ninja", "-S", HERE, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path)
     text = run(tmp_path / "consumer")
-    # One element of 1000 is sent: a header, an index, a float.
+    # One element of 1000 is sent: a header, an index and a float.
     match = re.fullmatch(r"(\d+) bytes, element 7 is -6, element 8 is 0\n", text)
     assert match and 32 < int(match.group(1)) < 60, text
 
@@ -52,7 +52,7 @@ def test_the_examples_build_and_run(prefix, root, tmp_path):
     run("cmake", "--build", tmp_path)
     assert run(tmp_path / "gossiper") == "rank 0 has 3.5 after 3 rounds\n"
     assert run(tmp_path / "aggregate") == "mean 2.5, largest 4\n"
-    # Of 2.5, a twentieth is still held back after 1000 steps; a dense step would send 60,000 bytes.
+    # After 1000 steps, a twentieth of 2.5 is still held back. A dense step would send 60,000 bytes.
     match = re.fullmatch(r"the mean is (\S+)\n(\d+) bytes a step\n", run(tmp_path / "averager"))
     assert match and 2.3 < float(match[1]) < 2.5 and int(match[2]) < 2000, match
 

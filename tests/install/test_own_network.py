@@ -1,4 +1,4 @@
-"""A network of one's own, built against an installed sotto that has LibTorch, is trained by the program."""
+"""The program trains a user's own network, built against an installed sotto with LibTorch."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ def library(root, build_dir, tmp_path_factory):
                     ["cmake", "--build", build, "--target", "own_network"]):  # fmt: skip
         result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
         assert result.returncode == 0, f"{command}:\n{result.stdout}\n{result.stderr}"
-    shutil.rmtree(prefix)  # nothing of it is needed any more
+    shutil.rmtree(prefix)  # the installation is no longer needed
     return build / "own_network.so"
 
 
@@ -51,7 +51,7 @@ def test_it_is_trained_resumed_and_evaluated(library, train, tmp_path):
     assert whole["parameters"] == (9 + 1) * width + (9 * width + 1) * 2 * width + (2 * width * 49 + 1) * 10
     assert "step 12 " in train("eval", "--model-dir", "whole").stdout
 
-    with open(tmp_path / "mine.so", "ab") as file:  # another file that does the same
+    with open(tmp_path / "mine.so", "ab") as file:  # the file now differs, but works the same
         file.write(b"\n")
     said = train("train", "--train-dir", "parts", "--resume", "--max-steps", 13, status=2).stderr
     assert "it was written with model-library " in said

@@ -15,7 +15,7 @@
 namespace sotto::kernels {
 namespace {
 
-// Normal ones of many scales, both zeros, denormals and the largest.
+// Normal numbers of many scales, both zeros, denormals and the largest float.
 std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   constexpr std::array special{0.0F, -0.0F, 1e-45F, -1e-45F, 3.4028235e38F, -3.4028235e38F, 1.0F, -1.0F};
   std::vector<float> values(count);
@@ -75,7 +75,7 @@ TEST(Bins, KeysAreSorted) {
   }
 }
 
-// The number of splits that a key reaches, counted; with a table and without one.
+// Compares the number of splits that each key reaches with a plain count, with a table and without one.
 TEST(Bins, AreFoundForAllSplits) {
   Philox random(3, Purpose::test);
   BinSearch search;
@@ -84,7 +84,7 @@ TEST(Bins, AreFoundForAllSplits) {
     std::vector<std::uint32_t> splits;
     for (std::uint32_t i = random.below(256); i > 0; --i) {
       const std::uint32_t key = element::bin_key(values[random.below(2000)]);
-      splits.push_back(random.below(2) == 0 ? key : key + random.below(2000));  // many in a cell of the table, too
+      splits.push_back(random.below(2) == 0 ? key : key + random.below(2000));  // often many in a cell of the table
     }
     std::erase(splits, 0U);
     if (trial % 2 == 0 && splits.size() < 250) {

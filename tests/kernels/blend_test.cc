@@ -20,7 +20,7 @@ std::vector<std::uint8_t> noise(Philox& random, std::size_t count) {
   return bytes;
 }
 
-// Weights that sum to 2^22 or a little more or less, as rounding has it.
+// Weights whose sum is 2^22, or a little more or less because of rounding.
 std::vector<std::int32_t> random_weights(Philox& random, std::size_t count) {
   std::vector<double> shares(count);
   double sum = 0;

@@ -1,4 +1,4 @@
-// Casts to 16 bits against their definitions.
+// Compares casts to 16 bits with their definitions.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -41,7 +41,7 @@ TEST(Cast, EveryHalfIsReadRight) {
 }
 
 TEST(Cast, HalvesAreRoundedToNearestEven) {
-  // Between every two neighbours: the middle goes to the even one, and a little off the middle to the nearer one.
+  // Between two neighbours, the middle is rounded to the even one, and a value off the middle to the nearer one.
   for (unsigned half = 0; half < 0x7BFFU; ++half) {
     const double low = half_value(half);
     const double high = half_value(half + 1);

@@ -40,7 +40,7 @@ TEST(Hash64, AnyBitOfTheKeyChangesHalfOfTheBits) {
     for (std::uint64_t key = 0; key < 1000; ++key) {
       changed += std::popcount(hash64(key) ^ hash64(key ^ (std::uint64_t{1} << bit)));
     }
-    EXPECT_NEAR(changed / 1000.0, 32, 1);  // of a mean whose standard deviation is 4 / sqrt(1000)
+    EXPECT_NEAR(changed / 1000.0, 32, 1);  // the mean has a standard deviation of 4 / sqrt(1000)
   }
 }
 

@@ -1,4 +1,4 @@
-// Kernels against what they should compute, written the slow way.
+// Compares kernels with slow, simple versions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -147,7 +147,7 @@ TEST(Levels, AreAtMostTheTopAndZerosStay) {
 }
 
 TEST(Levels, AreRightOnAverage) {
-  // 3.3 and -0.1 of 7: the mean of n draws has a standard deviation of at most 1 / (2 sqrt(n)).
+  // Values at 3.3 and -0.1 of 7 levels. The mean of n draws has a standard deviation of at most 1 / (2 sqrt(n)).
   constexpr std::uint32_t draws = 100'000;
   for (const auto& [value, mean] : {std::pair{3.3F / 7, 3.3}, {-0.1F / 7, -0.1}}) {
     const std::vector<float> values(draws, value);
@@ -240,8 +240,8 @@ TEST(Select, CollectsWhatReachesTheMagnitude) {
   }
 }
 
-// Fractions that are next to nothing have no more chance than they should, however near the random number is to 1/2:
-// these are the largest and the smallest of 2^32.
+// Tiny fractions must not be rounded up too often, however near the random number is to its bounds; these numbers are
+// the largest and the smallest of 2^32.
 TEST(Levels, TinyFractionsAreNotRoundedUpTooOften) {
   for (const std::uint32_t number : {0x7FFFFFFFU, 0x7FFFFFC0U, 0x7FFFFF80U, 0x80000000U, 0x80000040U}) {
     for (const float fraction : {1e-38F, 0x1p-40F, 0x1p-26F}) {
@@ -272,7 +272,7 @@ TEST(Sketch, JoinsRowsByTheirMedianOrTheLeast) {
 
 TEST(Sketch, AddsToCellsInTheOrderOfElements) {
   const std::vector<float> values{1, -2, 4, -8};
-  const std::vector<std::uint32_t> places{0, 1, 5, 4};  // columns 0 0 2 2, the second and third with a minus
+  const std::vector<std::uint32_t> places{0, 1, 5, 4};  // columns 0 0 2 2; the second and third are subtracted
   std::vector<float> cells(3), above(3), below(3), out(4);
   add_signed(values, places, cells.data());
   EXPECT_EQ(cells, (std::vector<float>{3, 0, -12}));

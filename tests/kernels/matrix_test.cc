@@ -1,4 +1,4 @@
-// Products, bases of few vectors and eigenvectors against their definitions in doubles.
+// Compares products, orthonormal bases and eigenvectors with their definitions in doubles.
 #include "sotto/kernels/matrix.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(Matrix, ProductsAreThoseOfTheDefinition) {
   for (const auto& [rows, cols, rank] : shapes) {
     SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(cols) + ", " + std::to_string(rank));
     const auto matrix = draw(rows * cols, 1);
-    const std::size_t gap = 3;  // vectors need not stand close
+    const std::size_t gap = 3;  // vectors need not follow each other without gaps
     const auto right = draw(rank * (cols + gap), 2);
     const auto left = draw(rank * (rows + gap), 3);
     std::vector<float> product(rank * rows, 9.0F);
@@ -128,7 +128,7 @@ TEST(Gram, IsThatOfTheDefinitionOfAMatrixAndOfItsTranspose) {
             sum +=
                 double{in.data[i * in.row_step + k * in.column_step]} * in.data[j * in.row_step + k * in.column_step];
           }
-          EXPECT_EQ(gram[i * in.rows + j], sum);  // products are exact, and their order is this one
+          EXPECT_EQ(gram[i * in.rows + j], sum);  // products are exact and are added in this order
         }
       }
     }
@@ -136,10 +136,10 @@ TEST(Gram, IsThatOfTheDefinitionOfAMatrixAndOfItsTranspose) {
 }
 
 struct Eigen {
-  std::vector<double> values, vectors;  // vector by vector
+  std::vector<double> values, vectors;  // vectors follow each other
 };
 
-// Of the lower triangle; with room for so many rotations.
+// The eigenvalues and eigenvectors of the matrix in the lower triangle, with room for `room` rotations.
 Eigen eigen_of(std::vector<double> matrix, std::size_t n, std::size_t room) {
   std::vector<double> diagonal(n), off(n), space(2 * n);
   tridiagonalise(matrix, n, diagonal, off, space);
@@ -165,7 +165,7 @@ Eigen eigen_of(std::vector<double> matrix, std::size_t n, std::size_t room) {
 
 TEST(Symmetric, EigenvectorsAreOrthonormalAndMakeItDiagonal) {
   for (const std::size_t n : {1U, 2U, 3U, 17U, 40U}) {
-    for (const int kind : {0, 1, 2, 3, 4}) {  // of full rank, of rank 2, all alike, diagonal with zeros, zero
+    for (const int kind : {0, 1, 2, 3, 4}) {  // of full rank, of rank 2, all elements equal, diagonal with zeros, zero
       SCOPED_TRACE(std::to_string(n) + ", " + std::to_string(kind));
       std::vector<double> gram(n * n);
       const auto matrix = draw(n * n, 6);
@@ -188,7 +188,7 @@ TEST(Symmetric, EigenvectorsAreOrthonormalAndMakeItDiagonal) {
                     found.vectors[a * n + i] * gram[std::max(i, j) * n + std::min(i, j)] * found.vectors[b * n + j];
               }
             }
-            EXPECT_NEAR(inner, a == b ? 1 : 0, 1e-12);  // however early the rotations end
+            EXPECT_NEAR(inner, a == b ? 1 : 0, 1e-12);  // even if the room for rotations runs out early
             if (a != b && room == n) continue;
             EXPECT_NEAR(turned, a == b ? found.values[a] : 0, 1e-6 * trace);
           }
@@ -217,13 +217,13 @@ TEST(Symmetric, EveryTargetMakesTheSameBits) {
 TEST(Orthonormalise, SpansTheSameAndIsOrthonormal) {
   for (const std::size_t length : {3U, 16U, 100U, 5000U}) {
     auto vectors = draw(3 * length, 4);
-    // Nearly dependent, and of very different sizes.
+    // The vectors are nearly dependent, and their lengths differ widely.
     for (std::size_t i = 0; i < length; ++i) vectors[length + i] = 1e3F * vectors[i] + vectors[length + i];
     for (std::size_t i = 0; i < length; ++i) vectors[2 * length + i] *= 1e-20F;
     const auto before = vectors;
     orthonormalise({vectors.data(), 3, length}, length);
     expect_orthonormal(vectors, 3, length);
-    // Each old vector is a combination of the new ones up to its own place.
+    // Old vector k is a combination of the new vectors 0 to k.
     for (std::size_t k = 0; k < 3; ++k) {
       double whole = 0;
       double kept = 0;
@@ -242,12 +242,12 @@ TEST(Orthonormalise, ReplacesVectorsThatDepend) {
   const std::size_t length = 10;
   std::vector<float> vectors(5 * length);
   for (std::size_t i = 0; i < length; ++i) vectors[length + i] = vectors[2 * length + i] = static_cast<float>(i + 1);
-  vectors[4 * length] = 1e-42F;  // denormal, but a direction
+  vectors[4 * length] = 1e-42F;  // denormal, but it has a direction
   orthonormalise({vectors.data(), 5, length}, length);
   expect_orthonormal(vectors, 5, length);
-  EXPECT_EQ(vectors[0], 1);  // of zeros: the first unit vector
+  EXPECT_EQ(vectors[0], 1);  // a zero vector becomes the first unit vector
 
-  std::vector<float> more = draw(4 * 2, 5);  // four vectors of the plane
+  std::vector<float> more = draw(4 * 2, 5);  // four vectors in the plane
   orthonormalise({more.data(), 4, 2}, 2);
   expect_orthonormal({more.begin(), more.begin() + 4}, 2, 2);
   for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(more[i], 0);

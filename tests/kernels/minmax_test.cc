@@ -14,7 +14,7 @@
 namespace sotto::kernels {
 namespace {
 
-// Against maps of what came to each cell.
+// Compares with maps of the levels put into each cell.
 void expect_least_and_largest(std::size_t count) {
   Philox random(1, Purpose::test);
   for (unsigned rows = 1; rows <= MinMaxCells::most_rows; ++rows) {
@@ -31,8 +31,7 @@ void expect_least_and_largest(std::size_t count) {
     insert_least(class_of, levels, at, first, cells.data());
     find_largest(class_of, at, first, cells.data(), found);
 
-    std::map<std::pair<unsigned, std::size_t>, std::uint16_t>
-        least;  // by row, and column behind those of classes before
+    std::map<std::pair<unsigned, std::size_t>, std::uint16_t> least;  // by row and cell
     const auto cell = [&](std::size_t j, unsigned r) {
       const std::uint64_t hash = hash64(first + j, r / 2) >> (r % 2 == 0 ? 0 : 32);
       return std::pair{r, 1000 * class_of[j] + place_of(static_cast<std::uint32_t>(hash), at.columns[class_of[j]])};

@@ -1,4 +1,4 @@
-// Quantisers of single values on every SIMD target, to the bit as element.h says.
+// Compares quantisers with element.h, bit by bit, on every SIMD target.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -43,13 +43,13 @@ TEST(Targets, CastsBack) {
                    [](float v, std::size_t) { return v; });
 }
 
-// Norms of every size.
+// Norms of many sizes.
 float norm_of(std::size_t i) {
   constexpr std::array norms{2.5F, 0.0F, 1e-44F, 1e-30F, 0.7F, 1e30F, largest, 1e-19F};
   return norms[(first + i) / block % norms.size()];
 }
 
-// Powers of two likewise.
+// Units are powers of two of many sizes.
 float unit_of(std::size_t i) {
   constexpr std::array units{1.0F, 0x1p-149F, 0x1p-70F, 0x1p-20F, 0x1p99F, 0x1p100F, 0x1p126F};
   return units[(first + i) / block % units.size()];
@@ -67,7 +67,7 @@ class SomeNorms {
   std::vector<std::byte> bytes_;
 };
 
-// As pack_bits packs their symbols, in as many bytes.
+// Levels are packed to the same bytes as pack_bits packs their symbols.
 TEST(Targets, PackedLevels) {
   for (unsigned width = 2; width <= 8; ++width) {
     const int top = (1 << (width - 1)) - 1;
@@ -129,7 +129,7 @@ TEST(Targets, Nf4) {
       [](std::uint16_t symbol, std::size_t i) { return norm_of(i) * nf4_levels[symbol % 16]; });
 }
 
-// Ends of every size, as two floats a block.
+// The two ends of each block, of many sizes.
 using Ends = std::array<float, 2>;
 Ends ends_of(std::size_t i) {
   constexpr std::array<Ends, 8> ends{{{-2.5F, 1.0F},
@@ -234,7 +234,7 @@ TEST(Targets, PowersOfTwo) {
       [&](std::uint8_t byte, std::size_t i) { return element::from_power(byte, power_unit(i)); });
 }
 
-// Symbols are 0, 1, 2, ... for the levels 0, -1, 1, -2, 2, ...
+// Symbols 0, 1, 2, ... stand for the levels 0, -1, 1, -2, 2, ...
 std::uint16_t symbol_of(std::int32_t level) {
   return static_cast<std::uint16_t>(level < 0 ? -2 * level - 1 : 2 * level);
 }

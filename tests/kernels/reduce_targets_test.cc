@@ -78,7 +78,7 @@ TEST(Targets, Intervals) {
   });
 }
 
-// The lanes of reduce.h, one value after the other.
+// The sum by the lanes of reduce.h, one value after the other.
 template <class Term>
 double reference_sum(std::span<const float> values, Term term) {
   double sum = 0;
@@ -144,7 +144,7 @@ TEST(Targets, SumsAndSigns) {
       const unsigned bit = (std::to_integer<unsigned>(bits.span()[i / 8]) >> (i % 8)) & 1U;
       ASSERT_EQ(bit, i < count && drawn[i] < 0 ? 1U : 0U);
     }
-    // Every third value a zero, of either sign, whose bit is drawn.
+    // Every third value is a zero of either sign, whose bit is drawn.
     std::vector<std::uint32_t> places(count);
     for (std::size_t i = 0; i < count; ++i) places[i] = static_cast<std::uint32_t>(5 * i + seed);
     Stretch<float> some(count, shift);
@@ -211,7 +211,7 @@ TEST(Targets, Gaps) {
     std::uint32_t next = 7;
     std::vector<std::uint32_t> gaps;
     for (std::uint32_t& number : numbers.span()) {
-      // Of every length, but all together less than 2^32.
+      // Gaps of every length, whose sum is below 2^32.
       gaps.push_back(random.next() >> (random.below(16) == 0 ? 13 + random.below(4) : 20 + random.below(12)));
       if (gaps.size() == 20) gaps.back() = 1U << 29;
       number = next + gaps.back();

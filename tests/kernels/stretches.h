@@ -22,17 +22,17 @@ inline constexpr float largest = std::numeric_limits<float>::max();
 inline constexpr std::array<std::size_t, 26> lengths{0,  1,  2,  3,  4,  5,  7,  8,   9,   15,  16,  17,  31,
                                                      32, 33, 47, 63, 64, 65, 79, 127, 128, 129, 200, 257, 4099};
 
-// Blocks of 21 values, of which the first one has only 16 left.
+// Blocks have 21 values. A stretch begins with value 5 of a block, so the first one has 16 left.
 inline constexpr std::size_t block = 21, first = 5;
 
-// Stretches that begin at any address: `shift` elements behind one that is aligned.
+// A stretch that begins `shift` elements after an aligned address.
 template <class T>
 class Stretch {
  public:
   Stretch(std::size_t count, std::size_t shift, T fill = T{})
       : room_(count + shift + guard, fill), shift_(shift), fill_(fill) {}
   std::span<T> span() { return std::span(room_).subspan(shift_, room_.size() - shift_ - guard); }
-  // Nothing behind the stretch was written.
+  // Whether nothing was written after the stretch.
   bool guarded() const {
     for (std::size_t i = room_.size() - guard; i < room_.size(); ++i) {
       if (room_[i] != fill_) return false;
@@ -47,7 +47,7 @@ class Stretch {
   T fill_;
 };
 
-// Both zeros, denormals, very large and very small ones among normal numbers; none beyond `most`.
+// Normal numbers with both zeros, denormals, very large and very small numbers among them; none beyond `most`.
 inline std::vector<float> numbers(std::size_t count, std::uint64_t seed, float most = largest) {
   constexpr std::array special{0.0F,     -0.0F,     1e-45F, -3e-42F, 1e30F,  -1e30F,
                                65504.0F, -65520.0F, 6e-8F,  1e-38F,  3.4e38F};
@@ -60,7 +60,7 @@ inline std::vector<float> numbers(std::size_t count, std::uint64_t seed, float m
   return values;
 }
 
-// test(count, shift, seed) for lengths around those of vectors, at every address.
+// Calls test(count, shift, seed) with lengths around multiples of SIMD vectors, at every alignment, on every target.
 template <class Test>
 void everywhere(Test test) {
   on_every_target([&] {
@@ -82,7 +82,7 @@ void expect_same_bits(std::span<const T> a, std::span<const T> b) {
   }
 }
 
-// kernel(values, out) against reference(value) of each, as T in bytes.
+// Compares the bytes that kernel(values, out) writes with reference(value, i) of each value, as T.
 template <class T, class Kernel, class Reference>
 void check_encode(
     Kernel kernel, Reference reference, float (*most)(std::size_t) = [](std::size_t) { return largest; }) {
@@ -100,7 +100,7 @@ void check_encode(
   });
 }
 
-// kernel(in, scale, out) against out[i] += scale * reference(in[i], i).
+// Compares kernel(in, scale, out) with out[i] += scale * reference(in[i], i).
 template <class T, class Kernel, class Reference>
 void check_add(Kernel kernel, Reference reference) {
   constexpr float scale = 0.7F;

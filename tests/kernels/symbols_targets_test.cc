@@ -47,7 +47,7 @@ TEST(Targets, Trits) {
         }
         if (count % 5 == 0) continue;
         packed.span().back() = static_cast<std::byte>(std::to_integer<unsigned>(packed.span().back()) % 81 + 81);
-        EXPECT_FALSE(valid_trits(packed.span(), count));  // the last byte has no fifth symbol
+        EXPECT_FALSE(valid_trits(packed.span(), count));  // the last byte has no fifth symbol, so it must be smaller
       }
     }
   });
@@ -76,7 +76,7 @@ TEST(Targets, PackedBits) {
   });
 }
 
-// States, words and symbols are those of rans_step.h, one symbol after the other.
+// Compares states, words and symbols with those of rans_step.h, which goes symbol by symbol.
 TEST(Targets, Rans) {
   everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
     Philox random(seed, Purpose::test);
@@ -84,7 +84,7 @@ TEST(Targets, Rans) {
       for (const std::size_t alphabet : {std::size_t{1}, std::size_t{2}, std::size_t{31}, std::size_t{512}}) {
         std::vector<std::uint32_t> frequencies(alphabet, 1);
         frequencies[alphabet / 2] += (1U << precision) - static_cast<std::uint32_t>(alphabet);
-        for (std::size_t i = 0; i < alphabet && alphabet > 1; ++i) {  // from the most frequent to any
+        for (std::size_t i = 0; i < alphabet && alphabet > 1; ++i) {  // moves counts to other symbols
           const std::uint32_t some = random.below(frequencies[alphabet / 2]) / 2;
           frequencies[alphabet / 2] -= some;
           frequencies[i] += some;

@@ -14,7 +14,7 @@ void on_every_target(Test test) {
   for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
     const std::int64_t target = left & -left;
     SCOPED_TRACE(hwy::TargetName(target));
-    hwy::GetChosenTarget().Update(target);  // the fallback, where the program does not hold this one
+    hwy::GetChosenTarget().Update(target);  // chooses the fallback where the program lacks this target
     test();
   }
   hwy::GetChosenTarget().DeInit();

@@ -20,7 +20,7 @@ TEST(Targets, Clusters) {
     Stretch<float> values(count, shift);
     auto drawn = numbers(count, seed);
     for (unsigned width = 1; width <= 9; ++width) {
-      // Some equal, some values themselves, and not all of them finite.
+      // Some boundaries are equal, some are values themselves, and some are not finite.
       std::vector<float> boundaries = numbers((std::size_t{1} << width) - 1, seed + width);
       for (std::size_t k = 0; k < boundaries.size() && k < count; k += 2) boundaries[k] = drawn[k];
       if (width > 2) boundaries[0] = boundaries[1] = infinity;
@@ -113,7 +113,7 @@ TEST(Targets, SketchPlaces) {
     everywhere([&](std::size_t count, std::size_t shift, std::uint64_t seed) {
       const ElementStream stream = element_stream(seed, Purpose::test, 0, 0, 0);
       Stretch<std::uint32_t> places(count, shift);
-      const std::uint32_t number = 0xFFFFFFF0U;  // wraps
+      const std::uint32_t number = 0xFFFFFFF0U;  // the index wraps around
       sketch_places(stream, number, width, places.span());
       for (std::size_t i = 0; i < count; ++i) {
         const std::uint32_t random = stream.quick(number + static_cast<std::uint32_t>(i));

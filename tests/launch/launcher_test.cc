@@ -19,7 +19,7 @@ struct Outcome {
   double seconds = 0;
 };
 
-// Shell scripts for ranks; descriptor 3 is where a rank reports its error.
+// Launches a shell script on each rank; a rank reports its error at descriptor 3.
 Outcome run(std::int64_t ranks, const std::string& script, LaunchSpec spec = {}) {
   spec.program = "/bin/sh";
   spec.arguments = {"-c", script};
@@ -38,7 +38,7 @@ Outcome run(std::int64_t ranks, const std::string& script, LaunchSpec spec = {})
   return outcome;
 }
 
-constexpr double generous = 15;  // seconds; the ranks that must be ended would run for 60
+constexpr double generous = 15;  // seconds; ranks that must be ended would run for 60
 
 TEST(Launcher, GivesEveryRankItsVariables) {
   const auto outcome = run(3, "echo $SOTTO_RANK $SOTTO_RANKS $SOTTO_LOCAL_RANK $SOTTO_LOCAL_RANKS");
@@ -68,7 +68,7 @@ TEST(Launcher, LetsThreadsSpinWhereEachHasACore) {
   EXPECT_EQ(run(1, show, spec).out, "free\n");
   spec.threads = std::max(1U, std::thread::hardware_concurrency()) + 1;
   EXPECT_EQ(run(1, show, spec).out, "passive\n");
-  ASSERT_EQ(setenv("OMP_WAIT_POLICY", "active", 1), 0);  // what the user says
+  ASSERT_EQ(setenv("OMP_WAIT_POLICY", "active", 1), 0);  // the user's own choice
   EXPECT_EQ(run(1, show, spec).out, "active\n");
   unsetenv("OMP_WAIT_POLICY");
 }
@@ -84,7 +84,7 @@ TEST(Launcher, KeepsLinesWholeAndPrefixesThem) {
 }
 
 TEST(Launcher, ShowsTextThatEndsInAReturnAsProgress) {
-  // Not a terminal: one line at once, then none for a while.
+  // The output is no terminal: one line is printed at once, then none for a while.
   EXPECT_EQ(run(1, "printf 'one\\rtwo\\rthree\\r' >&2").err, "one\n");
 }
 

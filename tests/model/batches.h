@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// A batch of noise that owns its examples.
+// A batch of noise, which owns its examples.
 struct Noise {
   Noise(const ImageShape& image_shape, std::size_t count, std::uint64_t index = 0, std::uint32_t classes = 10)
       : shape(image_shape), images(count * image_shape.size()), labels(count) {
@@ -32,7 +32,7 @@ struct Noise {
 
 inline ImageModelSpec spec_of(std::string_view text) { return image_model_table().read("model", text); }
 
-// A model by its sentence, for the images and classes that it is usually trained on.
+// The model of a sentence, for the images and classes that it is usually trained on.
 inline std::unique_ptr<ImageModel> model_of(std::string_view text, std::uint64_t seed = 1) {
   const ImageModelSpec spec = spec_of(text);
   return make_image_model(spec, spec.entry->shape, spec.entry->classes, seed);
@@ -49,8 +49,8 @@ inline std::vector<float> gradient_of(ImageModel& model, const Batch& batch, std
 
 inline const ImageModelEntry& entry_of(std::string_view name) { return image_model_table().require("model", name); }
 
-// A sentence for each family of models, small enough for tests that go over all of them: image_model_table_test.cc
-// holds that none is missing.
+// A sentence for each family of models, small enough for tests of all families. image_model_table_test.cc checks that
+// none is missing.
 inline const std::vector<std::string> small_models{
     "lenet",
     "mnist-cnn",
@@ -66,7 +66,7 @@ inline const std::vector<std::string> small_models{
     "densenet-bc(depth=22, growth=4)",
 };
 
-// Images that are large enough for this model, and small enough for tests.
+// The shape of images that are large enough for this model and small enough for tests.
 inline ImageShape small_images(const ImageModelEntry& entry) {
   const std::int64_t side = std::max<std::int64_t>(16, entry.least_side);
   return {entry.shape.channels, side, side};

@@ -1,4 +1,4 @@
-// BERT against Hugging Face's BertForMaskedLM. tools/bert_goldens.py, which sets the same weights, made the numbers.
+// Compares BERT with Hugging Face's BertForMaskedLM. tools/bert_goldens.py made the numbers with the same weights.
 #include <gtest/gtest.h>
 
 #include <array>

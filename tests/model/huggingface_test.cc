@@ -1,4 +1,4 @@
-// Models that Hugging Face's transformers has are laid out as there, so that weights can travel.
+// Models that Hugging Face's transformers has are laid out as there, so that weights can be exchanged.
 // tools/huggingface_layouts.py made the checksums.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the options of models of images do.
+// The options of models of images.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,8 @@ TEST(Binarised, IsTheSignTimesTheMeanMagnitudeOfAnOutput) {
   EXPECT_TRUE(weight.grad().equal(at::tensor({1.0F, 0.0F, 3.0F, 0.0F}).view({2, 2}))) << "straight through, in [-1, 1]";
 }
 
-// Only magnitudes within an output matter, so weights with the same signs and means compute the same.
+// A binarised layer uses only the signs of its weights and the mean magnitude of each output. So other weights with the
+// same signs and means compute the same.
 TEST(Binarised, AllLayersButTheFirstAndTheLast) {
   for (const std::string text :
        {"lenet(binarise=true)", "resnet(depth=8, binarise=true)", "vgg11(width=0.125, binarise=true)",
@@ -85,7 +86,7 @@ TEST(Initialisation, IsThatOfTheOptions) {
   EXPECT_EQ(deviation(*vgg, vgg->parameters(), "features.8.bias"), 0);
 }
 
-// The order of the values in memory is no part of the result.
+// The order of values in memory does not change the result.
 TEST(ChannelsLast, ChangesSpeedAlone) {
   const ImageShape shape{3, 32, 32};
   const Noise noise(shape, 2);

@@ -1,4 +1,4 @@
-// Laws of the language models, by their table.
+// Laws of the language models in the table.
 #include "sotto/model/language_model.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(LanguageModels, HaveTheParametersThatTheirSummariesSay) {
   for (const LanguageModelEntry& entry : masked_model_table()) check(entry, 30'522);
 }
 
-// Four pieces of eight tokens. The next token is predicted, or two tokens of each piece.
+// Four pieces of eight tokens. A model predicts each next token, or two tokens of each piece.
 class Small : public testing::TestWithParam<const char*> {
  protected:
   Small() {
@@ -87,7 +87,7 @@ TEST_P(Small, BeginsWithAGuessOfItsSeed) {
   EXPECT_FALSE(std::ranges::equal(model_->parameters(), model_of(GetParam(), 2)->parameters()));
 }
 
-// The gradient along itself, by a central difference.
+// Checks the slope of the loss along the gradient by a central difference.
 TEST_P(Small, TheGradientIsThatOfTheLoss) {
   const double loss = model_->accumulate_gradient(batch(), 1, 0, {}).loss / static_cast<double>(wanted_.size());
   EXPECT_NEAR(loss, mean(), 1e-6);
@@ -103,10 +103,10 @@ TEST_P(Small, TheGradientIsThatOfTheLoss) {
   EXPECT_NEAR((up - down) / (2 * step), square, 0.01 * square);
 }
 
-// A change of what is predicted at the last place changes the loss of that place alone, and so does a change of what is
-// read there: no place sees what comes after it. One that predicts hidden tokens sees all places.
+// A change of the token wanted at the last place changes the loss of that place only, and so does a change of the token
+// read there, since no place sees later ones. A model that predicts hidden tokens sees all places.
 TEST_P(Small, SeesWhatItMaySee) {
-  const auto loss_at_first = [&](std::int64_t last) {  // of a piece that ends with that token
+  const auto loss_at_first = [&](std::int64_t last) {  // for a piece that ends with that token
     std::vector<std::int64_t> tokens(all_.begin(), all_.begin() + 8);
     tokens.back() = last;
     const std::vector<std::int64_t> places{0}, wanted{all_[1]};
@@ -128,7 +128,7 @@ TEST_P(Small, LossesOfPlacesAddUp) {
   EXPECT_EQ(all.right, right);
 }
 
-// Training on one batch alone learns it by heart.
+// A model that trains on one batch only learns it by heart.
 TEST_P(Small, CountsWhatIsRight) {
   const double before = model_->evaluate(batch()).right;
   for (int step = 0; step < 400; ++step) {

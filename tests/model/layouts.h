@@ -15,7 +15,7 @@ inline std::uint32_t crc32(std::string_view text) {
   return ~crc;
 }
 
-// A line for each tensor, with its name and shape; without batch norm's counters.
+// A line with name and shape for each tensor, except batch norm's counters.
 std::string lines(const auto& tensors) {
   std::string text;
   for (const auto& item : tensors) {

@@ -1,4 +1,4 @@
-// A library for library_test.cc, whose network is as the option `what` says.
+// A library for library_test.cc. The option `what` chooses its network.
 #include <torch/nn.h>
 
 #include "sotto/model/own_network.h"

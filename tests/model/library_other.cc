@@ -1,5 +1,5 @@
-// A library that is for another sotto or torch. OTHER says in what: the interface (1), strings (2), sotto (3), torch
-// (4).
+// A library that was built for another sotto or torch. OTHER says what differs: the interface (1), strings (2), sotto
+// (3), torch (4).
 #include "sotto/model/own_network.h"
 
 extern "C" {

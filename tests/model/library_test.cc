@@ -1,4 +1,4 @@
-// Networks of a user's own, from the libraries that are built beside this test.
+// A user's own networks, from libraries that are built with this test.
 #include "sotto/model/library.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(Library, DrawsFromTheSeedAlone) {
   EXPECT_NE(gradient_of(*first, noise.batch(), 5), gradient_of(*first, noise.batch(), 6));
 }
 
-// No parameter may be read before it is announced, nor is one reported ready that was not.
+// No parameter may be read before it is announced, and none may be reported ready that was not announced.
 TEST(Library, AnnouncesAllParameters) {
   const auto model = made(with("dropout=0"));
   std::vector<std::size_t> needed, ready;

@@ -11,7 +11,8 @@
 namespace sotto {
 namespace {
 
-// For the usual images and classes, as published and as torchvision counts. The summary says the same number.
+// The numbers of parameters for the usual images and classes, as published and as torchvision counts. The summary says
+// the same.
 TEST(ModelTable, ParameterCounts) {
   for (const ImageModelEntry& entry : image_model_table()) {
     const auto network = entry.make(entry.options(), entry.shape, entry.classes);
@@ -85,7 +86,7 @@ TEST(ModelTable, Resnet18HasTorchvisionsNames) {
   EXPECT_EQ(shapes.at("layer4.1.conv2.weight"), (std::vector<std::int64_t>{512, 512, 3, 3}));
   EXPECT_EQ(shapes.at("layer4.1.bn2.weight"), (std::vector<std::int64_t>{512}));
   const auto buffers = model->buffer_layout().segments();
-  EXPECT_EQ(buffers.size(), 40U);  // mean and variance of 20 norms; no counters
+  EXPECT_EQ(buffers.size(), 40U);  // mean and variance of 20 norms, no counters
   EXPECT_EQ(buffers[0].name, "bn1.running_mean");
   EXPECT_EQ(buffers[1].name, "bn1.running_var");
 }

@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EveryModel, testing::ValuesIn(small_models), 
 
 TEST_P(EveryModel, InitialParametersDependOnTheSeedAlone) {
   EXPECT_EQ(copy_of(model_->parameters()), copy_of(make()->parameters()));
-  const auto other = make(1ULL << 32U | 1U);  // all 64 bits of a seed count
+  const auto other = make(1ULL << 32U | 1U);  // all 64 bits of a seed matter
   const auto changed = copy_of(other->parameters());
   for (const Segment& segment : model_->layout().segments()) {
     if (segment.shape.size() < 2) continue;
@@ -85,7 +85,7 @@ TEST_P(EveryModel, EverySegmentIsReadyOnceAndFinished) {
   }
 }
 
-// What a parameter is before forward needs it has no say: another one's exchange may be on its way.
+// The value of a parameter before forward needs it must not matter, since its exchange may still be on its way.
 TEST_P(EveryModel, EverySegmentIsNeededOnceAndNotReadBefore) {
   const std::vector<float> wanted = gradient_of(*model_, noise_.batch());
   const std::vector<float> right(model_->parameters().begin(), model_->parameters().end());
@@ -126,12 +126,12 @@ TEST_P(EveryModel, RanksAsThreadsDoNotDisturbEachOther) {
   for (const auto& gradient : gradients) EXPECT_EQ(gradient, alone);
 }
 
-// The loss along the gradient rises at the gradient's length: checked without any other implementation.
+// Along the gradient, the loss must rise with the slope |gradient|. This check needs no other implementation.
 TEST_P(EveryModel, TheGradientIsTheSlopeOfTheLoss) {
   const std::vector<float> gradient = gradient_of(*model_, noise_.batch());
   const double length = std::sqrt(dot(gradient, gradient));
   const std::vector<float> start = copy_of(model_->parameters());
-  const double distance = std::min(2e-3, 5e-3 / length);  // a norm over few values is far from straight
+  const double distance = std::min(2e-3, 5e-3 / length);  // a norm over few values is far from linear
   const auto loss_at = [&](double along) {
     for (std::size_t i = 0; i < start.size(); ++i) {
       model_->parameters()[i] = static_cast<float>(start[i] + along * gradient[i] / length);
@@ -212,7 +212,7 @@ TEST_P(EveryModel, AnErrorOfTheCallbackComesOut) {
   EXPECT_EQ(before, gradient_of(*model_, noise_.batch()));
 }
 
-// Without norms over the batch and without dropout, micro-batches add up to the batch.
+// Without batch norms and dropout, the gradients of micro-batches add up to that of the batch.
 TEST(Accumulation, TwoHalvesMakeTheWhole) {
   for (const std::string_view name : {"lenet", "fc", "logreg"}) {
     const auto model = model_of(name);
@@ -235,7 +235,7 @@ TEST(Dropout, MasksAreAFunctionOfRandom) {
   EXPECT_NE(gradient_of(*model, noise.batch(), 6), first);
   EXPECT_NE(gradient_of(*model, noise.batch(), 5 + (1ULL << 32U)), first);
 
-  // With every unit of fc1 active, fc2.weight has a gradient exactly where one example's mask keeps a unit.
+  // All units of fc1 are active, so fc2.weight has a gradient exactly where the mask of an example keeps a unit.
   const auto segments = model->layout().segments();
   const Range bias = segments[5].range(), weight = segments[6].range();
   ASSERT_EQ(segments[5].name, "fc1.bias");
@@ -268,11 +268,11 @@ TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
   EXPECT_NE(copy_of(model->buffers()), start);
   const double trained = model->evaluate(noise.batch());
   EXPECT_NE(trained, fresh);
-  std::copy(start.begin(), start.end(), model->buffers().begin());  // the vector is what the network computes with
+  std::copy(start.begin(), start.end(), model->buffers().begin());  // the network computes with this vector
   EXPECT_EQ(model->evaluate(noise.batch()), fresh);
 }
 
-// Logistic regression with all parameters zero: the gradient is (1/classes - [class is the label]) * image.
+// With all parameters zero, the gradient of logistic regression is (1/classes - [class is the label]) * image.
 TEST(Exact, LogisticRegression) {
   const auto model = make_image_model(spec_of("logreg"), {1, 1, 3}, 4, 1);
   std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
@@ -290,12 +290,12 @@ TEST(Exact, LogisticRegression) {
   }
 }
 
-// With all parameters zero and one output the gradient of (output - label)^2 is -2 * label * image.
+// With all parameters zero and one output, the gradient of (output - label)^2 is -2 * label * image.
 TEST(Exact, LinearRegression) {
   const auto model = make_image_model(spec_of("logreg"), {1, 1, 3}, 1, 1, Loss::squared_error);
   std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
   const std::vector<float> images{1, -2, 4, 0, 1, 3};
-  const std::vector<std::int64_t> labels{-3, 5};  // no classes
+  const std::vector<std::int64_t> labels{-3, 5};  // numbers, not classes
   const Batch batch{images, labels, {1, 1, 3}};
   std::vector<float> seen;
   EXPECT_EQ(

@@ -1,5 +1,5 @@
-// Models that torchvision has are laid out as there, so that weights can travel. tools/torchvision_layouts.py made the
-// checksums.
+// Models that torchvision has are laid out as there, so that weights can be exchanged. tools/torchvision_layouts.py
+// made the checksums.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// Laws of the Transformer, and what beam search finds.
+// Laws of the Transformer, and the results of beam search.
 #include "sotto/model/translation_model.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::unique_ptr<TranslationModel> model_of(const std::string& more = "label-smoo
   return spec.entry->make(spec.options, spec.said(), vocabulary, seed);
 }
 
-// Two sentences and their translations, of which the second is shorter.
+// Two sentences and their translations; the second sentence is shorter.
 const std::vector<std::int64_t> source_tokens{5, 6, 7, 3, 8, 4, 3, 0}, target_tokens{2, 4, 5, 6, 3, 2, 8, 3, 0, 0};
 const SentenceBatch source{source_tokens, 4}, target{target_tokens, 5};
 
@@ -90,7 +90,8 @@ TEST(TranslationModels, CallsForAllSegmentsOnce) {
   EXPECT_EQ(ready.size(), count);
 }
 
-// All translations of up to three tokens, scored one by one: a beam that keeps all of them finds the best.
+// Scores all translations of up to three tokens one by one. A beam that is wide enough for all of them must find the
+// best.
 TEST(BeamSearch, FindsTheLikeliest) {
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
     const auto model = model_of("label-smoothing=0, beam=80, length-penalty=0.6)", seed);
@@ -106,7 +107,7 @@ TEST(BeamSearch, FindsTheLikeliest) {
       const double score = -model->evaluate(one, {whole, whole.size()}).sum / std::pow((5 + length) / 6, 0.6);
       if (score > best) best = score, winner = words;
     };
-    // Marks but the end are tokens like others; a pad ends what is read, and has no score of its own.
+    // All marks but the end are tokens like others. A pad ends the sentence that is read, and is never scored.
     const std::vector<std::int64_t> tokens{1, 2, 4, 5, 6, 7, 8};
     consider({});
     for (const auto a : tokens) {

@@ -1,4 +1,4 @@
-// Models and SGD against torch itself: a twin of each network that is left as torch makes it.
+// Compares models and SGD with torch itself, by a twin of each network that stays as torch makes it.
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace sotto {
 namespace {
 
-class OneThread final : public testing::Environment {  // tests run beside each other
+class OneThread final : public testing::Environment {  // several tests run at the same time
   void SetUp() override { torch::set_num_threads(1); }
 };
 const testing::Environment* const one_thread = testing::AddGlobalTestEnvironment(new OneThread);
@@ -34,7 +34,8 @@ struct Twin {
 
   double accumulate(Noise& noise, std::uint64_t random) {
     const auto count = static_cast<std::int64_t>(noise.labels.size());
-    // In the order of ours, so that the same kernels run: deep networks with norms over few values magnify rounding.
+    // In the same memory order as in sotto, so that the same kernels run. Deep networks with norms over few values
+    // magnify rounding.
     const auto images =
         at::from_blob(noise.images.data(), {count, noise.shape.channels, noise.shape.height, noise.shape.width})
             .contiguous(at::MemoryFormat::ChannelsLast);
@@ -47,7 +48,7 @@ struct Twin {
   std::shared_ptr<ImageNetwork> network;
 };
 
-// Relative distance of a segment of a flat vector from a tensor.
+// The relative distance of a segment of a flat vector from a tensor.
 double distance(std::span<const float> flat, const Segment& segment, const at::Tensor& tensor) {
   const at::Tensor wanted = tensor.detach().contiguous();
   EXPECT_EQ(wanted.sizes(), at::IntArrayRef(segment.shape)) << segment.name;
@@ -113,7 +114,7 @@ TEST(TwinTest, SgdIsTorchs) {
   }
 }
 
-// On made gradients: where one is nothing but rounding, Adam makes a whole step of it.
+// Uses generated gradients: Adam takes a whole step even along a gradient that is only rounding.
 TEST(TwinTest, OptimisersAreTorchs) {
   namespace torchs = torch::optim;
   using Theirs = std::unique_ptr<torchs::Optimizer>;

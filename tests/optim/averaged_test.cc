@@ -40,7 +40,8 @@ TEST(Averaged, WeighsIterateTByTheSquareOfTAndTau) {
   EXPECT_FALSE(std::ranges::equal(mean, p));
 }
 
-// torch.optim.swa_utils.AveragedModel with get_ema_avg_fn(0.75): the first iterate, and then .75 mean + .25 p.
+// torch.optim.swa_utils.AveragedModel with get_ema_avg_fn(0.75): the mean is the first iterate, and then .75 mean + .25
+// p.
 TEST(Averaged, ExponentiallyItIsTorchs) {
   Averaged averaged(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(1)), {.decay = 0.75}, 1);
   Averaged resumed(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(1)), {.decay = 0.75}, 1);

@@ -59,7 +59,7 @@ TEST(Clip, RefusesWhatHasNoMeaning) {
   EXPECT_NE(refusal("norm(1) | value(1)").find("a single call"), std::string::npos);
 }
 
-// The step of SGD with a clipped gradient, and the state of the optimiser that is wrapped.
+// SGD takes the step of the clipped gradient, and the state of the wrapped optimiser is saved.
 TEST(Clipped, StepsAlongWhatWasClipped) {
   Clipped optimiser(make_optimiser(test::optimiser("sgd(momentum=0.5)"), test::flat(2)), spec_of("norm(1)"), 2);
   Clipped resumed(make_optimiser(test::optimiser("sgd(momentum=0.5)"), test::flat(2)), spec_of("norm(1)"), 2);

@@ -77,8 +77,8 @@ TEST(LossScale, ComesBackFromACheckpoint) {
   EXPECT_EQ(other.value(), 64) << "the third in a row";
 }
 
-// A wrapped optimiser ends where the same one ends that was never asked in void steps. Of each the state depends on the
-// number of its steps.
+// A wrapped optimiser ends where the same optimiser ends if it is not called in void steps. The state of each of these
+// optimisers depends on the number of its steps.
 TEST(Skipping, LeavesVoidStepsOut) {
   Layout layout;
   layout.append("x", {16});

@@ -27,7 +27,7 @@ std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
   return values;
 }
 
-// A matrix of all elements but the last, which is a vector.
+// All elements but the last make a matrix; the last is a vector.
 Layout tensors(std::size_t size) {
   const auto most = static_cast<std::int64_t>(size) - 1;
   std::vector<Segment> segments{{"bias", size - 1, {1}}};
@@ -35,7 +35,7 @@ Layout tensors(std::size_t size) {
   return {segments, size};
 }
 
-// Sentences that together have every entry of the table, and every branch of them.
+// Sentences that together cover every entry of the table, and every branch of each.
 std::vector<std::string> sentences() {
   std::vector<std::string> all{"sgd(momentum=0)",        "sgd(nesterov=true, weight-decay=0.01)",
                                "sgd(dampening=0.5)",     "adam(weight-decay=0.1)",
@@ -48,7 +48,7 @@ std::vector<std::string> sentences() {
   return all;
 }
 
-// A step of one rank alone, stretch by stretch: what it offers comes back.
+// A step of a single rank, stretch by stretch: the mean is what it offers.
 void step(Optimiser& optimiser, std::vector<float>& parameters, std::vector<float> gradient, std::uint64_t number,
           std::span<const Range> stretches, double lr = 0.1) {
   optimiser.begin_step(number);
@@ -167,8 +167,8 @@ TEST(Optimisers, RefuseAStretchOfNothing) {
   }
 }
 
-// Made with torch 2.13: p = [1, -.5, .25, 2], lr .1, and in step t the gradient [.5, -1, .125, 3] * (t even ? 1 : -.5)
-// + t/4; four steps.
+// Numbers of torch 2.13 for p = [1, -.5, .25, 2], lr .1, and four steps with the gradient [.5, -1, .125, 3] * (t even ?
+// 1 : -.5) + t/4 in step t.
 TEST(Adam, IsTorchs) {
   const auto after = [](const char* sentence) {
     std::vector<float> p{1.0F, -0.5F, 0.25F, 2.0F};
@@ -223,7 +223,7 @@ TEST(SignStep, TakesTheSign) {
   EXPECT_EQ(p, (std::vector<float>{0.25, 1.25, 1.5}));
 }
 
-// In doubles, of two ranks; what they offer is averaged without loss.
+// Compared with doubles, on two ranks; offers are averaged without loss.
 TEST(OneBitAdam, IsAdamAtFirstAndThenKeepsItsVariance) {
   constexpr std::size_t size = 9;
   constexpr std::uint64_t warmup = 3;
@@ -236,7 +236,7 @@ TEST(OneBitAdam, IsAdamAtFirstAndThenKeepsItsVariance) {
   std::vector<double> x(p.begin(), p.end()), m(size), v(size);
   for (std::uint64_t t = 0; t < 8; ++t) {
     std::vector<float> g = random_vector(size, 1 + t), h = random_vector(size, 100 + t), mean(size);
-    if (t < warmup) g[4] = h[4] = 0;  // no variance: stays where it is
+    if (t < warmup) g[4] = h[4] = 0;  // no variance, so the parameter stays
     for (std::size_t i = 0; i < size; ++i) {
       const double both = 0.5 * (g[i] + static_cast<double>(h[i]));
       m[i] = 0.9 * m[i] + 0.1 * both;

@@ -43,7 +43,7 @@ std::vector<float> noise(std::uint64_t index) {
   return values;
 }
 
-// A step, bucket by bucket.
+// Takes a step, bucket by bucket.
 void step(Optimiser& optimiser, std::vector<float>& p, std::uint64_t number) {
   std::vector<float> g = noise(10 + number);
   optimiser.begin_step(number);
@@ -124,7 +124,7 @@ TEST(ParameterGroups, WithTheSameOptionsChangeNoBit) {
   }
 }
 
-// Each tensor goes the way that it goes where all tensors have the options of its group.
+// Each tensor takes the same path as if all tensors had the options of its group.
 TEST(ParameterGroups, TensorsGoTheirOwnWays) {
   const auto own = grouped("*.bias,norm*: weight-decay=0; head.weight: lr-scale=0.5, momentum=0.5",
                            "sgd(momentum=0.9, weight-decay=0.1)");

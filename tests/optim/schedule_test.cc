@@ -61,7 +61,7 @@ TEST(Schedule, Polynomial) {
 
 TEST(Schedule, InverseSqrt) {
   expect_near(factors("inverse-sqrt", {0, 3, 99}), {1, 0.5, 0.1});
-  // Vaswani et al.: w^-0.5 * min(n * w^-1, (n / w)^-0.5) for step n, here in units of the largest rate.
+  // Vaswani et al.: step n has w^-0.5 * min(n * w^-1, (n / w)^-0.5), here in units of the largest rate.
   expect_near(factors("warmup(steps=25) | inverse-sqrt", {0, 24, 25, 99}), {0.04, 1, std::sqrt(25.0 / 26), 0.5});
   expect_near(factors("inverse-sqrt(unit=epoch)", {0, 9, 10, 39}), {1, 1, std::sqrt(0.5), 0.5});
   expect_near(factors("warmup(epochs=2) | inverse-sqrt(unit=epoch)", {19, 20, 79}), {1, std::sqrt(2.0 / 3), 0.5});
@@ -73,7 +73,7 @@ TEST(Schedule, TimeDecay) {
 }
 
 TEST(Schedule, OneCycle) {
-  // 100 steps: up to step 29, down to step 99.
+  // Of 100 steps, the rate rises up to step 29 and falls down to step 99.
   expect_near(factors("one-cycle(form=linear)", {0, 29, 64, 99, 150}), {0.04, 1, 0.500002, 4e-6, 4e-6});
   expect_near(factors("one-cycle(rise=0.51, div=10, final-div=1)", {0, 25, 50, 99}), {0.1, 0.55, 1, 0.1});
   expect_near(factors("warmup(steps=50, from=0.5) | one-cycle(rise=0.5, form=linear)", {24, 50, 74, 99}),
@@ -90,7 +90,7 @@ TEST(Schedule, WarmupRampsUpToTheFirstFullStep) {
 }
 
 TEST(Schedule, WarmupInFrontOfEachPart) {
-  // Milestones and steps are counted from the start of training; a cosine takes the steps that are left.
+  // Milestones and steps are counted from the start of training; a cosine spans the steps that are left.
   expect_near(factors("warmup(epochs=1) | milestones(at=3/6)", {4, 9, 10, 29, 30, 60}), {0.5, 1, 1, 1, 0.1, 0.01});
   expect_near(factors("warmup(steps=4) | step(every=2, factor=0.5)", {0, 2, 4}), {0.25, 0.375, 0.25});
   expect_near(factors("warmup(steps=20) | cosine(floor=0.5)", {9, 20, 60, 100}), {0.5, 1, 0.75, 0.5});
@@ -105,7 +105,7 @@ TEST(Schedule, IsAPureFunctionOfTheStep) {
   EXPECT_EQ(one(70), late);
 }
 
-// What a schedule makes of the metrics of evaluations.
+// The factors of a schedule after each evaluation with these metrics.
 Values after(std::string_view sentence, const Values& metrics, bool rises) {
   Schedule made = schedule(sentence);
   Values factors;
@@ -124,7 +124,7 @@ TEST(Schedule, PlateauFallsWhereNothingImproves) {
   EXPECT_EQ(after("plateau(factor=0.5, patience=2)", {1, 2, 3, 4, 0.5, 1, 1, 1}, false),
             (Values{1, 1, 1, half, half, half, half, quarter}));
   EXPECT_EQ(after("plateau(factor=0.5, patience=0)", {1, 2, 2, 3}, true), (Values{1, 1, half, half}));
-  // An improvement is one by more than a tenth, or by more than .1.
+  // Only a change by more than a tenth (or by more than .1) is an improvement.
   EXPECT_EQ(after("plateau(factor=0.5, patience=0, threshold=0.1)", {10, 9.5, 8.9}, false), (Values{1, half, half}));
   EXPECT_EQ(after("plateau(factor=0.5, patience=0, threshold=0.1, threshold-mode=abs)", {10, 10.05, 10.2}, true),
             (Values{1, half, half}));
@@ -161,7 +161,7 @@ std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
   return "no error";
 }
 
-// The message holds `part`, and the caret stands under `under`, the last time that it occurs in the sentence.
+// Expects an error that contains `part`, with its caret under the last occurrence of `under` in the sentence.
 void expect_error(const std::string& sentence, const std::string& part, const std::string& under) {
   const std::string error = error_of(sentence);
   EXPECT_NE(error.find("lr-schedule"), std::string::npos) << error;

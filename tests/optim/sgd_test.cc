@@ -28,7 +28,7 @@ void apply(Optimiser& optimiser, std::vector<float>& parameters, std::vector<flo
   optimiser.apply(parameters, gradient, 0, lr);
 }
 
-// What torch's documentation says, in doubles, with its special first step.
+// SGD as in torch's documentation, with its special first step, in doubles.
 class Reference {
  public:
   Reference(const SgdOptions& options, const std::vector<float>& start)
@@ -173,7 +173,7 @@ TEST(Sgd, RefusesWhatHasNoMeaning) {
   EXPECT_THROW(sgd->apply(std::span(p).first(1), std::span(g).first(1), SIZE_MAX, 0.1), std::logic_error);
 }
 
-// A reader takes any length for an empty vector; later steps would write behind what they got.
+// A reader fills an empty vector with any length. Later steps would write beyond a shorter one.
 TEST(Sgd, RefusesAVelocityOfAnotherLength) {
   const auto refusal = [](const SgdOptions& options, std::size_t read) {
     Store store;

@@ -1,4 +1,4 @@
-// LARS and LAMB against their formulas, in doubles.
+// Compares LARS and LAMB with their formulas in doubles.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ double length(const Numbers& values) {
   return std::sqrt(sum);
 }
 
-// Advances one tensor in step t = 1, 2, .. `plain`: without a trust ratio and decay.
+// Advances one tensor in step t = 1, 2, ...; if `plain`, without trust ratio and decay.
 using Formula =
     std::function<void(Numbers& p, const Numbers& g, Numbers& first, Numbers& second, double lr, int t, bool plain)>;
 

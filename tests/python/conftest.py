@@ -13,7 +13,7 @@ DEADLINE = 180  # seconds; generous, since tests share the cores with others
 
 
 class Failed(Exception):
-    """What a rank raised."""
+    """The error that a rank raised."""
 
     def __init__(self, answer):
         super().__init__(answer["error"])
@@ -21,7 +21,7 @@ class Failed(Exception):
 
 
 class Ranks:
-    """The processes of a job, which wait to be asked."""
+    """The processes of a job; each waits for calls."""
 
     def __init__(self, size, environment, folder):
         self.log = folder / "log"
@@ -33,7 +33,7 @@ class Ranks:
                 for rank in range(size)]
 
     def ask(self, name, **arguments):
-        """The answers of all ranks, in order: values, or what they raised (Failed), or None from one that is gone."""
+        """Calls the scenario `name`. Returns the answers of all ranks in order: a value, a Failed, or None from a rank that is gone."""
         for process in self.processes:
             print(json.dumps([name, arguments]), file=process.stdin, flush=True)
         answers = [None] * len(self.processes)
@@ -53,7 +53,7 @@ class Ranks:
         return answers
 
     def values(self, name, **arguments):
-        """The same, of what must succeed."""
+        """Like ask(), but every rank must succeed."""
         answers = self.ask(name, **arguments)
         for rank, answer in enumerate(answers):
             assert not isinstance(answer, Failed), f"rank {rank}: {answer}\n{self.log.read_text()[-4000:]}"
@@ -67,7 +67,7 @@ class Ranks:
 
 @pytest.fixture(scope="session")
 def environment(build_dir):
-    """Variables with which a Python process finds the package that was built."""
+    """The environment variables with which a Python process finds the package that was built."""
     assert list((build_dir / "python" / "sotto").glob("_C.*.so")), "the package is not built"
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SOTTO_", "OMP_", "GLOO_", "TORCH_"))}
     return kept | {"PYTHONPATH": str(build_dir / "python"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
@@ -76,7 +76,7 @@ def environment(build_dir):
 
 @pytest.fixture(scope="session")
 def start_ranks(environment, tmp_path_factory):
-    """Starts a job of so many ranks."""
+    """Starts a job of `size` ranks."""
     jobs = []
 
     def start(size):
@@ -90,13 +90,13 @@ def start_ranks(environment, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def pair(start_ranks):
-    """Two ranks, for all tests that leave them as they were."""
+    """A job of two ranks, shared by all tests that leave it as it was."""
     return start_ranks(2)
 
 
 @pytest.fixture(scope="session")
 def trio(start_ranks):
-    """Three, likewise."""
+    """A job of three ranks, likewise."""
     return start_ranks(3)
 
 

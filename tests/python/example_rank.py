@@ -1,5 +1,5 @@
-"""One rank for the examples: imports what they want once, and runs each that a line of stdin names in a child of its own,
-with the variables of torchrun. Answers the child's exit status."""
+"""One rank for the examples. Imports the packages that they need once. Each line of stdin names an example, which runs in a
+child process with the variables of torchrun. Prints the exit status of the child."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 
 import accelerate  # noqa: F401
 import pytorch_lightning  # noqa: F401
-import torch._dynamo  # noqa: F401  what torch.compile wants
+import torch._dynamo  # noqa: F401  torch.compile needs it
 import torch.distributed  # noqa: F401
 from transformers import Trainer  # noqa: F401
 

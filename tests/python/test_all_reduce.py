@@ -1,4 +1,4 @@
-"""sotto.AllReduceDataParallel: what DistributedDataParallel with sotto.compress does, of plain modules."""
+"""sotto.AllReduceDataParallel does for plain modules what DistributedDataParallel does with sotto.compress."""
 
 import pytest
 

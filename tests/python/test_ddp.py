@@ -1,4 +1,4 @@
-"""sotto.compress on DistributedDataParallel: what it averages, on processes over Gloo."""
+"""sotto.compress on DistributedDataParallel: its means, on processes over Gloo."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_codec_none_is_plain_ddp(pair, how):
 
 @pytest.mark.parametrize("codec", ["ef | topk(0.1) | qsgd(4)", "qsgd(4)"])
 def test_ddps_own_buckets_change_nothing(pair, codec):
-    """DDP rebuilds its buckets after the first step; one that is large enough holds all parameters."""
+    """DDP rebuilds its buckets after the first step; the largest size gives one bucket for all parameters."""
     digests = pair.values("with_ddp_buckets", caps=[0.001, 0.01, 25], codec=codec, bucket_mb=0.01)
     assert len({digest for of_rank in digests for digest in of_rank}) == 1
 
@@ -38,7 +38,7 @@ def test_ddps_own_buckets_change_nothing(pair, codec):
     {"schedule": [[0, "ef | topk(0.1)"], [3, "ef | f32"]], "aggregator": "scatter_reduce"},
 ], ids=str)
 def test_nothing_is_lost(pair, options):
-    """Means that were applied and what is held back are what plain DDP applies, over rebuilt buckets and new phases."""
+    """The applied means and all that is held back add up to the means of plain DDP, over rebuilt buckets and new phases."""
     for found in pair.values("conservation", steps=7, **options):
         assert found["applied"] + found["pending"] == pytest.approx(found["dense"], abs=1e-4)
         last = options.get("schedule", [[0, options.get("codec")]])[-1][1]
@@ -46,7 +46,7 @@ def test_nothing_is_lost(pair, options):
             assert found["pending"] == pytest.approx(0, abs=1e-9)
             assert found["changed"] < 1e-5
         else:
-            assert found["changed"] > 1e-3  # that something was held back
+            assert found["changed"] > 1e-3  # something was held back
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -76,7 +76,7 @@ def test_unused_parameters(pair, codec):
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_uneven_inputs(pair, trio, size):
-    """DDP's join(): who has ended adds zeros, to the end of the longest."""
+    """DDP's join(): a rank that has ended adds zeros until the longest one ends."""
     for codec in ("none", "ef | topk(0.1) | qsgd(4)"):
         found = (pair if size == 2 else trio).values("uneven", codec=codec)
         assert len({ours for ours, _, _ in found}) == 1

@@ -1,4 +1,4 @@
-"""Errors of one rank end the step on all, as exceptions of backward that say who and when."""
+"""An error of one rank ends the step on all, as an exception of backward that names rank and step."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_a_rank_that_stalls(start_ranks):
     waiting, absent = start_ranks(2).ask("stalls", timeout=5)
     assert waiting.kinds[0] == "CommError"
     assert "rank 0" in str(waiting) and "rank 1 at step 1" in str(waiting) and "timed out after 5 s" in str(waiting)
-    assert absent is None  # its value; it waits for nobody
+    assert absent is None  # its return value, as it waits for no rank
 
 
 def test_a_rank_that_dies(start_ranks):
@@ -54,7 +54,7 @@ def test_ranks_that_compress_differently(pair, what, difference):
 
 
 def test_a_rank_that_missed_a_call(pair):
-    """Those who waited for it are told; and the next call, which all make, is one of all."""
+    """The ranks that waited for it get an error; the next call, which all make, succeeds."""
     first, second = pair.values("missed")
     assert [len(said) for said, _ in (first, second)] == [1, 2]
     assert "rank 1 did not come within 0.3 s" in first[0][0]
@@ -113,7 +113,7 @@ def test_ranks_that_aggregate_differently(pair, what, difference):
     ("timeout", "timeout=1e-06: wants"), ("float64", "of type Double"), ("no ddp", "wants a DistributedDataParallel"),
 ])
 def test_what_one_rank_refuses(pair, what, why):
-    """Ends the call on all, at once, with its reason; then they can call again."""
+    """A refusal ends the call on all ranks at once, with its reason; then they can call again."""
     (other, first), (refused, second) = pair.values("refused_on_one", what=what)
     assert refused.startswith("ConfigError: ") and why in refused
     assert other.startswith("CommError: ") and "rank 1" in other and why in other
@@ -129,7 +129,7 @@ def test_what_one_rank_does_not_aggregate(pair, what):
 
 
 def test_a_mean_that_one_rank_cannot_encode(pair):
-    """Is an error of all, at once: each rank's own tensor could be encoded."""
+    """It is an error on all ranks at once, although each rank could encode its own tensor."""
     for said in pair.values("mean_too_large"):
         assert said.startswith("NumericError: "), said
 

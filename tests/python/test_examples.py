@@ -1,5 +1,5 @@
-"""The examples learn on two ranks; those for other packages with the real ones. tests/cli/test_shell_blocks.py starts one
-by torchrun."""
+"""The examples learn on two ranks; those for other packages run with the real packages. tests/cli/test_shell_blocks.py starts
+one by torchrun."""
 
 import json
 import re
@@ -11,14 +11,14 @@ import threading
 import pytest
 
 DEADLINE = 300  # seconds for one example
-RUNS = {  # how many times fewer bytes each sends at least
+RUNS = {  # each sends at least this many times fewer bytes
     "all_reduce": 5, "diloco": 25, "gossip": None, "local_sgd": 12, "accelerate_loop": 20, "compiled": 20,
     "huggingface_trainer": 20, "lightning_module": 20}
 
 
 @pytest.fixture(scope="module")
 def ranks(root, environment, tmp_path_factory):
-    """Two processes with the variables that torchrun sets, which import all packages once."""
+    """Two processes with the variables of torchrun, which import all packages once."""
     cache = tmp_path_factory.mktemp("cache")
     own = {"GLOO_SOCKET_IFNAME": "lo", "HF_HUB_OFFLINE": "1", "TORCHINDUCTOR_CACHE_DIR": str(cache),
            "TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1",

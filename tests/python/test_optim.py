@@ -1,4 +1,4 @@
-"""sotto.optim: the steps of optimisers, against plain arithmetic."""
+"""sotto.optim: the steps of optimisers, compared with plain arithmetic."""
 
 import numpy
 import pytest
@@ -7,7 +7,7 @@ import torch
 
 @pytest.mark.parametrize(("lr", "decay", "momentum"), [(0.1, 0.0, 0.9), (0.05, 0.01, 0.9), (0.3, 0.2, 0.0), (0.1, 0.05, 0.5)])
 def test_dgc_decays_weights_with_a_momentum_of_their_own(package, lr, decay, momentum):
-    """d = m d + wd p; p -= lr (g + d), for groups with options of their own, and parameters without a gradient."""
+    """d = m d + wd p; p -= lr (g + d), also for groups with their own options and parameters without a gradient."""
     generator = numpy.random.default_rng(1)
     shapes = [(7, 5), (5,), (2, 3, 4)]
     wanted = [generator.standard_normal(shape).astype(numpy.float32) for shape in shapes]

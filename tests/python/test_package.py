@@ -1,4 +1,4 @@
-"""The package as a user gets it: an sdist, a wheel of it, an environment of its own; and the example."""
+"""The package as a user gets it: an sdist, its wheel, a fresh environment; and the example."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ def run(*command, **options):
 
 
 def run_example(python, script, environment, folder, steps):
-    """What rank 0 of two prints, and each rank's errors."""
+    """Runs an example on two ranks; returns the output of rank 0."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     ranks = [subprocess.Popen([python, script, str(steps)], cwd=folder, text=True, stdout=subprocess.PIPE,
@@ -41,7 +41,7 @@ def plain(root, tmp_path):
     lines = (root / "examples" / "mnist_ddp.py").read_text().splitlines(keepends=True)
     without = [line for line in lines if "sotto" not in line]
     assert (len(lines), len(without)) == (31, 30)
-    # Or Gloo's threads may still want the interpreter when it ends, which aborts the process (torch 2.13).
+    # A normal exit may abort, because Gloo's threads may still use the interpreter (torch 2.13).
     (tmp_path / "plain.py").write_text("".join([*without, "sys.stdout.flush(); os._exit(0)\n"]))
     return tmp_path / "plain.py"
 
@@ -49,10 +49,10 @@ def plain(root, tmp_path):
 def test_the_example_learns_with_and_without_its_line(root, plain, environment, tmp_path):
     for script in (plain, root / "examples" / "mnist_ddp.py"):
         loss = float(run_example(sys.executable, script, environment, tmp_path, 60).split()[1].rstrip(","))
-        assert loss < 0.5  # ln 10 = 2.3 in the beginning
+        assert loss < 0.5  # it begins at ln 10 = 2.3
 
 
-@pytest.mark.usefixtures("cable")  # or it is skipped
+@pytest.mark.usefixtures("cable")  # skips where no cable can be made
 def test_the_line_saves_bytes_on_a_cable(root, environment):
     out = run(sys.executable, root / "bench" / "one_line.py", "--only", "plain", "line", "--rate", "unshaped", "--rounds", 1, "--steps", 8,
               env=environment)
@@ -62,7 +62,7 @@ def test_the_line_saves_bytes_on_a_cable(root, environment):
 
 @pytest.fixture(scope="module")
 def wheel(root, tmp_path_factory):
-    """Built from the unpacked sdist, with the compiler and flags of the build under test, so that a cache knows all files."""
+    """A wheel built from the unpacked sdist, with the compiler and flags of the build under test, for the compiler cache."""
     folder = tmp_path_factory.mktemp("package")
     run(sys.executable, "-c", "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])", folder, cwd=root)
     [sdist] = folder.glob("sotto-*.tar.gz")
@@ -78,7 +78,7 @@ def wheel(root, tmp_path_factory):
 
 
 def test_a_wheel_works_in_an_environment_of_its_own(wheel, root, environment, tmp_path):
-    """One that finds the torch that is installed already, through a .pth file."""
+    """The environment finds the installed torch through a .pth file."""
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     torch = pathlib.Path(run(sys.executable, "-c", "import torch; print(torch.__file__)").strip()).parent.parent

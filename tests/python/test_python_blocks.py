@@ -1,4 +1,4 @@
-"""Blocks of the documentation in Python, as they are pasted; and those that show a piece of a file."""
+"""Runs the Python blocks of the documentation as they are pasted, and finds the pieces of files that other blocks show."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from documents import ROOT, blocks
 
-RANKS = {"range(4)": 2, "checkpoint.{rank}": 4}  # what a block says tells how many ranks run it; else two
+RANKS = {"range(4)": 2, "checkpoint.{rank}": 4}  # the number of ranks for blocks with this text; two for all others
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def four(start_ranks):
 
 @pytest.fixture(scope="module")
 def folder_of(tmp_path_factory):
-    """A folder for each page: what one block saves another one loads."""
+    """A folder for each page, since a block may load what another block of the page saved."""
     folders = {}
     return lambda page: folders.setdefault(page, tmp_path_factory.mktemp("page"))
 
@@ -31,7 +31,7 @@ def test_python(pair, four, folder_of, block):
 
 @pytest.mark.parametrize("block", blocks("diff"), ids=str)
 def test_a_diff_is_what_an_example_has(block):
-    """Its lines follow each other in an example, the added ones perhaps with a comment behind them."""
+    """The lines of the block follow each other in an example, perhaps with comments after them."""
     wanted = [line[1:] for line in block.text.splitlines()]
     assert any(line.startswith("+") for line in block.text.splitlines())
     for example in (ROOT / "examples").glob("*.py"):

@@ -1,4 +1,4 @@
-"""torch.amp.GradScaler: what is remembered has no scale, and a step that overflows anywhere leaves nothing behind."""
+"""torch.amp.GradScaler: memories hold unscaled gradients, and a step that overflows on any rank leaves no trace."""
 
 import pytest
 

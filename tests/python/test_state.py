@@ -1,4 +1,4 @@
-"""sotto.state_dict and load_state_dict: a run that goes on is the run that was never interrupted."""
+"""sotto.state_dict and load_state_dict: a resumed run equals one that was never interrupted."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def saved(pair, tmp_path_factory):
 
 
 def test_a_resume_is_exact(pair, saved, start_ranks):
-    """In new processes, where DDP starts with its first buckets again."""
+    """The resumed run is in new processes, where DDP starts with its first buckets again."""
     straight = pair.values("straight", steps=6)
     resumed = start_ranks(2).values("resume", first=3, steps=3, folder=saved)
     assert resumed == straight
@@ -90,7 +90,7 @@ def test_damaged_states_are_refused(pair):
 
 
 def test_a_checkpoint_in_one_file(pair, tmp_path):
-    """Of rank 0, from which every rank goes on as if there had been no break."""
+    """Rank 0 writes it, and every rank goes on from it as if there had been no break."""
     path = str(tmp_path / "checkpoint.pt")
     assert pair.values("save_gathered", steps=3, path=path) == [2, 0]
     assert pair.values("resume_gathered", first=3, steps=2, path=path) == pair.values("straight", steps=5)

@@ -1,4 +1,4 @@
-"""Models of ranks' own: what gossip and local steps make of them, against models in numpy."""
+"""Each rank has its own model: gossip and local steps, compared with models in numpy."""
 
 import numpy as np
 import pytest
@@ -21,12 +21,12 @@ def targets():
 
 
 def ring():
-    """Of four: each keeps a third, and sends a third to either side."""
+    """The mixing matrix of a ring of four: each rank keeps a third, and sends a third to either side."""
     return sum(np.roll(np.eye(SIZE), by, axis=1) for by in (-1, 0, 1)) / 3
 
 
 def trajectory(found):
-    """By step, rank, element."""
+    """The answers of ranks, ordered by step, rank and element."""
     return np.array(found).swapaxes(0, 1)
 
 
@@ -58,7 +58,7 @@ def test_peers_may_become_more(quartet):
 
 
 def test_push_sum_with_overlap(quartet):
-    """What was sent behind a step arrives behind the next one, and gradients are taken at x / w."""
+    """A message that is sent after a step arrives after the next one, and gradients are taken at x / w."""
     found = trajectory(quartet.values("points", how="push_sum(overlap=true)", topology="ring", steps=6))
     x, w, x_late, w_late = start(), np.ones((SIZE, 1)), 0, 0
     others = ring() - np.eye(SIZE) / 3
@@ -76,7 +76,7 @@ def test_push_sum_with_overlap(quartet):
     {"how": "choco", "topology": "ring", "codec": "topk(0.4, dense=0)"}, {"how": "d_psgd", "topology": "hypercube"},
 ], ids=str)
 def test_the_sum_stays(quartet, how):
-    """Without steps that lead anywhere, the ranks come to nothing else than their own mean."""
+    """With a rate of 0 the mean of the ranks stays; with another rate it moves by the mean gradient."""
     found = trajectory(quartet.values("points", steps=4, lr=0.0, **how))
     assert found[0] == pytest.approx(start())
     moving = trajectory(quartet.values("points", steps=4, lr=LR, **how))
@@ -85,7 +85,7 @@ def test_the_sum_stays(quartet, how):
         assert found[step].mean(0) == pytest.approx(start().mean(0), abs=1e-6), step
         assert moving[step].mean(0) == pytest.approx(mean, abs=1e-5), step
         mean = mean - LR * (moving[step] - targets()).mean(0)
-    assert np.abs(moving[4] - moving[4].mean(0)).max() > 1e-3  # ranks do differ
+    assert np.abs(moving[4] - moving[4].mean(0)).max() > 1e-3  # the ranks do differ
 
 
 def test_local_steps(quartet):
@@ -127,7 +127,7 @@ def test_diloco_with_overlap(quartet):
 
 @pytest.mark.parametrize("ranks, codec", [("quartet", "none"), ("pair", "bf16")])
 def test_ad_psgd_at_each_ranks_own_speed(request, ranks, codec):
-    """Whoever averages when, the mean model goes as far as all steps of all ranks went: none is lost, or counted twice."""
+    """Whichever ranks average, and whenever, the mean model moves by the steps of all ranks: none is lost or counted twice."""
     found = request.getfixturevalue(ranks).values("own_speed", enough=40, codec=codec)
     for rank, each in enumerate(found):
         assert each["mean"] == found[0]["mean"] and each["steps"] == found[0]["steps"] and each["start"] == found[0]["start"]
@@ -139,7 +139,7 @@ def test_ad_psgd_at_each_ranks_own_speed(request, ranks, codec):
 
 @pytest.mark.parametrize("how", [{"how": "push_sum"}, {"how": "d_psgd", "topology": "complete"}], ids=str)
 def test_nodes_whose_ranks_share_a_model(quartet, pair, how):
-    """Four ranks in two nodes are two ranks with twice the batch, whatever the optimizer."""
+    """Four ranks in two nodes equal two ranks with twice the batch, even with Adam."""
     found = quartet.values("nodes", node_size=2, ranks=4, **how)
     wanted = pair.values("nodes", node_size=1, ranks=4, **how)
     owns = [own for own, _ in found]
@@ -149,7 +149,7 @@ def test_nodes_whose_ranks_share_a_model(quartet, pair, how):
 
 
 def test_a_node_may_have_a_rank_that_is_in_more_groups_than_another(pair):
-    """torch names a group by how many a rank is in, which made such ranks wait for each other."""
+    """torch names a group by the number of groups that a rank is in, which made such ranks wait for each other."""
     found = pair.values("nodes_beside_a_group")
     assert found[0] == found[1]
 
@@ -172,7 +172,7 @@ def test_the_mean_model(quartet, how):
     for rank in range(SIZE):
         assert np.array_equal(shown[rank], shown[0]) and np.array_equal(agreed[rank], agreed[0])
         assert shown[rank] == pytest.approx(own.mean(0), abs=1e-5)
-        if "overlap" not in how:  # which adds what is on its way
+        if "overlap" not in how:  # with overlap, messages on their way are added
             assert agreed[rank] == pytest.approx(own.mean(0), abs=1e-5)
 
 
@@ -191,7 +191,7 @@ RESUMED = [
 def test_a_resume_is_exact(trio, tmp_path, how):
     straight = trio.values("steps_straight", steps=7, **how)
     trio.values("steps_saved", steps=4, folder=str(tmp_path), **how)
-    for late in (False, True):  # before or behind the model's own state
+    for late in (False, True):  # before or after the model's own state
         assert trio.values("steps_resumed", first=4, steps=3, folder=str(tmp_path), late=late, **how) == straight
     assert trio.values("steps_straight", steps=6, **how) != straight
 
@@ -217,7 +217,7 @@ def test_loops_of_all_kinds(trio):
 
 @pytest.mark.parametrize("how", ["local", "d_psgd", "push_sum"])
 def test_optimizers_that_call_the_step_of_their_base(trio, how):
-    """torch then runs hooks twice a step, one pair within the other."""
+    """torch then runs the hooks twice a step, one pair within the other."""
     for plain, nested, said in trio.values("nested_steps", how=how):
         assert plain == nested
         assert said == ["no gradients today", "no step has begun that could end"]
@@ -230,10 +230,10 @@ def test_what_the_mean_model_forbids(trio):
 
 
 def test_weights_that_were_changed_by_hand(trio):
-    """Before the first step they are the start; behind one they belong to the next."""
+    """Changes before the first step belong to the start; changes after a step belong to the next step."""
     line = np.linspace(-1, 1, 5)
     for found in trio.values("weights_changed_by_hand"):
-        assert found == pytest.approx(line + 1 + 1 + 1, abs=1e-5)  # 1, and the means of 0, 1, 2, twice
+        assert found == pytest.approx(line + 1 + 1 + 1, abs=1e-5)  # 1, and twice the mean of 0, 1, 2
 
 
 @pytest.mark.parametrize("how", HOWS_BY_HAND, ids=str)
@@ -247,7 +247,7 @@ def test_all_agree_on_what_was_changed_by_hand(trio, how):
     before, after, end = np.array(trio.values("changed_by_hand_and_agreed", **how)).swapaxes(0, 1)
     assert np.array_equal(after[1:], after[:-1])
     assert after[0] == pytest.approx(before.mean(0), abs=1e-5)
-    assert end.mean(0) == pytest.approx(before.mean(0), abs=1e-5)  # and it is counted once
+    assert end.mean(0) == pytest.approx(before.mean(0), abs=1e-5)  # the change is counted once
 
 
 def test_local_steps_of_one_are_the_mean_gradient(trio):

@@ -143,7 +143,7 @@ def test_threads_take_turns(package):
 
 
 def test_flushed_denormals_change_no_bit(package):
-    """The thread of the caller may round them to zero; ours would not."""
+    """The caller's thread may round denormals to zero, while our threads do not."""
     tensor = torch.randn(4096, generator=torch.Generator().manual_seed(3)) * 1e-39
     found = []
     for flush in (False, True):
@@ -165,15 +165,15 @@ def test_aggregate(pair, start_ranks):
 
 @pytest.mark.parametrize("sentence", ["f32", "int8", "qsgd(4)", "topk(0.2) | f16", "rans"])
 def test_a_long_tensor_goes_in_several_messages(package, sentence):
-    """As with 2^29 elements, which no test has; here a message takes 100."""
+    """Normally that needs 2^29 elements; here a message takes 100."""
     x = tensor_of((50, 7), torch.float32)
     short = package._C.TensorCodec(sentence, 1, most=100)
     data = short.encode(x, 1, 2)
-    assert data.count(b"so\x01") >= 4  # each header begins with it
+    assert data.count(b"so\x01") >= 4  # each header begins so
     y = short.decode(data, x.numel())
-    rows = [slice(begin, min(begin + 14, 50)) for begin in range(0, 50, 14)]  # of 98 elements, whole rows
+    rows = [slice(begin, min(begin + 14, 50)) for begin in range(0, 50, 14)]  # whole rows, 98 elements
     each = torch.cat([short.decode(short.encode(x[r], 1, 2), x.numel()) for r in rows])
-    if sentence != "qsgd(4)":  # whose random numbers go by the number of the message
+    if sentence != "qsgd(4)":  # its random numbers depend on the number of the message
         assert torch.equal(y, each)
     assert (x - y).norm() < x.norm()
     for wrong in (data[:-1], data + b"\0", data[:-60]):

@@ -1,4 +1,4 @@
-"""One rank of a job that a test drives: runs functions of scenarios/ by name, as lines of JSON on stdin ask for them."""
+"""One rank of a job that a test drives. Each line of stdin is JSON that names a function of scenarios/ and its arguments."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import scenarios
 def main():
     rank, size, meeting = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # so that output of libraries is not taken for an answer
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=size)
     for line in sys.stdin:

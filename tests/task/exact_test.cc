@@ -1,4 +1,4 @@
-// Exact answers of each task, from models whose outputs are their biases.
+// Exact answers of each task for models whose outputs are their biases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::unique_ptr<Task> task_of(std::string_view name) {
   return entry.make(setup);
 }
 
-// What a model measures whose outputs are `biases`, for every example of the test data.
+// The metrics of a model whose outputs are `biases` for every example of the test data.
 Metrics metrics_of(std::string_view task_name, const std::vector<float>& biases) {
   const auto task = task_of(task_name);
   std::ranges::fill(task->parameters(), 0.0F);

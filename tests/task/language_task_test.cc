@@ -1,4 +1,4 @@
-// What the language task makes of a text.
+// How the language task cuts and counts a text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ TaskSetup setup_of(DataOptions data, std::string_view model = small) {
 
 std::unique_ptr<Task> task_of(const TaskSetup& setup) { return task_table().require("task", "language").make(setup); }
 
-// 100 tokens in pieces of 10: the last 10 are room for cutting elsewhere, and the very last is never read.
+// 100 tokens are cut into pieces of 10. The last 10 are room for cutting at other places, and the very last one is
+// never read.
 TEST(Language, CutsTheTextIntoPieces) {
   const test::TemporaryFolder folder;
   write_file_atomic(folder / "train.txt", std::string(100, 'a') + std::string(11, 'b'));
@@ -54,7 +55,7 @@ TEST(Language, EvaluatesAllPieces) {
   EXPECT_NEAR(measured.value("bits"), measured.value("loss") / std::log(2), 1e-12) << "a token is a byte";
 }
 
-// 100 pieces of 10 tokens, which stand for more bytes.
+// 100 pieces of 10 tokens; a token stands for several bytes.
 TEST(Language, CountsBytesOfTokens) {
   const test::TemporaryFolder folder;
   std::string text;
@@ -77,7 +78,7 @@ TEST(Language, CountsBytesOfTokens) {
   EXPECT_NEAR(masked.make(setup)->loss_of_guessing(), std::log(301), 1e-12) << "with the mark";
 }
 
-// Each token of an epoch is predicted once, wherever the text is cut.
+// Epochs cut the text at different places, so their losses differ.
 TEST(Language, EpochsAreCutElsewhere) {
   const test::TemporaryFolder folder;
   std::string text;

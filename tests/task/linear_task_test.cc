@@ -28,7 +28,7 @@ class LinearTask : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
-// With a shard for each of two ranks, each sees one class alone; numbers are cut in their order.
+// With one shard for each of two ranks, each rank sees one class only. Labels that are numbers are sorted and cut.
 TEST_F(LinearTask, DealsRowsByLabel) {
   write_file_atomic(folder_ / "train.libsvm", "5 1:1\n9 1:1\n9 2:1\n5 2:1\n9 3:1\n5 3:1\n");
   write_file_atomic(folder_ / "test.libsvm", "5 1:1\n9 1:1\n");
@@ -44,7 +44,7 @@ TEST_F(LinearTask, DealsRowsByLabel) {
       const auto made = entry.make(setup);
       EXPECT_EQ(made->epochs().each, 1U);
       made->accumulate_gradient(0, 1, 0, {});
-      // Each feature is in one row of each label, and the three rows of a batch have one label.
+      // Each label has one row with each feature, and the three rows of a batch have the same label.
       EXPECT_EQ(made->gradient()[0], made->gradient()[1]);
       EXPECT_EQ(made->gradient()[0], made->gradient()[2]);
       signs.push_back(made->gradient()[0]);
@@ -57,7 +57,7 @@ TEST_F(LinearTask, DealsRowsByLabel) {
   }
 }
 
-// The first rows are as they were, the last one is not.
+// The hash must change if only the last row differs.
 TEST_F(LinearTask, ASampleIsOfTheWholeSet) {
   std::string rows;
   for (int i = 0; i < 2000; ++i) rows += i % 2 == 0 ? "1 1:1\n" : "2 1:1\n";
@@ -68,18 +68,18 @@ TEST_F(LinearTask, ASampleIsOfTheWholeSet) {
   EXPECT_NE(hash("1 1:1\n"), hash("1 1:2\n"));
 }
 
-// With weight 1 and bias 0 the only feature is the output.
+// With weight 1 and bias 0, the output equals the only feature.
 TEST_F(LinearTask, MeasuresTwoClasses) {
   const auto made =
       task("classify-rows", "logreg", "5 1:1\n9 1:1\n", "9 1:3\n9 1:1\n5 1:1\n9 1:-2\n5 1:-1\n5 1:-3\n5 1:2\n");
   made->parameters()[0] = 1;
   const Metrics measured = made->metrics(made->evaluate(Split::test, {}));
-  // Found positive: 3, 1, 1, 2, of which the first two are; missed: -2.
+  // Outputs 3, 1, 1, 2 are taken for positive; the first two are right. The positive example with -2 is missed.
   EXPECT_NEAR(measured.value("accuracy"), 4.0 / 7, 1e-12);
   EXPECT_NEAR(measured.value("precision"), 2.0 / 4, 1e-12);
   EXPECT_NEAR(measured.value("recall"), 2.0 / 3, 1e-12);
   EXPECT_NEAR(measured.value("f1"), 4.0 / 7, 1e-12);
-  // Of 12 pairs: 3 beats all four; 1 beats two and ties one; -2 beats one.
+  // Of 12 pairs, 3 beats all four, 1 beats two and ties with one, and -2 beats one.
   EXPECT_NEAR(measured.value("auc"), (4 + 2.5 + 1) / 12, 1e-12);
   double loss = 0;
   for (const double margin : {3, 1, -1, -2, 1, 3, -2}) loss += std::log1p(std::exp(-margin));
@@ -99,7 +99,7 @@ TEST_F(LinearTask, AucHoldsWithoutPairsAndWithNaN) {
 
 TEST_F(LinearTask, HingeAndItsGradient) {
   const auto made = task("classify-rows", "svm(l1=0.5, l2=0.25)", "1 1:2\n2 2:4\n", "1 1:1\n");
-  made->parameters()[0] = 1;  // outputs 2 and 0, labels -1 and 1: both are short of their margins, by 3 and 1
+  made->parameters()[0] = 1;  // outputs 2 and 0 with labels -1 and 1 miss their margins by 3 and 1
   EXPECT_NEAR(made->accumulate_gradient(0, 10, 0, {}), 2, 1e-6);
   const auto gradient = made->gradient();
   EXPECT_NEAR(gradient[0], 10 * (2 / 2.0 + 0.5 + 0.25), 1e-5);

@@ -50,7 +50,8 @@ TEST(HideTokens, HidesAShareOfEachExample) {
   }
 }
 
-// 80 % are masked, and of the 10 % that any token replaces one in `mask` stays what it was.
+// 80 % of the hidden tokens are masked. 10 % are replaced by a random token, which is the same one once in `mask`
+// times.
 TEST(HideTokens, HidesInThreeWays) {
   const auto piece = piece_of(100);
   std::vector<double> hidden_at(100), shown(mask + 1);
@@ -103,7 +104,7 @@ TEST_F(Masked, EvaluatesTheSamePlacesAlways) {
   const auto text = open_text({}, Split::test);
   const auto model = make_language_model(masked_model_table().read("model", small), 257, 5);
   TextBatch batch;
-  for (std::uint64_t i = 0; i < 6; ++i) {  // by a number that is not that of the run
+  for (std::uint64_t i = 0; i < 6; ++i) {  // the draws do not depend on the seed of the run
     hide_tokens(std::span(text->tokens).subspan(20 * i, 20), 256, Philox(0, Purpose::mask, i), batch);
   }
   const TokenSums sums = model->evaluate({batch.tokens, 20, batch.wanted, batch.places});
@@ -118,8 +119,8 @@ TEST_F(Masked, EvaluatesTheSamePlacesAlways) {
   EXPECT_NEAR(task->loss_of_guessing(), std::log(257), 1e-12);
 }
 
-// The text is one word again and again, as long as a piece: so pieces differ by the hidden places alone, and by where
-// the epoch cuts.
+// The text repeats a word as long as a piece. So pieces differ only in their hidden places, and in where the epoch
+// cuts.
 TEST_F(Masked, EveryExampleOfEveryEpochHidesPlacesOfItsOwn) {
   const test::TemporaryFolder folder;
   std::string text;

@@ -60,7 +60,7 @@ TEST(Target, RefusesWhatNoRunCanReach) {
   EXPECT_NE(refusal("perplexity=nan").find("must be a number"), std::string::npos);
 }
 
-// What the tables and files above this folder rely on.
+// Tables and records above this folder rely on these facts.
 TEST(TaskTable, HasAGoalAndALossForEachTask) {
   for (const TaskEntry& entry : task_table()) {
     EXPECT_EQ(metric_table(entry.metrics).require("goal", entry.goal).name, entry.goal);

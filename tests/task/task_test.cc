@@ -16,8 +16,8 @@ namespace sotto {
 namespace {
 using test::message_of;
 
-// For each task a model that is quick to train, and how many numbers an example of its data has a loss for; 0: unlike
-// numbers, whose means a position averages with unlike weights.
+// For each task, a model that is quick to train, and the number of losses of an example. 0 where that number varies, so
+// that a position averages means of different weights.
 struct Quick {
   std::string_view task, model;
   double losses = 1;
@@ -64,8 +64,8 @@ TEST_P(EveryTask, KnowsItsSizes) {
   EXPECT_GT(task->loss_of_guessing(), 0);
 }
 
-// The position alone says which examples are in a batch: those that the loader has there, in whatever order positions
-// are asked for.
+// The position alone determines the examples of a batch, in whatever order positions are asked for. They are those of
+// the loader.
 TEST_P(EveryTask, APositionIsABatchOfTheEpochsOrder) {
   setup_.share = {1, 2};
   const auto task = entry_.make(setup_), other = entry_.make(setup_);
@@ -131,7 +131,7 @@ TEST_P(EveryTask, CountsWhatItTrains) {
 
 TEST_P(EveryTask, EvaluatesWithoutTrainingData) {
   setup_.batch = 0;
-  setup_.data.train_size = 99'999'999;  // which cannot be had
+  setup_.data.train_size = 99'999'999;  // more than there are
   const double counted = entry_.make(setup_)->evaluate(Split::test, {})[1];
   EXPECT_GE(counted, 23);
   if (quick_.losses > 0) {
@@ -156,7 +156,7 @@ TEST_P(EveryTask, KnowsItsModelsAndData) {
   EXPECT_GT(entry_.make(setup_)->examples(Split::train), 0U);
 }
 
-// A rank with examples of its own sees no others, and all of them; epochs are as long as without a partition.
+// A rank with its own examples sees all of them and no others. Epochs are as long as without a partition.
 TEST(Partitioned, ImagesAreThoseOfTheHand) {
   const TaskEntry& entry = task_table().require("task", "classify");
   TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")),

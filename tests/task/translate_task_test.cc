@@ -1,4 +1,4 @@
-// What the translation task counts.
+// The counts of the translation task.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -9,13 +9,13 @@ using Offsets = std::vector<int>;
 
 TEST(Offsets, AreThoseOfThePublishedGraphs) {
   EXPECT_EQ(exponential_offsets(8), (Offsets{1, 7, 2, 6, 4}));
-  EXPECT_EQ(exponential_offsets(9), (Offsets{1, 8, 2, 7, 4, 5}));  // 8 is -1, which is there already
+  EXPECT_EQ(exponential_offsets(9), (Offsets{1, 8, 2, 7, 4, 5}));  // offset 8 is -1 again, so it is left out
   EXPECT_EQ(bipartite_offsets(8), (Offsets{1, 7, 3, 5}));
   EXPECT_EQ(linear_offsets(8), (Offsets{1, 7, 3, 5}));
   EXPECT_EQ(linear_offsets(6), (Offsets{1, 5, 3}));
   EXPECT_EQ(peer_offsets(8, 1), (Offsets{1, 2, 4}));
   EXPECT_EQ(peer_offsets(9, 2), (Offsets{1, 2, 3, 6}));
-  EXPECT_EQ(peer_offsets(8, 3), (Offsets{1, 2, 3, 4}));  // 8 is none, 12 is 4 again
+  EXPECT_EQ(peer_offsets(8, 3), (Offsets{1, 2, 3, 4}));  // offset 8 is 0, and 12 is 4 again, so both are left out
   EXPECT_EQ(peer_offsets(4, 3), (Offsets{1, 2, 3}));
 }
 
@@ -25,7 +25,7 @@ TEST(Offsets, OfOneRankAreNone) {
   }
 }
 
-TEST(Offsets, AtPowersAreWhole) {  // where a logarithm of floats may come out a little below
+TEST(Offsets, AtPowersAreWhole) {  // a logarithm in floats may be a little too small there
   for (int n = 1; n <= 9; ++n) {
     int power = 1;
     for (int i = 0; i < 4; ++i, power *= n + 1) {
@@ -79,7 +79,7 @@ TEST(Graphs, AtRandomAreRegularConnectedAndTheSameOfASeed) {
 
 TEST(Graphs, OfHostsStayWithinThemAndThenLeaveThem) {
   const std::vector<Graph> graphs = groups(12, 3);
-  ASSERT_EQ(graphs.size(), 4U);  // four hosts: 1 and 2 further on
+  ASSERT_EQ(graphs.size(), 4U);  // four hosts: offsets of 1 and 2 hosts
   EXPECT_EQ(graphs[0].out(4), (Offsets{5, 3}));
   EXPECT_EQ(graphs[1].out(4), Offsets{7});
   EXPECT_EQ(graphs[2], graphs[0]);

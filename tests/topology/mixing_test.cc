@@ -1,4 +1,4 @@
-// Shares and what becomes of them: exact averages as published, sums that stay, and eigenvalues that are known.
+// Mixing by shares: exact averages as published, sums that stay the same, and known eigenvalues.
 #include "sotto/topology/mixing.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(Consensus, IsExactAsPublished) {
   EXPECT_EQ(exact_after("hypercube", 16), never);
   EXPECT_EQ(exact_after("ring", 3), 1U);
   EXPECT_EQ(exact_after("ring", 8), never);
-  EXPECT_EQ(exact_after("hosts(4)", 16), 4U);  // within, 1 further on, within, 2 further on
+  EXPECT_EQ(exact_after("hosts(4)", 16), 4U);  // within hosts, 1 host on, within hosts, 2 hosts on
   EXPECT_EQ(exact_after("complete", 4, "self_weighted(0.25)"), 1U);
   EXPECT_EQ(exact_after("complete", 4, "self_weighted(0.3)"), never);
 }
@@ -52,13 +52,13 @@ TEST(Consensus, OfOneRankIsThereFromTheStart) {
 }
 
 TEST(Consensus, ShrinksDifferencesAsKnown) {
-  // A ring mixes to 1/3 each: eigenvalues (1 + 2 cos(2 pi k / W)) / 3.
+  // A ring mixes with shares of 1/3; its eigenvalues are (1 + 2 cos(2 pi k / W)) / 3.
   for (const int ranks : {4, 5, 8, 13}) {
     const double second = (1 + 2 * std::cos(2 * std::numbers::pi / ranks)) / 3;
     const double last = std::abs(1 + 2 * std::cos(2 * std::numbers::pi * (ranks / 2) / ranks)) / 3;
     EXPECT_NEAR(of("ring", ranks).spectral_gap, 1 - std::max(second, last), 1e-9) << ranks;
   }
-  // A hypercube of d dimensions: (1 + d - 2 k) / (d + 1).
+  // The eigenvalues of a hypercube of d dimensions are (1 + d - 2 k) / (d + 1).
   EXPECT_NEAR(of("hypercube", 16).spectral_gap, 1 - 3.0 / 5, 1e-9);
   EXPECT_EQ(of("complete", 9).spectral_gap, 1);
   EXPECT_EQ(of("1", 8).spectral_gap, 1);

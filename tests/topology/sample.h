@@ -6,8 +6,8 @@
 
 namespace sotto::test {
 
-// A sentence of an entry of the table that has one for so many ranks: of hosts of two where they are even, and of a
-// graph that sends to the next rank.
+// A sentence for an entry of the table that suits `ranks` ranks: `hosts` has hosts of two ranks, and `graph` sends to
+// the next rank.
 inline std::string sample(const TopologyEntry& entry, int ranks) {
   const std::string name(entry.name);
   if (name == "hosts") return name + (ranks == 1 ? "(1)" : "(2)");

@@ -80,7 +80,7 @@ TEST(Topologies, SpreadWhatARankSays) {
                                             {"star", 8, 2},
                                             {"exponential", 1, 0},
                                             {"hypercube", 16, 4},
-                                            {"torus", 70, 8},  // more than there are bits in a word
+                                            {"torus", 70, 8},  // more ranks than bits in a word
                                             {"ring", 1024, 512}}) {
     EXPECT_EQ(make_topology(test::topology(text), ranks).rounds_to_reach_all(), static_cast<std::size_t>(rounds))
         << text;

@@ -37,8 +37,8 @@ TEST(Calendar, StepsBeyondAMeetingBelongToIt) {
   EXPECT_EQ(calendar.next_meeting(0), 10U);
   EXPECT_EQ(calendar.next_meeting(20), 25U);
   EXPECT_EQ(calendar.next_meeting(30), 40U);
-  EXPECT_EQ(calendar.step_of_meeting(10, 6), 6U);    // some rank wished to meet
-  EXPECT_EQ(calendar.step_of_meeting(10, 12), 10U);  // the others had made a step more
+  EXPECT_EQ(calendar.step_of_meeting(10, 6), 6U);    // a rank wished to meet
+  EXPECT_EQ(calendar.step_of_meeting(10, 12), 10U);  // the other ranks had made one step more
   EXPECT_EQ(calendar.step_of_meeting(10, 27), 25U);
   EXPECT_EQ(calendar.step_of_meeting(40, 43), 40U);
 }

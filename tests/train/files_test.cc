@@ -87,7 +87,7 @@ TEST(Manifest, ComesBackAndTellsPartsApart) {
   EXPECT_NE(problem("rank_1").find("missing"), std::string::npos);
 }
 
-// A disk that is much slower than the deadline of the network.
+// A disk may take much longer than the deadline of the network.
 TEST(FileWork, DisksHaveTimeOfTheirOwn) {
   std::atomic<int> ended = 0;
   const auto deadline = std::chrono::seconds(2);
@@ -114,7 +114,7 @@ TEST(FileWork, AllHearOfAnError) {
     } catch (const CommError& error) {
       heard[static_cast<std::size_t>(communicator.rank())] = std::string("C ") + error.what();
     }
-    communicator.barrier();  // which can still be had
+    communicator.barrier();  // the communicator still works
   });
   EXPECT_EQ(heard[0], "C rank 1 could not write its part: the disk is full");
   EXPECT_EQ(heard[1], "the disk is full");
@@ -152,7 +152,7 @@ TEST(Capture, IsWrittenBesideAndItsErrorsCome) {
   write(temp.path() / "folder", "in the way");
   capture.write(6, layout);
   EXPECT_NE(message_of([&] { capture.finish(); }).find("folder"), std::string::npos);
-  capture.finish();  // said once
+  capture.finish();  // only once
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace sotto {
 namespace {
 using test::message_of;
 
-// The rank that failed ends with its own error, the others with its number.
+// The rank that failed ends with its own error. The others end with an error that names it.
 TEST(Interruption, AnErrorOfOneRankEndsAll) {
   std::array<std::string, 3> heard;
   run_threads(3, std::chrono::seconds(20), [&](Communicator& communicator) {

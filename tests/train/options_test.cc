@@ -85,7 +85,7 @@ TEST(Choices, KeepWhatNobodySaid) {
   EXPECT_EQ(read_choices(options).options.schedule, "step(every=50, factor=0.95)");
 }
 
-// What the flags make of --optimiser and a preset.
+// The optimiser that results from --optimiser, the other flags and a preset.
 std::string optimiser(const std::string& said, const std::function<void(TrainOptions&)>& set = {},
                       const std::string& codec = "none") {
   TrainOptions options;

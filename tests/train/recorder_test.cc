@@ -42,7 +42,7 @@ TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 6);
   EXPECT_NE(all.find("\n4,3,"), std::string::npos);
   write(temp.path() / "steps.csv", all + "5,3,0.1");                         // a row that a crash cut off
-  Recorder::prepare(temp.path(), std::array<std::uint64_t, 4>{0, 0, 0, 3});  // of each rank
+  Recorder::prepare(temp.path(), std::array<std::uint64_t, 4>{0, 0, 0, 3});  // by rank: drops rows from here on
   const std::string kept = read_text(temp.path() / "steps.csv");
   EXPECT_EQ(std::count(kept.begin(), kept.end(), '\n'), 4);
   EXPECT_NE(kept.find("\n2,3,"), std::string::npos);
@@ -54,7 +54,7 @@ TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
   Recorder::prepare(temp.path(), {});
   Recorder recorder(temp.path(), 0);
   recorder.add(row(0));
-  EXPECT_FALSE(recorder.means().hidden());  // there were none
+  EXPECT_FALSE(recorder.means().hidden());  // there were no exchanges
   StepRow exchanged = row(1);
   exchanged.report.timings = {.encode = 0.001, .network = 0.006, .decode = 0.001};
   exchanged.report.wait = 0.002;
@@ -62,12 +62,12 @@ TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
   recorder.add(exchanged);
   EXPECT_DOUBLE_EQ(recorder.means().queue_ms, 2.0);
   EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0.75);
-  exchanged.report.wait = 1;  // for a peer that is late, before the exchange
+  exchanged.report.wait = 1;  // waited for a late peer before the exchange
   for (int i = 0; i < 4; ++i) recorder.add(exchanged);
   EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0);
 }
 
-// A dense warm-up is in what a step sends.
+// The mean bytes of a step include those of a dense warm-up.
 TEST(Recorder, BytesOfAStepAreTheMean) {
   const TempFolder temp;
   Recorder::prepare(temp.path(), {});
@@ -104,7 +104,7 @@ TEST(Recorder, AFileThatIsTakenAwayIsBegunAnew) {
   }
 }
 
-// Ten million rows in memory would be a gigabyte.
+// Rows must not stay in memory: ten million of them would take a gigabyte.
 TEST(Recorder, KeepsNoRows) {
   EXPECT_LT(sizeof(Recorder), 32U << 10U);
   const TempFolder temp;

@@ -24,7 +24,7 @@ using test::Chain, test::message_of;
 
 class ReplicaTest : public testing::Test {
  protected:
-  // A bucket for each segment, d first: bucket 3 - s is that of segment s.
+  // Each segment is a bucket, the last one first: bucket 3 - s is segment s.
   Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements, const char* optimiser = "sgd") {
     return {task,
             make_optimiser(test::optimiser(optimiser), task.layout()),
@@ -50,7 +50,7 @@ TEST_F(ReplicaTest, RefusesACutTensorForAnOptimiserOfWholeOnes) {
   EXPECT_NE(why.find("optimiser: its step depends on whole tensors, and `"), std::string::npos) << why;
 }
 
-// The gradient of a, c and d is 1 in each of 16 elements, and that of b is 0: its norm is the root of 48.
+// The gradient is 1 in the 16 elements of a, c and d, and 0 in b, so its norm is the root of 48.
 TEST_F(ReplicaTest, ClipsByNormBeforeAnyBucketIsReady) {
   Replica worker = replica(2);
   worker.clip_gradients(clip_table().read("clip", "norm(2, when=before)"));
@@ -76,13 +76,13 @@ TEST_F(ReplicaTest, ClipsByValueBucketByBucket) {
   worker.clip_gradients(clip_table().read("clip", "value(0.25, when=before)"));
   bool early = false;
   worker.compute_gradient(0, {.ready = [&](std::size_t index) {
-                            early |= index == 0 && task.part(0)[0] == 0;  // backward has not come to a
+                            early |= index == 0 && task.part(0)[0] == 0;  // backward has not reached a
                             EXPECT_EQ(bucket(index), std::vector<float>(16, index == 2 ? 0 : 0.25F)) << index;
                           }});
   EXPECT_TRUE(early) << "nothing need be held back";
 }
 
-// Until a bucket is said to be free its gradient may be on its way to the other ranks.
+// Until needed() returns for a bucket, its gradient may still be on its way to the other ranks.
 TEST_F(ReplicaTest, AGradientStaysAsItIsUntilItsBucketWasAskedFor) {
   Replica worker = replica();
   std::ranges::fill(task.gradient(), 9.0F);
@@ -114,7 +114,7 @@ TEST_F(ReplicaTest, MicroStepsAskOnceAndAddUp) {
   EXPECT_EQ(bucket(2), zeros);
 }
 
-// d is buckets 0 and 1, and so on.
+// Segment d is buckets 0 and 1, c is 2 and 3, and so on.
 TEST_F(ReplicaTest, ASegmentThatIsTooLongIsSeveralBuckets) {
   Replica worker = replica(1, 10);
   ASSERT_EQ(worker.buckets().size(), 8U);
@@ -169,7 +169,7 @@ TEST_F(ReplicaTest, AScaleOfTheLossIsGoneBeforeAnybodyGetsTheGradient) {
   EXPECT_EQ(worker.loss_scale()->taken(), 1U);
 }
 
-// The gradient of this rank, or its loss, or the gradient of another overflows.
+// The step is void if this rank's gradient or loss overflows, or the gradient of another rank.
 TEST_F(ReplicaTest, AVoidStepChangesNothing) {
   for (const char* what : {"gradient", "loss", "other"}) {
     Replica worker = replica();
@@ -208,7 +208,7 @@ TEST_F(ReplicaTest, OverflowsWithoutAScaleAreAnError) {
   EXPECT_NE(why.find("rank 0: gradients overflow float16 at step 16 though the loss, 0.5"), std::string::npos) << why;
 }
 
-// A mean of iterates is empty before the first.
+// Before the first step the mean of iterates is empty.
 TEST_F(ReplicaTest, WhatIsEvaluatedBeforeTheFirstStepIsTheModel) {
   ChosenOptimiser chosen;
   chosen.spec = test::optimiser("sgd");
@@ -226,7 +226,7 @@ TEST_F(ReplicaTest, WhatIsEvaluatedBeforeTheFirstStepIsTheModel) {
   EXPECT_TRUE(std::ranges::equal(worker.to_evaluate(), task.parameters()));
 }
 
-// What was counted of an epoch's batches, and spent, goes on where a run is resumed.
+// A resumed run goes on with the counts of the batches of its epoch, and with the seconds and bytes spent.
 TEST_F(ReplicaTest, CountsComeBackFromACheckpoint) {
   const test::TempFolder temp;
   task.trained() = {0.1, 3};

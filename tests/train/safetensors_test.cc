@@ -34,7 +34,7 @@ std::vector<float> counted(const Layout& layout) {
   return values;
 }
 
-// A file of a header and as many bytes as `bytes` says.
+// A file of a header and `bytes` bytes of data.
 fs::path made(const TempFolder& temp, const std::string& header, std::size_t bytes) {
   const fs::path path = temp.path() / "made.safetensors";
   const std::uint64_t length = header.size();

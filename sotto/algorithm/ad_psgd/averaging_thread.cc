@@ -220,9 +220,10 @@ void Averager::inquire() {
 }
 
 // Asks ranks that this one waits for, from time to time, for news. Such a rank is lost if the mail of a whole deadline
-// was taken and brought none, or at a meeting, if that of two deadlines brought no progress: a rank that answers but
-// does not go on may itself wait for a lost one, and is given the time to name it. Only mail that was taken counts,
-// because the silence may be this thread's own: it was busy, or stopped for a while.
+// was taken and brought none, or at a meeting, if the mail of two deadlines brought no progress: a rank that answers
+// but
+// does not go on may itself wait for a lost one, and gets the time to name it. Only mail that was taken counts, because
+// this thread itself may have caused the silence: it was busy, or stopped for a while.
 void Averager::watch(Clock::time_point taken) {
   for (int peer = 0; peer < ranks_; ++peer) {
     if (peer != key_.rank && must_be_questioned(peer, taken)) tell(peer, PairNote::Kind::question);

@@ -38,7 +38,7 @@ class NodeWorker final : public Worker {
   double seconds() const { return seconds_; }  // spent on exchanges
 
  private:
-  // Whether it is so on any rank of the node.
+  // Whether `mine` is true on any rank of the node.
   bool any(bool mine) {
     const Timer timer;
     float all = mine ? 1.0F : 0.0F;

@@ -31,7 +31,7 @@ class OuterStep {
   // start -= lr * direction(mean) for this stretch. May overwrite `mean`. `rate` is the ranks' own learning rate.
   void take(const Range& range, std::span<float> mean, double rate);
   bool in_rates() const { return options_.in_rates; }
-  // Whether a step may lead elsewhere than to the mean of the models.
+  // Whether a step may lead to another point than the mean of the models.
   bool leaves_mean() const { return options_.lr != 1 || options_.momentum != 0; }
   void visit_state(StateVisitor& visitor);
 

@@ -1,4 +1,5 @@
-// What the transport `tcp` has of its own: where it listens, how many sockets it needs, and strangers beside a run.
+// What is special about the transport `tcp`: where it listens, how many sockets it needs, and strangers that connect
+// during a run.
 #include "sotto/comm/tcp.h"
 
 #include <arpa/inet.h>
@@ -29,7 +30,7 @@ class Tcp : public Job {
   }
 };
 
-// Ports at which this process listens, and the number of its other sockets of TCP.
+// The addresses at which this process listens, and the number of its other TCP sockets.
 struct Sockets {
   std::vector<sockaddr_in> listening;
   std::size_t connected = 0;
@@ -64,7 +65,7 @@ void exchange_with(Communicator& communicator, int to, int from, std::size_t byt
 }
 
 TEST_F(Tcp, OpensSocketsToThePeersThatItUsesOnly) {
-  const SharedCounter counted;  // since a rank that has ended closes its connections
+  const SharedCounter counted;  // keeps all ranks alive, since a rank closes its connections at its end
   expect_success(run(6, 30s, [&](Communicator& communicator) {
     const int rank = communicator.rank();
     const std::size_t before = sockets().connected;
@@ -95,7 +96,7 @@ TEST_F(Tcp, ListensAtTheLoopbackOnly) {
   }));
 }
 
-// Each rank's own ports are visited by somebody who sends garbage, by one who is silent, and by many in turn.
+// One stranger sends garbage to the ports of each rank, one is silent, and many come in turn.
 TEST_F(Tcp, StrangersHaveNoEffectOnARun) {
   expect_success(run(3, 30s, [](Communicator& communicator) {
     const auto mailbox = communicator.open_mailbox(1000);
@@ -146,7 +147,7 @@ TEST_F(Tcp, AMessageThatIsLargerThanItsRoomNamesItsSender) {
   expect_contains(all[0].error, "a message of 10 bytes for a room of 9");
 }
 
-// A peer that ends while the other one still exchanges with a third one is no trouble.
+// A peer may end while the others still exchange.
 TEST_F(Tcp, ARankMayEndBeforeTheOthers) {
   expect_success(run(3, 600s, [](Communicator& communicator) {
     communicator.barrier();

@@ -1,4 +1,4 @@
-"""What ranks do in the tests. Each function runs on every rank of a job and gives back plain values."""
+"""The functions that tests call on ranks. Each runs on every rank of a job and returns plain values."""
 
 from .aggregate import *
 from .all_reduce import *

@@ -41,7 +41,7 @@ def aggregates():
 
 
 def aggregates_in_several_messages():
-    """A message takes 100 elements, so 350 are four: the same mean, and the same bits on all ranks."""
+    """A message takes 100 elements here, so 350 are four messages. The mean is the same, with the same bits on all ranks."""
     x = torch.randn(50, 7, generator=torch.Generator().manual_seed(dist.get_rank()))
     whole = sotto.aggregate(x)
     for codec, near in [("none", 1e-6), ("f16", 1e-2), ("int8", 0.05)]:
@@ -54,7 +54,7 @@ def aggregates_in_several_messages():
 
 
 def others_run_meanwhile(folder):
-    """Rank 1 takes part only when rank 0's main thread says so, which it can while another thread of it waits."""
+    """Rank 1 takes part only when rank 0's main thread says so. The main thread runs while another thread of rank 0 waits."""
     go = f"{folder}/go"
     if dist.get_rank() == 0:
         results = []

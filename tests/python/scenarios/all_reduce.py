@@ -20,7 +20,7 @@ def wrapped(dtype="float32", memory_format=torch.contiguous_format, **options):
 
 
 def same_as_ddp(codec, dtype="float32", channels_last=False, accumulate=1, extra=True, same_start=True, **options):
-    """The parameters that our module and a DDP of the same codec come to."""
+    """The parameters after training, of our module and of a DDP with the same codec."""
     layout = torch.channels_last if channels_last else torch.contiguous_format
     theirs = sotto.compress(make(dtype, layout, find_unused_parameters=not extra), codec, bucket_mb=0.01, **options)
     ours = wrapped(dtype, layout, codec=codec, **options)
@@ -43,7 +43,7 @@ def backward(model, step, extra=True):
 
 
 def all_reduce_resumed(folder, steps, first=0):
-    """Some steps, from a state when not from the first on; leaves one."""
+    """Trains some steps, from a saved state unless `first` is 0, and saves its own state."""
     model = wrapped(codec="ef | topk(0.1) | qsgd(4)", rules={"*.bias": "int8"}, seed=5)
     optimiser = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
     path = f"{folder}/rank{dist.get_rank()}"
@@ -70,7 +70,7 @@ def all_reduce_fails(how):
 
 
 def second_gradient():
-    """Rank 1 has two of a layer in one backward; the others would wait for its first step."""
+    """In one backward, rank 1 makes two gradients of a layer; the others would wait for its first step."""
     model = wrapped(timeout=600)
     if dist.get_rank() == 0:
         return backward(model, 0)

@@ -1,4 +1,4 @@
-"""What comes of gradients: means, memories, replicas, bytes, schedules."""
+"""Averaged gradients: means, memories, replicas, bytes, schedules."""
 
 import torch
 import torch.distributed as dist
@@ -9,7 +9,7 @@ from .net import digest, flat, loss_of, make, train
 
 
 def dense_is_ddp(dtype, accumulate=1, channels_last=False, options=None, extra=True):
-    """Whether codec none gives what DDP alone gives, to the last bit (two ranks: halves are exact), over several steps."""
+    """The parameters with codec none, and with DDP alone; on two ranks they have the same bits, since halves are exact."""
     ours = make(dtype, torch.channels_last if channels_last else torch.contiguous_format, **(options or {}))
     theirs = make(dtype, torch.channels_last if channels_last else torch.contiguous_format, **(options or {}))
     sotto.compress(ours, "none", bucket_mb=0.01)
@@ -40,7 +40,7 @@ def with_ddp_buckets(caps, codec, **options):
 
 
 def conservation(steps, **options):
-    """What was applied and what is still held back, against the sum of the dense means, at parameters that stay."""
+    """The sums of the applied means, of the dense means, and of all that is still held back, at constant parameters."""
     ddp, plain = make(), make()
     sotto.compress(ddp, **options)
     applied, dense = 0, 0
@@ -58,7 +58,7 @@ def conservation(steps, **options):
 
 
 def owed(values, ranks):
-    """What one rank's state owes to the mean gradient, summed over the elements."""
+    """How much the state of one rank owes to the mean gradient, summed over the elements."""
     return sum(value.double().sum().item() / (ranks if name.endswith("/memory.ef") else 1)
                for name, value in values.items() if name.endswith(("/memory.ef", "/mean/error")))
 
@@ -79,7 +79,7 @@ def replicas_that_differ():
 
 
 def unused(codec):
-    """A part of the model that nobody, or one rank only, uses in some steps."""
+    """In some steps, no rank uses a part of the model, or only one rank does."""
     ddp = sotto.compress(make(find_unused_parameters=True), codec, check_replicas=1)
     optimiser = torch.optim.SGD(ddp.parameters(), 0.1)
     for step in range(6):

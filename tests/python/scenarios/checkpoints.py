@@ -1,4 +1,4 @@
-"""States saved and loaded, on as many ranks and on others."""
+"""States that are saved and loaded, on the same and on another number of ranks."""
 
 import logging
 import warnings
@@ -47,7 +47,7 @@ def resume(first, steps, folder, rank=None):
 
 
 def save_gathered(steps, path):
-    """As save(), but in one file, which rank 0 writes; and what the others have of it."""
+    """Like save(), but rank 0 writes all states to one file. Returns the number of states that this rank got."""
     ddp, optimiser = resumable()
     sotto.compress(ddp, **RESUMED)
     train(ddp, steps, optimiser=optimiser)
@@ -70,7 +70,7 @@ def resume_gathered(first, steps, path):
 
 
 def gossip_gathered():
-    """Models of ranks' own from one list, and the same run without a break."""
+    """A run without a break, and one that loads its models from one list of states."""
     ends = []
     for broken in (False, True):
         torch.manual_seed(3)
@@ -96,7 +96,7 @@ def gossip_gathered():
 
 
 def stats_in_parts():
-    """Of three steps, of two, and of all."""
+    """The statistics of three steps, of the next two, and twice of all five."""
     ddp = sotto.compress(make(), "ef | topk(0.1)")
     parts = []
     for first, steps in ((0, 3), (3, 2)):
@@ -108,7 +108,7 @@ def stats_in_parts():
 
 
 def reported(kind, steps, every):
-    """The lines of these steps, and of as many more without a report."""
+    """The lines that are reported in these steps, and in as many more steps after the report was removed."""
     lines = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
@@ -131,7 +131,7 @@ def reported(kind, steps, every):
 
 
 def resume_on_other_ranks(folder, old_ranks):
-    """The largest difference between the memory and the mean of the old ones; whether it was refused without a list."""
+    """The largest difference between the memory and the mean of the old ones; and why a single state was refused."""
     ddp, _ = resumable()
     sotto.compress(ddp, **RESUMED)
     states = [torch.load(f"{folder}/rank{rank}", weights_only=True)["sotto"] for rank in range(old_ranks)]
@@ -156,7 +156,7 @@ def save_states(folder, steps, **options):
 
 
 def spread_states(folder, old_ranks, **options):
-    """What the old ranks owed, each part of it, and what this rank of the new ones does."""
+    """How much the old ranks owed, in memories and at owners, and how much this new rank owes."""
     states = [torch.load(f"{folder}/rank{rank}", weights_only=True)["values"] for rank in range(old_ranks)]
     parts = [sum(value.double().sum().item() for state in states for name, value in state.items() if name.endswith(end))
              for end in ("/memory.ef", "/mean/error")]
@@ -167,7 +167,7 @@ def spread_states(folder, old_ranks, **options):
 
 
 def spread_sketches(folder, old_ranks, **options):
-    """How far the sketches are from those of the old ranks, at most; and their largest value."""
+    """The largest difference between the sketches and those of the old ranks; and the largest value of the sketches."""
     states = [torch.load(f"{folder}/rank{rank}", weights_only=True) for rank in range(old_ranks)]
     ddp = sotto.compress(make(), **options)
     sotto.load_state_dict(ddp, states)
@@ -179,7 +179,7 @@ def spread_sketches(folder, old_ranks, **options):
 
 
 def warned(codecs):
-    """The warnings of each."""
+    """The warnings about each codec."""
     said = {}
     for codec in codecs:
         with warnings.catch_warnings(record=True) as caught:
@@ -190,7 +190,7 @@ def warned(codecs):
 
 
 def damaged_states():
-    """What each of these says, and that nothing was changed by it."""
+    """The error of each damaged state, none of which may change anything."""
     ddp = sotto.compress(make(), "ef | topk(0.1)", aggregator="gather")
     train(ddp, 2)
     good = sotto.state_dict(ddp)

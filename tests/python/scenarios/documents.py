@@ -1,4 +1,4 @@
-"""Blocks of the documentation, with the objects that they speak of, and then some steps of what they have made."""
+"""Runs blocks of the documentation with the objects that they mention, and then some steps of the model that they made."""
 
 import ast
 import os
@@ -13,10 +13,10 @@ from . import net as nets
 
 
 class Stage:
-    """Makes what a block uses and does not make itself, as the page says that it is there."""
+    """Makes the objects that a block uses but does not make itself, as its page describes them."""
 
     def __init__(self, compressed):
-        self.compressed = compressed  # whether `ddp` is
+        self.compressed = compressed  # whether `ddp` is compressed
         self.names = {"torch": torch, "dist": dist, "nn": nn, "sotto": sotto}
 
     def need(self, name):
@@ -37,7 +37,7 @@ class Stage:
         return torch.arange(3.0) + dist.get_rank()
 
     def examples(self):
-        return 100  # of all ranks
+        return 100  # on all ranks together
 
     def weight(self):
         return 1.0
@@ -79,7 +79,7 @@ def names_of(statement, context):
 
 
 def run_block(text, where, folder):
-    """Runs it in a folder; the bytes of the model afterwards, hashed."""
+    """Runs the block in a folder; returns a hash of the model after some more steps."""
     torch.manual_seed(0)
     tree = ast.parse(text)
     stage, made = Stage(compressed="compress(" not in text), set()

@@ -1,4 +1,4 @@
-"""What goes wrong, on one rank or on all."""
+"""Errors on one rank or on all."""
 
 import math
 import os
@@ -53,7 +53,7 @@ def stalls(timeout):
     loss = loss_of(ddp, 1)
     if dist.get_rank() != 1:
         loss.backward()
-    KEPT.append(ddp)  # and with it the connections
+    KEPT.append(ddp)  # keeps the connections open
 
 
 def dies():
@@ -67,13 +67,13 @@ def dies():
 
 
 def differently(what):
-    """Rank 1 says something else, or wraps something else."""
+    """Rank 1 has another argument, or wraps something else."""
     other = {"codec": {"codec": "qsgd"}, "seed": {"seed": 2}, "bucket_mb": {"bucket_mb": 2}, "start_after": {"start_after": 3},
              "rules": {"rules": {"*.bias": "none"}}, "aggregator": {"aggregator": "gather"}, "dtype": {},
              "check_replicas": {"check_replicas": 1}, "nonfinite": {"nonfinite": "propagate"}, "wrapper": {},
              "scaler": {"scaler": torch.amp.GradScaler("cpu")}}[what]
     bad = dist.get_rank() == 1
-    if what == "dtype":  # DDP itself would not take that
+    if what == "dtype":  # DDP itself would refuse it
         return sotto.AllReduceDataParallel(Net().half() if bad else Net()) is None
     if bad and what == "wrapper":
         make()
@@ -82,7 +82,7 @@ def differently(what):
 
 
 def missed():
-    """Rank 1 fails before its first call. Then all call; and again, when rank 0 missed two of theirs."""
+    """Rank 1 misses the first call; then all call. Rank 0 misses two calls; then all call again."""
     said, digests = [], []
     for absent in ([1], [0, 0]):
         for rank in absent:
@@ -100,7 +100,7 @@ def missed():
 
 
 def fails_in_the_hook():
-    """DDP of rank 1 reduces a parameter that its module had when it was made."""
+    """On rank 1, DDP reduces a parameter that the module had when DDP was made, but has no longer."""
     net = Net()
     old = net.out.bias
     ddp = DDP(net, broadcast_buffers=False)
@@ -134,7 +134,7 @@ class Tied(nn.Module):
 
 
 def not_plain():
-    """What is said of modules and tensors that are not whole on a rank, or exchange with others already."""
+    """The errors about modules and tensors that are not whole on a rank, or that exchange with other ranks already."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import distribute_tensor, Shard
 
@@ -170,7 +170,7 @@ def not_plain():
 
 
 def not_reduced(how):
-    """A parameter that is trainable when DDP is compressed, but was not there, or frozen, when DDP was made."""
+    """A parameter is trainable when DDP is compressed, but was missing or frozen when DDP was made."""
     net = Net()
     net.hidden.weight.requires_grad_(how != "unfrozen")
     ddp = DDP(net)
@@ -182,7 +182,7 @@ def not_reduced(how):
 
 
 def aggregates_differently(what):
-    """Rank 1 does something else."""
+    """Rank 1 has another argument."""
     usual = {"shape": 1000, "type": "float32", "op": "avg", "codec": "int8", "aggregator": "auto", "seed": 0}
     other = {"shape": 500, "type": "float16", "op": "sum", "codec": "qsgd(4)", "aggregator": "gather", "seed": 1}
     how = usual | ({what: other[what]} if dist.get_rank() == 1 else {})
@@ -191,7 +191,7 @@ def aggregates_differently(what):
 
 
 def load_on_some(ranks, steps):
-    """Only these ranks load a state, that of so many steps; then all go on."""
+    """Only these ranks load a state, that after steps[rank] steps; then all go on."""
     old = sotto.compress(make(), schedule=[(0, "none"), (2, "ef | topk(0.1)")])
     states = []
     for step in range(3):
@@ -205,7 +205,7 @@ def load_on_some(ranks, steps):
 
 
 def load_late(ranks, at, of, **options):
-    """Only these ranks load a state, that of step `of`, after `at` steps; then all go on."""
+    """After `at` steps only these ranks load a state, that of step `of`; then all go on."""
     ddp = sotto.compress(make(broadcast_buffers=False), timeout=600, **options)
     states = []
     for step in range(at):
@@ -217,7 +217,7 @@ def load_late(ranks, at, of, **options):
 
 
 def refused_on_one(what):
-    """Rank 1 calls with something that cannot be used: what each rank is told. Then all call again."""
+    """Rank 1 calls with something that cannot be used; then all call again. Returns the error of this rank."""
     wrong = {"rules": {"rules": {"nope": "int8"}}, "codec": {"codec": "tokp"}, "type": {"seed": "3"},
              "timeout": {"timeout": 1e-6}, "float64": {}, "no ddp": {}}[what]
     bad = dist.get_rank() == 1
@@ -234,7 +234,7 @@ def refused_on_one(what):
 
 
 def aggregate_refused_on_one(what):
-    """The same."""
+    """Likewise for sotto.aggregate."""
     tensor, how = torch.ones(1000), {"codec": "f16" if what == "large" else "int8", "timeout": 600}
     if dist.get_rank() == 1:
         tensor = {"nan": tensor * math.nan, "large": tensor * 1e6, "list": [1.0], "sparse": tensor.to_sparse(),
@@ -259,7 +259,7 @@ def mean_too_large():
 
 
 def uneven(codec, **options):
-    """Rank r has r more batches than rank 0. The parameters with our codec, and those of DDP alone."""
+    """Rank r has 2 r more batches than rank 0. Returns the parameters with our codec, and those of DDP alone."""
     ours, theirs = make(), make()
     sotto.compress(ours, codec, **options)
     for ddp in (ours, theirs):

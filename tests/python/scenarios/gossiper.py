@@ -1,4 +1,4 @@
-"""Tensors that are mixed with neighbours."""
+"""Tensors that are mixed with those of neighbours."""
 
 import torch
 import torch.distributed as dist
@@ -7,7 +7,7 @@ import sotto
 
 
 def gossiper_exact(topology, dtype="float32"):
-    """What is left of differences from the mean after as many rounds as make it exact, and how many these are."""
+    """The largest difference from the mean after the number of rounds that make it exact, and that number."""
     rank, size = dist.get_rank(), dist.get_world_size()
     gossiper = sotto.Gossiper(topology=topology)
     tensor = (torch.arange(12, dtype=torch.float32).view(3, 4) * (rank + 1)).to(getattr(torch, dtype)).t()
@@ -18,7 +18,7 @@ def gossiper_exact(topology, dtype="float32"):
 
 
 def gossiper_own(topology):
-    """How far a tensor is from the mean after many rounds on lists, lists that take turns, or a matrix."""
+    """How far a tensor is from the mean after many rounds on lists of peers, on such lists in turns, or on a matrix."""
     rank, size = dist.get_rank(), dist.get_world_size()
     gossiper = sotto.Gossiper(topology=torch.tensor(topology["matrix"]) if isinstance(topology, dict) else topology)
     tensor = gossiper.average(torch.full((5,), float(rank)), rounds=40)
@@ -26,7 +26,7 @@ def gossiper_own(topology):
 
 
 def gossiper_push_sum():
-    """On a graph whose weights do not stay 1: the sums of tensors and of weights, and how far tensor / weight is off."""
+    """On a graph whose weights do not stay 1: the sums of tensors and of weights, tensor / weight, and the weight."""
     gossiper = sotto.Gossiper(topology="star")
     tensor, weight = torch.full((7,), float(dist.get_rank())), 1.0
     for _ in range(60):
@@ -51,19 +51,19 @@ def gossiper_shapes():
 
 def gossiper_mixes_another_tensor(what):
     gossiper = sotto.Gossiper(topology="complete", timeout=60)
-    gossiper.average(torch.ones(1, 3)[:, :2] if dist.get_rank() == 1 else torch.ones(1, 2))  # are alike
+    gossiper.average(torch.ones(1, 3)[:, :2] if dist.get_rank() == 1 else torch.ones(1, 2))  # these are alike
     tensors = {"size": torch.ones(7), "shape": torch.ones(2, 3), "strides": torch.ones(2, 3).t()}
     gossiper.average(tensors[what] if dist.get_rank() == 1 else torch.ones(3, 2))
 
 
 def gossiper_refuses(what):
-    """Rank 1 calls with what cannot be mixed."""
+    """Rank 1 calls with a tensor or weight that cannot be mixed."""
     gossiper, bad = sotto.Gossiper(topology="complete", timeout=600), dist.get_rank() == 1
     gossiper.mix(torch.ones(3, dtype=torch.int32 if bad and what == "type" else None), 0.0 if bad and what == "weight" else 1.0)
 
 
 def aggregate_by(codec):
-    """Sums over batches of several sizes, over the number of all examples."""
+    """Sums over batches of different sizes, divided by the number of all examples."""
     rank = dist.get_rank()
     tensor = torch.full((64,), 3.0 * (rank + 1))
     mean = sotto.aggregate(tensor, denominator=8, codec=codec)

@@ -1,4 +1,4 @@
-"""The network that ranks train, and how."""
+"""The network that ranks train, and its training."""
 
 import hashlib
 
@@ -32,7 +32,7 @@ def make(dtype="float32", memory_format=torch.contiguous_format, **options):
 
 
 def batch(step, dtype=torch.float32):
-    """Of this rank."""
+    """The batch of this rank."""
     generator = torch.Generator().manual_seed(1000 * step + dist.get_rank())
     return (torch.randn(8, 1, 8, 8, generator=generator).to(dtype),
             torch.randint(0, 10, (8,), generator=generator))

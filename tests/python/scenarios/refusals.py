@@ -1,4 +1,4 @@
-"""What is said of calls that are refused."""
+"""The errors of calls that are refused."""
 
 import sotto
 
@@ -6,7 +6,7 @@ __all__ = ["Refusals"]
 
 
 class Refusals(dict):
-    """The ConfigError of each call, by a name; "nothing" of one that went through."""
+    """The ConfigError of each call, by a name; "nothing" where the call succeeded."""
 
     def expect(self, name, call):
         try:

@@ -1,4 +1,4 @@
-"""Losses that torch.amp.GradScaler multiplies."""
+"""Losses that a torch.amp.GradScaler scales."""
 
 import math
 
@@ -20,8 +20,8 @@ def memories(model):
 
 
 def scaled(kind, codec, steps, overflows, **options):
-    """The parameters with a scaler whose scale changes, and where rank 1 alone overflows in some steps; and those without
-    a scaler of a training that leaves these steps out."""
+    """The parameters after a training with a scaler whose scale changes, where rank 1 alone overflows in some steps; and those
+    after a training without a scaler that leaves these steps out."""
     found = {}
     for name in ("scaled", "unscaled"):
         scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2, enabled=name == "scaled")
@@ -34,7 +34,7 @@ def scaled(kind, codec, steps, overflows, **options):
             optimiser.zero_grad()
             before = memories(model)
             loss = scaler.scale(loss_of(model, step))
-            if step in overflows:  # in the last gradient of backward: all other buckets are on their way by then
+            if step in overflows:  # in the last gradient of backward, when all other buckets are on their way
                 loss = loss + (math.inf if dist.get_rank() == 1 else 1) * model.module.conv.weight.sum()
             loss.backward()
             if step in overflows:
@@ -56,7 +56,7 @@ def scaled_differently():
 
 
 def overflow_without_scaler():
-    """A GradScaler that sotto was not told of."""
+    """The loop uses a GradScaler that was not given to sotto."""
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20)
     model = sotto.compress(make(broadcast_buffers=False), "ef | topk(0.1)")
     loss = scaler.scale(loss_of(model, 0))
@@ -64,7 +64,7 @@ def overflow_without_scaler():
 
 
 def mean_saturates(nonfinite):
-    """Each rank's gradients fit their type; ten times as much, as the codec makes of some, does not."""
+    """The gradients of each rank fit their type, but the codec makes some ten times as large, and those do not."""
     model = sotto.compress(make("float16"), "randomk(0.1, unbiased=true, dense=0)", nonfinite=nonfinite)
     model(batch(0, torch.float16)[0])
     sum((p * (torch.finfo(torch.float16).max / 2)).sum() for p in model.parameters()).backward()

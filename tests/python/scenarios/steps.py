@@ -12,11 +12,11 @@ LR = 0.1
 
 
 class Point(nn.Module):
-    """One vector, which a rank's loss draws to a place of the rank's own: the gradient is p - target."""
+    """A vector p. The loss of each rank draws it to that rank's own target: the gradient is p - target."""
 
     def __init__(self, size=5):
         super().__init__()
-        self.p = nn.Parameter(torch.linspace(-1, 1, size) + dist.get_rank())  # rank 0's everywhere, once it is wrapped
+        self.p = nn.Parameter(torch.linspace(-1, 1, size) + dist.get_rank())  # wrapping sets it to rank 0's
 
     def forward(self):
         return 0.5 * (self.p - self.target()).square().sum()
@@ -26,7 +26,7 @@ class Point(nn.Module):
 
 
 def wrap(module, how, optimizer, **options):
-    """What `how` names, and what the loop calls."""
+    """The wrapper that `how` names, and the module that the loop calls."""
     if how == "local":
         return sotto.LocalSGD(module, optimizer, **options), module
     if how == "diloco":
@@ -36,7 +36,7 @@ def wrap(module, how, optimizer, **options):
 
 
 def points(how, steps, lr=LR, momentum=0.0, stepped=None, **options):
-    """The vector of this rank, before the first step and after each."""
+    """The vector of this rank before the first step and after each step."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), lr, momentum)
     owner, model = wrap(module, how, optimizer, **options)
@@ -51,7 +51,7 @@ def points(how, steps, lr=LR, momentum=0.0, stepped=None, **options):
 
 
 def mean_in_the_end(how, **options):
-    """This rank's vector, that of average(), it again, and that of take_average()."""
+    """This rank's vector, the vector within average(), this rank's vector again, and the vector after take_average()."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), LR)
     owner, model = wrap(module, how, optimizer, **options)
@@ -66,7 +66,7 @@ def mean_in_the_end(how, **options):
     owner.take_average()
     seen.append(module.p.tolist())
     optimizer.zero_grad()
-    model().backward()  # goes on
+    model().backward()  # training can go on
     optimizer.step()
     return seen
 
@@ -97,7 +97,7 @@ def steps_saved(how, steps, folder, **options):
     learn(model, optimizer, 0, steps)
     torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "sotto": sotto.state_dict(owner)},
                f"{folder}/rank{dist.get_rank()}")
-    learn(model, optimizer, steps, 1)  # a state changes nothing
+    learn(model, optimizer, steps, 1)  # saving a state changes nothing
 
 
 def steps_resumed(how, first, steps, folder, late=False, **options):
@@ -114,7 +114,7 @@ def steps_resumed(how, first, steps, folder, late=False, **options):
 
 
 def alike_at_the_start():
-    """Whether parameters, frozen ones and buffers too, are those of rank 0."""
+    """The parameters, including frozen ones, and the buffers, which must be those of rank 0."""
     net = Net()
     net.norm.running_mean += dist.get_rank()
     net.out.bias.requires_grad_(False)
@@ -125,7 +125,7 @@ def alike_at_the_start():
 
 
 def statistics():
-    """Batch-norm statistics: of each rank, their mean within average(), and again."""
+    """Batch-norm statistics: those of this rank, their mean within average(), and those of this rank again."""
     net, optimizer, owner, model = network("push_sum")
     learn(model, optimizer, 0, 3)
     seen = [net.norm.running_mean.tolist()]
@@ -137,7 +137,7 @@ def statistics():
 
 
 def loops():
-    """A loop as people write them gives what a plain one gives: gradients that are accumulated, evaluation between."""
+    """A loop that also evaluates, saves and averages between steps gives the same as a plain loop. Both accumulate gradients."""
     digests = []
     for fancy in (False, True):
         net, optimizer, owner, model = network("d_psgd", topology="ring")
@@ -162,7 +162,7 @@ def loops():
 
 
 def local_of_one(ranks):
-    """LocalSGD(every=1) of plain SGD, the mean of gradients, and DDP: the largest difference of their parameters."""
+    """The largest differences between the parameters of DDP and those of LocalSGD(every=1), AllReduceDataParallel, and DDP itself."""
     ends = []
     for how in ("local", "all_reduce", "ddp"):
         torch.manual_seed(7)
@@ -186,7 +186,7 @@ def step_stats(how, **options):
 
 
 def two_wrapped():
-    """Two modules with an optimizer each: each is mixed behind its own."""
+    """Two modules have an optimizer each. Each module is mixed after the steps of its own optimizer."""
     modules = [Point(), Point(3)]
     models = [sotto.GossipDataParallel(module, "push_sum", "complete") for module in modules]
     optimizers = [torch.optim.SGD(module.parameters(), LR) for module in modules]

@@ -1,4 +1,4 @@
-"""What goes wrong where ranks have models of their own."""
+"""Errors where each rank has its own model."""
 
 import collections
 import os
@@ -15,7 +15,7 @@ from .steps import learn, LR, network, Point, points, steps_straight
 
 
 def step_dies(how, **options):
-    """Rank 1 ends behind the backward of step 2."""
+    """Rank 1 ends after the backward of step 2."""
     net, optimizer, owner, model = network(how, timeout=120, **options)
     learn(model, optimizer, 0, 2)
     if dist.get_rank() == 1:
@@ -25,7 +25,7 @@ def step_dies(how, **options):
 
 
 def step_fails(how, **options):
-    """Rank 1's step leads to a NaN; afterwards each rank says the same again, and can be looked at."""
+    """Rank 1's step leads to a NaN. The next step of each rank has the same error again, and statistics still work."""
     net, optimizer, owner, model = network(how, timeout=60, **options)
     learn(model, optimizer, 0, 2)
     if dist.get_rank() == 1:
@@ -55,7 +55,7 @@ def shape_changes():
 
 
 def refused_by_one(what):
-    """Rank 1 wraps what cannot be wrapped; then all wrap again."""
+    """Rank 1 wraps something that cannot be wrapped; then all wrap again."""
     bad, said = dist.get_rank() == 1, ""
     module = Point(size=4 if bad and what == "model" else 5)
     options = {"codec": {"codec": "tokp"}, "seed": {"seed": 2}}.get(what, {}) if bad else {}
@@ -69,7 +69,7 @@ def refused_by_one(what):
 
 
 def wrapped_twice():
-    """What a second wrapper of the same optimizer says, told of it and not; steps of two that share it in peace."""
+    """The errors of a second wrapper of the same parameters, given the optimizer or not. Two modules may share an optimizer."""
     said, point = [], Point()
     optimizer = torch.optim.SGD(point.parameters(), LR)
     local = sotto.LocalSGD(point, optimizer)
@@ -93,7 +93,7 @@ def wrapped_twice():
 
 
 def wrapped_anew():
-    """The same module and optimizer, once the first wrapper has failed on all."""
+    """The same module and optimizer are wrapped again after the first wrapper has failed on all ranks."""
     point = Point(3)
     optimizer = torch.optim.SGD(point.parameters(), LR)
     first = sotto.LocalSGD(point, optimizer, every=1, timeout=60)
@@ -118,7 +118,7 @@ class Lazy(collections.UserDict):
 
 
 def loads_differently(what):
-    """What each rank says when they do not load alike; then the ones that can, go on."""
+    """Ranks load different states. Returns the error of this rank, and whether training goes on as if none had been loaded."""
     net, optimizer, owner, model = network("push_sum", timeout=600)
     states = []
     for step in range(2):
@@ -137,7 +137,7 @@ def loads_differently(what):
     said = ""
     try:
         sotto.load_state_dict(owner, state)
-    except Exception as error:  # of any kind
+    except Exception as error:  # any error
         said = f"{type(error).__name__}: {error}"
     learn(model, optimizer, 2, 2)  # nothing was changed
     end = digest(net)
