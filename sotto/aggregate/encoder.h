@@ -12,7 +12,8 @@ namespace sotto {
 class Encoder {
  public:
   explicit Encoder(std::shared_ptr<Codec> codec) : codec_(std::move(codec)) {}
-  // Makes one message per part of a bucket that every rank has. Collective if the codec asks for such numbers.
+  // Every rank encodes this bucket. Makes one message for each part of it. Collective if the codec asks for such
+  // numbers.
   void encode(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out,
               Communicator& communicator, Timings& timings);
   // The same for a bucket that no other rank encodes.

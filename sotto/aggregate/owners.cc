@@ -27,7 +27,7 @@ Owners::Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float
       mean_encoder_(mean_codec_),
       own_(static_cast<std::size_t>(parts.ranks)),
       sent_(codec_),
-      offers_(codec_),
+      received_(codec_),
       means_(mean_codec_) {}
 
 Cut Owners::cut(const Layout& layout, int bucket, std::vector<Range> chunks) const {
@@ -43,8 +43,8 @@ Cut Owners::cut(const Layout& layout, int bucket, std::vector<Range> chunks) con
   return cut;
 }
 
-void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator,
-                  Timings& timings) {
+void Owners::exchange(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator,
+                      Timings& timings) {
   encoder_.encode(prepared, key, cut.chunks, own_, communicator, timings);
   const Timer timer;
   round_.clear();
@@ -58,21 +58,22 @@ void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Commun
 }
 
 Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator) {
-  round_.open(
-      communicator,
-      {.generation = key.generation,
-       .step = key.step,
-       .bucket = bucket.index,
-       .part = static_cast<std::uint16_t>(cut.own)},
-      [&](const MessageView& message) { offers_[message.header().origin].open(message, *bucket.layout, cut.chunk()); });
-  Bucket sum = bucket;
+  round_.open(communicator,
+              {.generation = key.generation,
+               .step = key.step,
+               .bucket = bucket.index,
+               .part = static_cast<std::uint16_t>(cut.own)},
+              [&](const MessageView& message) {
+                received_[message.header().origin].open(message, *bucket.layout, cut.chunk());
+              });
+  Bucket sum = bucket;  // messages are decoded at their place in the bucket; of its room only the chunk is written
   sum.values = sum_.room(bucket.values.size());
   const auto values = sum.values.subspan(cut.chunk().begin, cut.chunk().size());
   std::ranges::fill(values, 0.0F);
   if (!values.empty()) {
     sent_[cut.own].open(own_[cut.own].view(), *bucket.layout, cut.chunk());
     for (int rank = 0; rank < ranks_; ++rank) {
-      (rank == rank_ ? sent_[cut.own] : offers_[static_cast<std::size_t>(rank)]).add_to(sum, share_);
+      (rank == rank_ ? sent_[cut.own] : received_[static_cast<std::size_t>(rank)]).add_to(sum, share_);
     }
   }
   return {values, &cut.layouts[cut.own], bucket.index};
@@ -91,7 +92,7 @@ void Owners::spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cu
   Timer timer;
   const std::exception_ptr failure = encode_mean(mean, key, cut);
   timings.encode += timer.lap();
-  send_to_all(cut, communicator);
+  exchange_means(cut, communicator);
   timings.network += timer.lap();
   if (failure) std::rethrow_exception(failure);
   decode_means(bucket, key, cut, communicator);
@@ -112,7 +113,7 @@ std::exception_ptr Owners::encode_mean(const Bucket& mean, const Key& key, const
   }
 }
 
-void Owners::send_to_all(const Cut& cut, Communicator& communicator) {
+void Owners::exchange_means(const Cut& cut, Communicator& communicator) {
   round_.clear();
   for_each_peer([&](int peer) {
     const std::size_t chunk = chunk_of_peer(cut, peer);

@@ -38,17 +38,17 @@ class Owners {
 
   Cut cut(const Layout& layout, int bucket, std::vector<Range> chunks) const;
 
-  // Sends this rank's messages to the owners.
-  void send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Timings& timings);
+  // Sends this rank's messages to the owners, and receives those for its own chunk.
+  void exchange(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Timings& timings);
   // The sum of what all ranks sent of this rank's chunk, as a bucket of its own. It is in a separate buffer, so that a
-  // failure leaves the gradient unchanged. WireError, before anything is decoded.
+  // failure leaves the gradient unchanged. A bad message is a WireError; then nothing was decoded.
   Bucket sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator);
   // Encodes `mean`, which is what became of the sum, and sends it to all. Checks the messages of all owners, and then
   // decodes them into `bucket`.
   void spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cut& cut, Communicator& communicator,
               Timings& timings);
 
-  // After send(): what this rank sent, over all chunks. Nothing else of its vector reaches the owners.
+  // After exchange(): what this rank sent, over all chunks. Nothing else of its vector reaches the owners.
   class SentChunks final : public Sent {
    public:
     explicit SentChunks(std::span<const std::unique_ptr<Opened>> chunks) : chunks_(chunks) {}
@@ -84,7 +84,7 @@ class Owners {
     for (int i = 1; i < ranks_; ++i) f((rank_ + i) % ranks_);
   }
   std::exception_ptr encode_mean(const Bucket& mean, const Key& key, const Cut& cut);
-  void send_to_all(const Cut& cut, Communicator& communicator);
+  void exchange_means(const Cut& cut, Communicator& communicator);
   void decode_means(Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator);
 
   int rank_, ranks_;
@@ -93,9 +93,9 @@ class Owners {
   Encoder encoder_, mean_encoder_;
   std::vector<Message> own_;  // one per chunk
   Message own_mean_;
-  OpenedMessages sent_;    // this rank's messages, by chunk
-  OpenedMessages offers_;  // messages for this rank's chunk, by sender
-  OpenedMessages means_;   // messages of means, by chunk
+  OpenedMessages sent_;      // this rank's messages, by chunk
+  OpenedMessages received_;  // messages for this rank's chunk, by sender
+  OpenedMessages means_;     // messages of means, by chunk
   Scratch<float> sum_;
   Round round_;
 };

@@ -28,7 +28,8 @@ class Round {
   // Bytes that follow the messages of this pair. Both sides must know their number.
   void send(int peer, std::span<const std::byte> bytes) { more_sent_.push_back({peer, bytes, {}}); }
   void receive(int peer, std::span<std::byte> bytes) { more_received_.push_back({peer, bytes}); }
-  // Exchanges everything at once. Does nothing if nothing is to be sent or received.
+  // Sends and receives everything, by one Communicator::all_to_all(). Does nothing if nothing is to be sent or
+  // received.
   void exchange(Communicator& communicator);
 
   // Checks what arrived: each message must be whole, made by its sender in this step for this bucket, and pass

@@ -36,7 +36,7 @@ class ScatterReduce final : public Aggregator {
     Timer timer;
     Bucket prepared = parts_.memory->prepare(bucket, step, keeps_ ? error_of(cut) : std::span<float>());
     timings.encode += timer.lap();
-    owners_.send(prepared, key, cut, communicator, timings);
+    owners_.exchange(prepared, key, cut, communicator, timings);
     timer.lap();
     Bucket mean = owners_.sum(bucket, key, cut, communicator);
     if (keeps_) kernels::add(error_of(cut), mean.values);
@@ -60,8 +60,8 @@ class ScatterReduce final : public Aggregator {
     owners_.mean_codec().visit_state(mean);
   }
 
-  // error_ is owed to the mean, to which a memory contributes its content divided by the number of ranks. Hence the
-  // factor.
+  // error_ is part of a mean. A memory's content is divided by the number of ranks before it reaches the mean. So
+  // error_ is multiplied by that number.
   void retire() override {
     if (error_.empty()) return;
     for (const Cut& cut : cuts_) {

@@ -84,7 +84,7 @@ class Sparse final : public Aggregator {
     if (agrees) agree(regions, chosen, communicator);
     timings.network += timer.lap();
 
-    owners_.send(chosen, key, regions.cut, communicator, timings);
+    owners_.exchange(chosen, key, regions.cut, communicator, timings);
     timer.lap();
     Bucket mean = owners_.sum(bucket, key, regions.cut, communicator);
     timings.decode += timer.lap();

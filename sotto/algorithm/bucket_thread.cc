@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-BucketThread::BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange, Communicator* together)
-    : prepare_(std::move(prepare)), exchange_(std::move(exchange)), buckets_(buckets) {
+BucketThread::BucketThread(std::size_t buckets, bool overlap, Work offer, Work exchange, Communicator* together)
+    : offer_(std::move(offer)), exchange_(std::move(exchange)), buckets_(buckets) {
   if (overlap) calls_.ready = [this](std::size_t /*bucket*/) { post_next(); };  // buckets become ready in order
   if (together == nullptr) return;
   calls_.is_void = [this, together](bool overflows) {
@@ -33,7 +33,7 @@ void BucketThread::run(Worker& worker, std::uint64_t step, StepReport& report) {
 void BucketThread::post_next() {
   const std::size_t bucket = posted_++;
   if (void_) return;
-  prepare_(bucket);
+  offer_(bucket);
   thread_.post_measured([this, bucket] { exchange_(bucket); });
 }
 

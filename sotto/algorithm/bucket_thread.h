@@ -14,10 +14,10 @@ namespace sotto {
 class BucketThread {
  public:
   using Work = std::function<void(std::size_t bucket)>;
-  // When a bucket is ready, prepare(bucket) runs on the thread that computes, and then exchange(bucket) on this one,
+  // When a bucket is ready, offer(bucket) runs on the thread that computes, and then exchange(bucket) on this one,
   // beside backward. Without `overlap` both run after backward. Ranks that take one step together give their
-  // communicator: they agree on void steps, in which no bucket is prepared or exchanged.
-  BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange, Communicator* together = nullptr);
+  // communicator: they agree on void steps, in which no bucket is offered or exchanged.
+  BucketThread(std::size_t buckets, bool overlap, Work offer, Work exchange, Communicator* together = nullptr);
   BucketThread(const BucketThread&) = delete;
   BucketThread& operator=(const BucketThread&) = delete;
 
@@ -30,13 +30,13 @@ class BucketThread {
  private:
   void post_next();
 
-  Work prepare_, exchange_;
+  Work offer_, exchange_;
   BucketCalls calls_;
   std::size_t buckets_;
   std::size_t posted_ = 0;
   bool void_ = false;
   double agreeing_ = 0;  // seconds
-  CommThread thread_;  // last: it is destroyed before what its work uses
+  CommThread thread_;    // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

@@ -156,7 +156,7 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
 }
 
 // Allocates for any message of this layout, however many atoms it selects.
-void ChainMessage::reserve_decoding(const Plan& plan) {
+void ChainMessage::reserve_message(const Plan& plan) {
   units_.reserve(plan.units);
   cuts_.reserve(plan.values / parts_->stretch + 2);
   if (stages_.code) {
@@ -209,7 +209,7 @@ void ChainMessage::cut_units() {
 void ChainMessage::cut_stretches(std::size_t slice) {
   cuts_.clear();
   std::size_t room = 0;  // values that the current stretch still needs
-  Cut cut;
+  StretchStart cut;
   for (; cut.unit < units_.size(); ++cut.unit) {
     const std::size_t count = units_[cut.unit].kept;
     for (cut.begin = 0; cut.begin < count;) {

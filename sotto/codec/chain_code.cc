@@ -28,7 +28,7 @@ void ChainMessage::list_runs(std::span<const std::byte> side) {
 }
 
 // Returns the size of the coded body, which replaces the body, or 0 if it would not be smaller. The first `head` bytes
-// say what is selected, or how long the index lists are.
+// are the seed, or the lengths of the index lists.
 std::size_t ChainEncoder::compress(std::span<std::byte> body, std::size_t head, Range packed) {
   const bool apart = stages_.code->of_symbols();
   if (body.size() <= (apart ? 1 : length_bytes + 1)) return 0;

@@ -117,7 +117,7 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
                            (stages_.within ? within_flags.all() : 0U) | (stages_.code ? flag_coded : 0U);
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
-  reserve_decoding(plan);
+  reserve_message(plan);
   const bool whole_coded = (header.flags & flag_coded) != 0 && !stages_.code->of_symbols();
   const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
   sections_ = read_body(body, header, layout, plan);

@@ -16,7 +16,7 @@
 namespace sotto {
 
 void ChainEncoder::reserve(const Plan& plan) {
-  reserve_decoding(plan);
+  reserve_message(plan);
   crcs_.reserve(plan.values / parts_->stretch + 2);
   if (!stages_.select) return;
   reserve_selection(plan);

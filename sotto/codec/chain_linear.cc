@@ -79,7 +79,7 @@ void OpenedChain::from_linear(std::span<const std::byte> in, float scale, const 
     return;
   }
   const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
-  reserve_decoding(plan);
+  reserve_message(plan);
   if (stages_.select) select_known(*out.layout, {key, out.index}, plan);
   decode(stages_.transform ? 1.0F : scale, values_.room(plan.values));
   std::ranges::fill(out.values, 0.0F);
@@ -91,7 +91,7 @@ void OpenedChain::clear_chosen(const Key& key, Bucket& out) {
     throw std::logic_error("Codec::clear_chosen: " + parts_->traits.sentence + " is not linear");
   if (stages_.transform || !stages_.select.chooses()) return;
   const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
-  reserve_decoding(plan);
+  reserve_message(plan);
   select_known(*out.layout, {key, out.index}, plan);
   clear_selected(out);
 }

@@ -50,7 +50,9 @@ struct ChainParts {
 };
 
 // The message that is being made or read: its pieces, atoms and units, and buffers that are reused from message to
-// message. docs/wire describes the bytes.
+// message. docs/wire/README.md explains these words and the bytes. The functions of this class, of ChainEncoder and of
+// OpenedChain lie by stage: chain.cc (plans, units, stretches), chain_select.cc, chain_quantise.cc, chain_code.cc,
+// chain_linear.cc, chain_mean.cc; chain_encode.cc and chain_decode.cc join the stages.
 class ChainMessage {
  public:
   explicit ChainMessage(std::shared_ptr<ChainParts> parts);
@@ -120,7 +122,7 @@ class ChainMessage {
   };
   // The start of a stretch of the floats of all units; one thread quantises or decodes a stretch. It starts at float
   // `begin` of the unit. `side` and `packed` are where that unit's sections begin.
-  struct Cut {
+  struct StretchStart {
     std::size_t unit = 0, begin = 0, side = 0, packed = 0;
   };
   // The part of one unit that lies in a stretch: its values and the positions of their sections.
@@ -131,7 +133,7 @@ class ChainMessage {
 
   [[noreturn]] static void throw_not_finite(const std::string& segment, const Key& key);
   Plan plan(const Layout& layout, Range part);
-  void reserve_decoding(const Plan& plan);
+  void reserve_message(const Plan& plan);
   void reserve_selection(const Plan& plan);
   void cut_units();
   void list_runs(std::span<const std::byte> side);
@@ -158,7 +160,7 @@ class ChainMessage {
   std::vector<Piece> pieces_;
   std::vector<Slot> slots_;
   std::vector<Unit> units_;
-  std::vector<Cut> cuts_;  // the starts of all stretches, and the end of the last one
+  std::vector<StretchStart> cuts_;  // the starts of all stretches, and the end of the last one
   std::vector<SymbolRun> runs_;
   std::vector<GroupSize> sizes_;
   std::vector<std::size_t> counts_, limits_;
@@ -175,8 +177,8 @@ class ChainMessage {
 template <class Visit>
 void ChainMessage::visit_unit_parts(std::size_t stretch, Visit visit) const {
   const ChainParts& parts = *parts_;
-  const Cut& end = cuts_[stretch + 1];
-  for (Cut at = cuts_[stretch]; at.unit < end.unit || (at.unit == end.unit && at.begin < end.begin);
+  const StretchStart& end = cuts_[stretch + 1];
+  for (StretchStart at = cuts_[stretch]; at.unit < end.unit || (at.unit == end.unit && at.begin < end.begin);
        ++at.unit, at.begin = 0) {
     const Unit& unit = units_[at.unit];
     const Range values{at.begin, at.unit == end.unit ? end.begin : unit.kept};

@@ -57,7 +57,7 @@ SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& st
     crcs_[stretch] = crc;
   });
   JoinedCrc joined;
-  const auto begin_of = [&](const Cut& cut) { return cut.packed + parts_->packed_bytes(cut.begin); };
+  const auto begin_of = [&](const StretchStart& cut) { return cut.packed + parts_->packed_bytes(cut.begin); };
   for (std::size_t stretch = 0; stretch < crcs_.size(); ++stretch) {
     joined.add(crcs_[stretch], begin_of(cuts_[stretch + 1]) - begin_of(cuts_[stretch]));
   }

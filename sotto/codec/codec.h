@@ -23,7 +23,8 @@ using StageSpec = Spec<StageEntry>;
 using StageSpecs = std::vector<StageSpec>;
 
 // A run of whole segments of a flat vector: our own, or borrowed from another framework (then unpadded). Codecs see
-// only floats: the borrower of a bucket of 16-bit floats widens it into scratch memory.
+// only floats: the borrower of a bucket of 16-bit floats widens it into scratch memory. A bucket is a view: copying it
+// copies no floats.
 struct Bucket {
   std::span<float> values;
   const Layout* layout = nullptr;  // offsets relative to `values`

@@ -185,9 +185,9 @@ struct Packing {
 
 // Maps floats to side information and symbols, both as bytes without alignment. If the contract's grain is an element
 // or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
-// called for such stretches whatever the grain is; its `side` then has the stretch's blocks, or the one block of the
-// whole piece. A quantiser may also offer the interfaces below, by deriving from them: WholeUnits, AgreedNumbers,
-// LinearForm, Bins (quantise/bins.h) and BinSketch.
+// called for such stretches whatever the grain is. `side` then holds the blocks of that stretch; if the piece is one
+// block, it holds that block. A quantiser may also offer the interfaces below, by deriving from them: WholeUnits,
+// AgreedNumbers, LinearForm, Bins (quantise/bins.h) and BinSketch.
 class Quantise : public Stage {
  public:
   virtual Packing packing() const { return {}; }                              // not asked of WholeUnits

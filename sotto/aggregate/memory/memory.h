@@ -27,7 +27,7 @@ class Memory {
   virtual ~Memory() = default;
   // Returns the vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Called once per
   // step and bucket. `owed` is what the caller itself holds back of these gradients, such as the residual of the chunk
-  // that it owns; where what is held back is in units of a rate, which changed, both are rescaled.
+  // that it owns. A memory in units of the learning rate rescales `owed` with its own vector when the rate changes.
   virtual Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) = 0;
   // `sent` is what all receivers kept of `prepared`.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
