@@ -18,14 +18,14 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view header =
+constexpr std::string_view header_line =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
 
 // Makes a new file, unless another rank has made it. It has its header before any rank can add a row.
 void begin_anew(const std::filesystem::path& path, int rank) {
   const std::string made = fmt::format("{}{}{}", path.string(), temporary_mark, rank);
-  write_file_atomic(made, header);
+  write_file_atomic(made, header_line);
   if (::link(made.c_str(), path.c_str()) == 0 || errno == EEXIST) {
     ::unlink(made.c_str());
   } else if (::rename(made.c_str(), path.c_str()) != 0) {  // a file system without hard links
@@ -43,7 +43,7 @@ std::optional<double> Recorder::Figures::hidden() const {
 
 void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps) {
   const auto path = train_dir / "steps.csv";
-  std::string kept(header);
+  std::string kept(header_line);
   const bool resumed = std::ranges::any_of(first_steps, [](std::uint64_t step) { return step > 0; });
   if (resumed && std::filesystem::exists(path)) {
     const std::string text = read_text(path);
