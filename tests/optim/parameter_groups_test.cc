@@ -67,7 +67,6 @@ TEST(ParameterGroups, AreRead) {
   EXPECT_EQ(groups[0].lr_scale, 1);
   EXPECT_EQ(groups[1].optimiser.text(), "sgd(momentum=0.5, nesterov=false, weight-decay=0, dampening=0)");
   EXPECT_EQ(groups[1].lr_scale, 0.1);
-  EXPECT_TRUE(groups_of("").empty());
 }
 
 TEST(ParameterGroups, TheFirstGroupOfATensorCounts) {
