@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <optional>
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
@@ -22,10 +23,11 @@ Examples:
 
 struct OwnOptions {
   std::string out = "report.html";
-  std::string target;
+  std::optional<std::string> target;
   void visit(OptionVisitor& v) {
     v.option("out", out, "where the page goes");
-    v.option("target", target, "shows the steps, time and bytes that each run took to it, as accuracy=0.97");
+    v.option("target", target,
+             "shows the steps, time and bytes that each run took to it, as accuracy=0.97; auto: none");
   }
 };
 
@@ -65,7 +67,7 @@ std::string command_of(const Settings& settings) {
   return line;
 }
 
-Report read_report(std::span<const std::string> folders, const std::string& target) {
+Report read_report(std::span<const std::string> folders, const std::optional<std::string>& target) {
   Report report;
   std::vector<std::filesystem::path> known;
   std::vector<std::string> names;
@@ -78,7 +80,7 @@ Report read_report(std::span<const std::string> folders, const std::string& targ
     report.settings.push_back(read_settings(run.options));
     report.commands.push_back(command_of(report.settings.back()));
     names.push_back(run.name);
-    report.target = read_target("target", target, run.task->metrics);
+    if (target) report.target = read_target("target", *target, run.task->metrics);
   }
   report.groups = group_by_seed(report.settings, names);
   return report;

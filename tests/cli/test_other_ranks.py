@@ -40,7 +40,7 @@ def test_with_as_many_examples_a_step_it_is_the_undisturbed_run(good, tmp_path, 
     whole = tmp_path / "whole"
     good(*FLAGS, *flags, whole, "--ranks", 4, "--batch-size", BATCH)
     once, twice = (option, value), (option, 2 * value)
-    run = go(good, tmp_path / "run", [(4, 7, *once), (2, 20, *twice), (4, 0, *once)], *flags[:-1])
+    run = go(good, tmp_path / "run", [(4, 7, *once), (2, 20, *twice), (4, "auto", *once)], *flags[:-1])
     assert [row["lr"] for row in rows(run, rank=0)] == [row["lr"] for row in rows(whole, rank=0)]
     assert [row["epoch"] for row in rows(run, rank=0)] == [row["epoch"] for row in rows(whole, rank=0)]
     found, wanted = losses(run), losses(whole)
@@ -49,7 +49,7 @@ def test_with_as_many_examples_a_step_it_is_the_undisturbed_run(good, tmp_path, 
 
 
 def test_an_epoch_has_each_example_once(good, tmp_path):
-    run = go(good, tmp_path / "run", [(4, 5), (2, 15), (4, 0)], "--epochs", 2, "--codec", "ef | topk(0.1)", "--schedule", "polynomial")
+    run = go(good, tmp_path / "run", [(4, 5), (2, 15), (4, "auto")], "--epochs", 2, "--codec", "ef | topk(0.1)", "--schedule", "polynomial")
     steps = rows(run)
     for epoch in (0, 1):
         read = BATCH * sum(epoch <= float(row["epoch"]) < epoch + 1 for row in steps)

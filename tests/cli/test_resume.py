@@ -120,7 +120,7 @@ def test_config_of_a_run_takes_another_codec_and_optimiser(good, tmp_path):
     ([], ["--momentum", 0], "optimiser sgd(momentum=0.9"),
     ([], ["--nesterov"], "optimiser sgd(momentum=0.9, nesterov=false"),
     (["--optimiser", "adam"], ["--optimiser", "adam(beta2=0.9)"], "optimiser adam(beta1=0.9, beta2=0.999"),
-    (["--codec", "onebit-adam"], ["--codec", "onebit-adam", "--codec-start-after", 3], "codec from step 0: ef | f32; from step 100"),
+    (["--codec", "onebit-adam"], ["--codec", "onebit-adam", "--codec-start-after", 3], "optimiser onebit-adam(warmup=100"),
     (["--codec", "ef | topk(0.1)"], ["--codec", "ef | topk(0.1)", "--codec-start-after", 3], "codec ef | topk"),
     ([], ["--average-iterates", 10], "average-iterates 0"),
     (["--average-iterates", 10], ["--average-iterates", 20], "average-iterates 10"),
