@@ -152,7 +152,6 @@ void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::by
   require(all.size() == mine.size() * static_cast<std::size_t>(size_), "all_gather: `all` is size() times `mine`");
   const Call call(*this, "all_gather");
   if (mine.empty()) return;
-  std::memmove(all.subspan(static_cast<std::size_t>(rank_) * mine.size()).data(), mine.data(), mine.size());
   gather_all(mine, all);
 }
 
@@ -264,7 +263,6 @@ void Communicator::reduce_directly(std::span<std::byte> data, DType type, Reduce
   }
   scratch_.resize(std::max(scratch_.size(), length * static_cast<std::size_t>(size_)));
   const std::span<std::byte> all(scratch_.data(), length * static_cast<std::size_t>(size_));
-  std::memcpy(all.subspan(static_cast<std::size_t>(rank_) * length).data(), data.data(), length);
   gather_all(data, all);
   std::memcpy(data.data(), all.data(), length);
   for (std::size_t at = length; at < all.size(); at += length) reduce_into(data, all.subspan(at, length), type, op);
@@ -292,15 +290,28 @@ void Communicator::reduce_in_ring(std::span<std::byte> data, DType type, ReduceO
   }
 }
 
-// One round. Each rank sends to rank+1 first, then to rank+2, ..., so that at any time all ranks send to different
-// ones.
+// Few ranks send their block to all others in one round: to rank+1 first, then to rank+2, ..., so that at any time all
+// ranks send to different ones. Many double what they have in each round (Bruck et al., 1997), which takes log2 W
+// messages of the same bytes in all: block i of `all` is then that of rank (rank + i) mod W, until the end.
 void Communicator::gather_all(std::span<const std::byte> mine, std::span<std::byte> all) {
+  const std::size_t block = mine.size();
+  if (size_ >= doubling_ranks) {
+    std::memmove(all.data(), mine.data(), block);
+    for (int have = 1; have < size_; have *= 2) {
+      const std::size_t bytes = static_cast<std::size_t>(std::min(have, size_ - have)) * block;
+      swap_with((rank_ + size_ - have) % size_, all.first(bytes), (rank_ + have) % size_,
+                all.subspan(static_cast<std::size_t>(have) * block, bytes));
+    }
+    std::ranges::rotate(all, all.end() - static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank_) * block));
+    return;
+  }
+  std::memmove(all.subspan(static_cast<std::size_t>(rank_) * block).data(), mine.data(), block);
   sends_.clear();
   recvs_.clear();
   for (int i = 1; i < size_; ++i) {
     const int from = (rank_ + size_ - i) % size_;
     sends_.push_back({(rank_ + i) % size_, mine});
-    recvs_.push_back({from, all.subspan(static_cast<std::size_t>(from) * mine.size(), mine.size())});
+    recvs_.push_back({from, all.subspan(static_cast<std::size_t>(from) * block, block)});
   }
   counted_exchange(sends_, recvs_);
 }
