@@ -3,7 +3,7 @@
 // step, messages that a rank sends per step, and resident memory per rank, without the model, its gradient and
 // momentum.
 //
-//     bench_ranks [RANKS ...]        default: 64 256 1024
+//     bench_ranks [ALGORITHM ...] [RANKS ...]        default: all of them; 64 256 1024
 #include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,7 +130,12 @@ bool measure_apart(const Subject& subject, int ranks) {
 int main(int argc, char** argv) {
   try {
     std::vector<int> numbers;
-    for (int i = 1; i < argc; ++i) numbers.push_back(static_cast<int>(parse_int("RANKS", argv[i], {2, 4096})));
+    std::vector<std::string_view> chosen;
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      const bool number = word.find_first_not_of("0123456789") == word.npos;
+      number ? numbers.push_back(static_cast<int>(parse_int("RANKS", word, {2, 4096}))) : chosen.push_back(word);
+    }
     if (numbers.empty()) numbers = {64, 256, 1024};
     fmt::print("| algorithm | topology    | ranks | start s | messages a step | MB a rank |\n");
     fmt::print("| --- | --- | ---: | ---: | ---: | ---: |\n");
@@ -144,6 +149,7 @@ int main(int argc, char** argv) {
                                   Subject{"parameter_server(mode=async)", "exponential"},
                                   Subject{"ad_psgd", "bipartite_exponential"}};
     for (const Subject& subject : subjects) {
+      if (!chosen.empty() && std::ranges::find(chosen, subject.algorithm) == chosen.end()) continue;
       for (const int ranks : numbers) good = measure_apart(subject, ranks) && good;
     }
     return good ? 0 : 1;

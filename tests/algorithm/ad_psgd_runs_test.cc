@@ -46,7 +46,7 @@ TEST(AdPsgd, SendsWhatTheFormulaSays) {
         // The rest are the notes of the meeting, and perhaps questions and news.
         const std::uint64_t notes = sent - exchanges * (message + note);
         EXPECT_EQ(notes % note, 0U);
-        EXPECT_GE(notes / note, static_cast<std::uint64_t>(ranks - 1));
+        EXPECT_GE(notes / note, 1U);
         EXPECT_LT(notes, message);
         communicator.barrier();
       });

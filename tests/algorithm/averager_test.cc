@@ -177,8 +177,10 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
       other.note.steps = {5, 0};
       other.note.meeting = 1;
       other.send(1, Kind::news);
-      other.note.steps = {6, 0};  // it has gone on
+      other.note.steps = {6, 0};
+      other.note.number = 1;  // it has gone on
       other.send(1, Kind::news);
+      other.note.number = 0;
       other.note.steps = {7, 0};
       other.note.meeting = 2;
       other.send(1, Kind::news);
@@ -213,9 +215,10 @@ TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
       other.send(1, Kind::news);
       if (communicator.rank() == 0) {
         const Telling telling(done);
-        while (other.next(Kind::news).first.meeting < 2) {
+        while (other.next(Kind::met).first.meeting < 2) {
         }
         other.note.meeting = 2;
+        other.send(1, Kind::news);
         other.send(1, Kind::request, 5);
         other.send(1, Kind::question);
         other.next(Kind::news);  // mail is read in order, so the request was read

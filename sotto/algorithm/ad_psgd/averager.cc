@@ -12,7 +12,7 @@ Averager::Averager(PairPlan plan, PairedModel model, const Key& key, Communicato
     : plan_(std::move(plan)),
       key_(key),
       ranks_(communicator.size()),
-      shared_{.x = {}, .roll = Roll(communicator.rank(), ranks_)},
+      shared_{.x = {}, .roll = Roll(communicator.rank(), ranks_), .relay = Relay(communicator.rank(), ranks_)},
       own_{.model = std::move(model), .questioned = std::vector<Clock::time_point>(static_cast<std::size_t>(ranks_))} {
   key_.rank = static_cast<std::uint16_t>(communicator.rank());
   if (ranks_ == 1) return;
@@ -70,9 +70,7 @@ bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wis
   if (!wish && !roll.somebody_ends()) return false;
   if (roll.end() == 0) {
     roll.end_behind(roll.steps());
-    lock.unlock();
-    tell_all();
-    lock.lock();
+    announce(lock);
   }
   wait_for_all(lock, Roll::Await::end);
   return roll.steps() >= roll.common_end();
@@ -101,9 +99,7 @@ void Averager::rest(std::span<float> x) {
   if (!shown) shared_.state = State::meeting;
   roll.come_to_meeting();
   if (roll.somebody_ends() && roll.end() == 0) roll.end_behind(roll.steps() + 1);
-  lock.unlock();
-  tell_all();
-  lock.lock();
+  announce(lock);
   wait_for_all(lock, Roll::Await::meeting);
   shared_.state = State::resting;
   if (!shown) std::ranges::copy(shared_.x, x.begin());
@@ -139,12 +135,12 @@ void Averager::wake() {
   mailbox_->send(key_.rank, {});
 }
 
-void Averager::write_letter(PairNote::Kind kind, std::uint32_t number, std::vector<std::byte>& letter) const {
+void Averager::write_letter(PairNote::Kind kind, std::uint64_t number, std::vector<std::byte>& letter) const {
   PairNote note;
   note.kind = kind;
   note.generation = key_.generation;
-  note.number = number;
-  shared_.roll.write_to(note);
+  if (note.has_model()) note.number = static_cast<std::uint32_t>(number);
+  shared_.roll.write_to(note, number);
   letter.resize(PairNote::bytes(ranks_));
   write_note(note, letter);
 }
@@ -158,6 +154,33 @@ void Averager::tell(int peer, PairNote::Kind kind) {
   const bool sent = mailbox_->send(peer, letter);
   const Lock lock(mutex_);
   shared_.notes += sent ? 1 : 0;
+}
+
+Averager::Letters Averager::letters_due() {
+  Letters letters;
+  if (!mailbox_) return letters;
+  for (const Relay::Letter& due : shared_.relay.due(shared_.roll)) {
+    write_letter(due.kind, due.meeting, letters.emplace_back(due.peer, std::vector<std::byte>()).second);
+  }
+  return letters;
+}
+
+void Averager::send(const Letters& letters) {
+  std::uint64_t sent = 0;
+  for (const auto& [peer, letter] : letters) sent += mailbox_->send(peer, letter) ? 1 : 0;
+  if (letters.empty()) return;
+  const Lock lock(mutex_);
+  shared_.notes += sent;
+}
+
+// Tells others what this rank has just decided. If one of those is missing that would pass it on, all are told.
+void Averager::announce(Lock& lock) {
+  const Letters letters = letters_due();
+  const bool apart = shared_.roll.somebody_left();
+  lock.unlock();
+  send(letters);
+  if (apart) tell_all();
+  lock.lock();
 }
 
 void Averager::tell_all() {

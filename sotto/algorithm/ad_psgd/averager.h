@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
@@ -80,7 +81,7 @@ class Averager {
   void hear(int sender, const PairNote& note);
   void naming(int sender, const std::function<void()>& f) const;
   void take_request(Mail mail);
-  void answer(const Mail& mail);
+  bool answer_now(Mail& mail);
   void take_answer(int sender, const PairNote& note, std::span<const std::byte> model);
   void open(int sender, const PairNote& note, std::span<const std::byte> model);
   void move() SOTTO_REQUIRES(mutex_);
@@ -88,16 +89,24 @@ class Averager {
   std::span<const std::byte> offer(PairNote::Kind kind, std::uint32_t number) SOTTO_REQUIRES(mutex_);
   void inquire();
   void watch(Clock::time_point taken);
+  bool forget(int peer);
+  bool waits() const;
   bool must_be_questioned(int peer, Clock::time_point taken);
 
   // --- on both threads ---
-  void write_letter(PairNote::Kind kind, std::uint32_t number, std::vector<std::byte>& letter) const
+  // `number`: of request and answer, see PairNote; of met, the meeting.
+  void write_letter(PairNote::Kind kind, std::uint64_t number, std::vector<std::byte>& letter) const
       SOTTO_REQUIRES(mutex_);
   void tell(int peer, PairNote::Kind kind);
   void tell_all();
+  // Letters that tell others of meetings and ends, as the roll is now; they are sent without the lock.
+  using Letters = std::vector<std::pair<int, std::vector<std::byte>>>;
+  Letters letters_due() SOTTO_REQUIRES(mutex_);
+  void send(const Letters& letters);
   void wake() SOTTO_REQUIRES(mutex_);
 
   // --- on the thread that takes the steps ---
+  void announce(Lock& lock) SOTTO_REQUIRES(mutex_);
   void wait_for_all(Lock& lock, Roll::Await what) SOTTO_REQUIRES(mutex_);
   void rethrow() const SOTTO_REQUIRES(mutex_);
 

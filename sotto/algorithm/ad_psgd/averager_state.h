@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/ad_psgd/relay.h"
 #include "sotto/algorithm/ad_psgd/roll.h"
 #include "sotto/core/timer.h"
 
@@ -29,6 +30,7 @@ struct AveragerState {
 
   std::vector<float> x;  // the model
   Roll roll;
+  Relay relay;
   State state = State::resting;
   bool due = false;                            // a step caused a request
   bool counts = false;                         // a step wants to know the others' steps

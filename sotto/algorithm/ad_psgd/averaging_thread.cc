@@ -31,19 +31,15 @@ void Averager::run() {
 // Waits until a message comes, or it is time to look after the others. Returns false at the end.
 bool Averager::turn() {
   ask();
-  bool frozen = false;
   {
     const Lock lock(mutex_);
     if (shared_.state == State::ended || (shared_.state == State::ending && !shared_.asked)) return false;
-    frozen = shared_.frozen();
   }
-  if (!frozen) {
-    for (Mail& mail : own_.held) {
-      naming(mail.sender, [&] { answer(mail); });
-      mailbox_->recycle(std::move(mail));
-    }
-    own_.held.clear();
-  }
+  std::erase_if(own_.held, [this](Mail& mail) {
+    bool answered = false;
+    naming(mail.sender, [&] { answered = answer_now(mail); });
+    return answered;
+  });
   inquire();
   const auto most = std::min(mailbox_->deadline() / (2 * questions), glance);
   auto taken = Clock::now() + most;  // all mail from before then was taken
@@ -129,18 +125,18 @@ void Averager::take(Mail mail) {
 
 // Takes what the note says of ranks.
 void Averager::hear(int sender, const PairNote& note) {
-  bool wish = false;
+  Letters letters;
   {
     const Lock lock(mutex_);
     Roll& roll = shared_.roll;
     roll.hear(sender, note, Clock::now());
     // A rank that takes no step now can end after its next one.
-    wish =
-        (shared_.state == State::resting || shared_.state == State::meeting) && roll.somebody_ends() && roll.end() == 0;
-    if (wish) roll.end_behind(roll.steps() + 1);
+    const bool rests = shared_.state == State::resting || shared_.state == State::meeting;
+    if (rests && roll.somebody_ends() && roll.end() == 0) roll.end_behind(roll.steps() + 1);
+    letters = letters_due();
     changed_.notify_all();
   }
-  if (wish) tell_all();
+  send(letters);
 }
 
 // Calls `f`, and adds the sender's name to a WireError.
@@ -157,18 +153,18 @@ void Averager::take_request(Mail mail) {
   if (std::ranges::find(own_.held, mail.sender, &Mail::sender) != own_.held.end()) {
     throw WireError("it asks again before it was answered");
   }
-  bool later = false;
-  {
-    const Lock lock(mutex_);
-    later = shared_.frozen();
-  }
-  if (later) return own_.held.push_back(std::move(mail));
-  answer(mail);
-  mailbox_->recycle(std::move(mail));
+  if (!answer_now(mail)) own_.held.push_back(std::move(mail));
 }
 
-void Averager::answer(const Mail& mail) {
+// Answers a request, unless the model may not change now. Returns whether it did.
+bool Averager::answer_now(Mail& mail) {
   const auto model = read_note(mail.data, ranks_, own_.note);
+  {
+    const Lock lock(mutex_);
+    // A rank that asks has left the last meeting that it came to, so all have come to that.
+    const bool complete = shared_.state == State::meeting && own_.note.meeting == shared_.roll.meeting();
+    if (complete || shared_.frozen()) return false;
+  }
   open(mail.sender, own_.note, model);
   std::span<const std::byte> letter;
   {
@@ -177,6 +173,8 @@ void Averager::answer(const Mail& mail) {
     move();
   }
   mailbox_->send(mail.sender, letter);
+  mailbox_->recycle(std::move(mail));
+  return true;
 }
 
 void Averager::take_answer(int sender, const PairNote& note, std::span<const std::byte> model) {
@@ -225,21 +223,36 @@ void Averager::inquire() {
 // does not go on may itself wait for a lost one, and gets the time to name it. Only mail that was taken counts, because
 // this thread itself may have caused the silence: it was busy, or stopped for a while.
 void Averager::watch(Clock::time_point taken) {
+  bool fewer = false;
   for (int peer = 0; peer < ranks_; ++peer) {
-    if (peer != key_.rank && must_be_questioned(peer, taken)) tell(peer, PairNote::Kind::question);
+    if (peer == key_.rank) continue;
+    if (mailbox_->has_left(peer)) {
+      fewer = forget(peer) || fewer;
+    } else if (must_be_questioned(peer, taken)) {
+      tell(peer, PairNote::Kind::question);
+    }
   }
+  // They would have passed something on. A rank that does not wait tells all when it comes to wait.
+  if (fewer && waits()) tell_all();
+}
+
+bool Averager::waits() const {
+  const Lock lock(mutex_);
+  return shared_.awaited != Roll::Await::nothing;
+}
+
+// This peer has left. Returns whether that is new.
+bool Averager::forget(int peer) {
+  const Lock lock(mutex_);
+  if (shared_.asked && shared_.asked->peer == peer) shared_.asked.reset();
+  changed_.notify_all();
+  return shared_.roll.leave(peer);
 }
 
 bool Averager::must_be_questioned(int peer, Clock::time_point taken) {
   const Lock lock(mutex_);
   Roll& roll = shared_.roll;
   const bool asked = shared_.asked && shared_.asked->peer == peer;
-  if (mailbox_->has_left(peer)) {
-    roll.leave(peer);
-    if (asked) shared_.asked.reset();
-    changed_.notify_all();
-    return false;
-  }
   if (!asked && !roll.lacks(peer, shared_.awaited)) return false;
   const auto since = asked ? shared_.asked->since : shared_.awaited_since;
   const auto heard = std::max(since, roll.heard(peer));

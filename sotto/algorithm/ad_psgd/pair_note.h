@@ -8,26 +8,34 @@
 namespace sotto {
 
 // The head of each message of averaging pairs (ad_psgd), before the model, if there is one. Little-endian:
-//   kind u8 | 0 u8 | generation u16 | number u32 | meeting u64 | end u64 | steps u64 of each rank
+//   kind u8 | 0 u8 | generation u16 | number u32 | meeting u64 | end u64 | for each rank: its steps in 63 bits, and the
+//   mark of `met` and `ends` in the highest one
 struct PairNote {
   enum class Kind : std::uint8_t {
     request,   // the sender's model follows, and the receiver's must come back
     answer,    // the model that comes back
     news,      // no model, only what the note says of ranks
     question,  // the receiver must send news
+    met,       // no model; what the sender knows of a meeting: who has come, and the steps that these had made by then
+    ends,      // no model; what the sender knows of the end: who has said after which step it can end
   };
 
   Kind kind = Kind::news;
-  std::uint16_t generation = 0;      // of the group of ranks
-  std::uint32_t number = 0;          // of request and answer: the exchange, as the rank that asks counts
-  std::uint64_t meeting = 0;         // the last one that the sender has come to
-  std::uint64_t end = 0;             // the steps after which the sender can end; 0: it knows of no wish to end
+  std::uint16_t generation = 0;  // of the group of ranks
+  // Of request and answer: the exchange, as the rank that asks counts. Of news: 1 if the sender has made steps since
+  // the meeting, else 0.
+  std::uint32_t number = 0;
+  std::uint64_t meeting = 0;         // the last one that the sender has come to; of met: the one that the note is about
+  std::uint64_t end = 0;             // the steps after which the sender can end; of ends: the most of all; 0: no wish
   std::vector<std::uint64_t> steps;  // that each rank has made, as far as the sender knows
+  std::vector<bool> marked;          // of each rank; of met and ends: it has come, or has said so
 
+  bool about_all() const { return kind == Kind::met || kind == Kind::ends; }
+  bool has_model() const { return kind == Kind::request || kind == Kind::answer; }
   static std::size_t bytes(int ranks) { return 24 + 8 * static_cast<std::size_t>(ranks); }
 };
 
-// REQUIRES PairNote::bytes() of room, for as many ranks as note.steps has.
+// REQUIRES PairNote::bytes() of room, for as many ranks as note.steps has, and note.marked if the note is about all.
 void write_note(const PairNote& note, std::span<std::byte> room);
 // Reads the note of a group of `ranks` ranks into `note`, which is reused, and returns what follows it. WireError if it
 // is no such note.

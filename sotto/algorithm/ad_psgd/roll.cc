@@ -10,37 +10,57 @@ namespace sotto {
 
 Roll::Roll(int rank, int ranks) : rank_(rank), entries_(static_cast<std::size_t>(ranks)) {}
 
-void Roll::Entry::come_to(std::uint64_t number, std::uint64_t made) {
-  if (number <= meeting) return;
-  meeting = number;
-  met[number % 2] = made;
+bool Roll::Entry::come_to(std::uint64_t number, std::uint64_t made) {
+  Meeting& last = meetings[number % 2];
+  if (number <= last.number) return false;
+  last = {number, made};
+  return true;
 }
 
-void Roll::come_to_meeting() { mine().come_to(mine().meeting + 1, mine().steps); }
+void Roll::come_to_meeting() { mine().come_to(++meeting_, mine().steps); }
 
-void Roll::write_to(PairNote& note) const {
-  note.meeting = mine().meeting;
-  note.end = mine().end;
+void Roll::write_to(PairNote& note, std::uint64_t meeting) const {
+  using Kind = PairNote::Kind;
+  note.meeting = note.kind == Kind::met ? meeting : meeting_;
+  note.end = note.kind == Kind::ends ? common_end() : note.kind == Kind::met ? 0 : mine().end;
   note.steps = all_steps();
+  note.marked.assign(entries_.size(), false);
+  if (note.kind == Kind::news) note.number = mine().meetings[meeting_ % 2].steps < mine().steps;
+  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
+    const Entry& entry = entries_[rank];
+    if (note.kind == Kind::ends) note.marked[rank] = entry.end > 0;
+    if (note.kind != Kind::met || !entry.has_come_to(meeting)) continue;
+    note.marked[rank] = true;
+    note.steps[rank] = entry.meetings[meeting % 2].steps;
+  }
 }
 
 void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
   // Otherwise a note could keep all ranks at work for as long as it likes.
-  const std::uint64_t made = note.steps[static_cast<std::size_t>(sender)];
+  const bool of_ends = note.kind == PairNote::Kind::ends;
+  const std::uint64_t made = of_ends ? std::ranges::max(note.steps) : note.steps[static_cast<std::size_t>(sender)];
   if (note.end > 0 && note.end - 1 > made) {
-    throw WireError(fmt::format("it says that it can end after step {}, and has made {}", note.end, made));
+    throw WireError(fmt::format("it says that {} can end after step {}, and has made {}", of_ends ? "a rank" : "it",
+                                note.end, made));
   }
   for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
     if (rank == static_cast<std::size_t>(rank_)) continue;
     Entry& entry = entries_[rank];
-    if (note.steps[rank] > entry.steps) entry.moved = now;
+    const bool told = note.about_all() ? note.marked[rank] : rank == static_cast<std::size_t>(sender);
+    bool moves = note.steps[rank] > entry.steps;
+    if (told && note.end > entry.end) {
+      entry.end = note.end;
+      moves = true;
+    }
+    // What a rank says of itself later has more steps than it had made by then.
+    const bool is_there = note.kind == PairNote::Kind::news && note.number == 0;
+    if (told && (is_there || note.kind == PairNote::Kind::met)) {
+      moves = entry.come_to(note.meeting, note.steps[rank]) || moves;
+    }
     entry.steps = std::max(entry.steps, note.steps[rank]);
+    if (moves) entry.moved = now;
   }
-  Entry& entry = of(sender);
-  if (note.meeting > entry.meeting || note.end > entry.end) entry.moved = now;
-  entry.come_to(note.meeting, made);
-  entry.end = std::max(entry.end, note.end);
-  entry.heard = now;
+  of(sender).heard = now;
 }
 
 std::vector<std::uint64_t> Roll::all_steps() const {
@@ -50,9 +70,10 @@ std::vector<std::uint64_t> Roll::all_steps() const {
 }
 
 std::vector<std::uint64_t> Roll::steps_at_meeting() const {
-  const std::uint64_t number = mine().meeting;
   std::vector<std::uint64_t> steps;
-  for (const Entry& entry : entries_) steps.push_back(entry.meeting < number ? entry.steps : entry.met[number % 2]);
+  for (const Entry& entry : entries_) {
+    steps.push_back(entry.has_come_to(meeting_) ? entry.meetings[meeting_ % 2].steps : entry.steps);
+  }
   return steps;
 }
 
@@ -62,17 +83,21 @@ std::uint64_t Roll::total_steps() const {
   return total;
 }
 
-bool Roll::somebody_meets() const { return std::ranges::max(entries_, {}, &Entry::meeting).meeting > mine().meeting; }
-
-bool Roll::somebody_ends() const {
-  return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.end != 0; });
+std::uint64_t Roll::newest_meeting() const {
+  std::uint64_t newest = 0;
+  for (const Entry& entry : entries_) {
+    for (const auto& meeting : entry.meetings) newest = std::max(newest, meeting.number);
+  }
+  return newest;
 }
+
+bool Roll::somebody_left() const { return std::ranges::any_of(entries_, &Entry::left); }
 
 std::uint64_t Roll::common_end() const { return std::ranges::max(entries_, {}, &Entry::end).end; }
 
 bool Roll::lacks(int peer, Await what) const {
   if (peer == rank_ || of(peer).left) return false;
-  if (what == Await::meeting) return of(peer).meeting < mine().meeting;
+  if (what == Await::meeting) return !of(peer).has_come_to(meeting_);
   return what == Await::end && of(peer).end == 0;
 }
 
@@ -90,7 +115,7 @@ void Roll::visit_state(StateVisitor& visitor) {
     Entry& entry = entries_[rank];
     scoped.visit(std::to_string(rank), steps[rank]);
     entry.steps = std::max(entry.steps, steps[rank]);
-    entry.met[mine().meeting % 2] = steps[rank];
+    entry.meetings[meeting_ % 2] = {meeting_, steps[rank]};
   }
 }
 

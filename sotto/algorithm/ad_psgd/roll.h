@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sotto/algorithm/ad_psgd/pair_note.h"
@@ -12,7 +13,7 @@
 namespace sotto {
 
 // What a rank knows of itself and of all others, which go at their own speed: how many steps each has made, which
-// meeting it has come to, and after which step it can end. Each message tells what its sender knows; of two numbers,
+// meetings it has come to, and after which step it can end. Each message tells what its sender knows; of two numbers,
 // the larger one counts.
 class Roll {
  public:
@@ -25,26 +26,29 @@ class Roll {
   void count_step() { ++mine().steps; }
   void come_to_meeting();
   void end_behind(std::uint64_t steps) { mine().end = steps; }
-  void write_to(PairNote& note) const;
+  // Fills in a note of its kind; one of kind met is about `meeting`.
+  void write_to(PairNote& note, std::uint64_t meeting = 0) const;
 
-  // Takes what a note says of ranks, but not what others say of this rank. WireError if the sender would end more than
+  // Takes what a note says of ranks, but not what others say of this rank. WireError if some rank would end more than
   // one step after the steps that it has made.
   void hear(int sender, const PairNote& note, Clock::time_point now);
-  // This rank has closed its mailbox: nobody waits for it any more.
-  void leave(int peer) { of(peer).left = true; }
+  // This rank has closed its mailbox: nobody waits for it any more. Returns whether that is new.
+  bool leave(int peer) { return !std::exchange(of(peer).left, true); }
 
   std::uint64_t steps() const { return mine().steps; }
   std::uint64_t steps_of(int rank) const { return of(rank).steps; }
-  std::uint64_t meeting() const { return mine().meeting; }
+  std::uint64_t meeting() const { return meeting_; }
+  std::uint64_t newest_meeting() const;  // that some rank has come to
   std::uint64_t end() const { return mine().end; }
   std::vector<std::uint64_t> all_steps() const;
   // The steps of each rank at the meeting that this rank came to last. They are the same on all ranks once all have
   // come, even if some have gone on since.
   std::vector<std::uint64_t> steps_at_meeting() const;
   std::uint64_t total_steps() const;
-  bool somebody_meets() const;  // whether some rank is at a meeting that this one has not come to
-  bool somebody_ends() const;
-  std::uint64_t common_end() const;  // the largest that any rank said
+  bool somebody_meets() const { return newest_meeting() > meeting_; }
+  bool somebody_ends() const { return common_end() != 0; }
+  bool somebody_left() const;
+  std::uint64_t common_end() const;  // the largest that any rank said; 0: none did
 
   // Whether this peer has yet to do `what`.
   bool lacks(int peer, Await what) const;
@@ -57,10 +61,15 @@ class Roll {
 
  private:
   struct Entry {
-    std::uint64_t steps = 0, meeting = 0, end = 0;
-    // Steps at the last two meetings, by the parity of their number: no rank is two meetings ahead of another one.
-    std::array<std::uint64_t, 2> met{};
-    void come_to(std::uint64_t number, std::uint64_t made);
+    // The last two meetings that it has come to, as far as this rank knows, and its steps by then. They stand by the
+    // parity of their numbers: no rank is two meetings ahead of another one. All have come to meeting 0.
+    struct Meeting {
+      std::uint64_t number = 0, steps = 0;
+    };
+    std::array<Meeting, 2> meetings{};
+    std::uint64_t steps = 0, end = 0;
+    bool has_come_to(std::uint64_t number) const { return meetings[number % 2].number == number; }
+    bool come_to(std::uint64_t number, std::uint64_t made);  // whether that is new
     bool left = false;
     Clock::time_point heard{}, moved{};
   };
@@ -70,6 +79,7 @@ class Roll {
   const Entry& mine() const { return of(rank_); }
 
   int rank_;
+  std::uint64_t meeting_ = 0;  // the last one that this rank has come to
   std::vector<Entry> entries_;
 };
 

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sotto/algorithm/ad_psgd/pair_note.h"
+#include "sotto/algorithm/ad_psgd/roll.h"
+
+namespace sotto {
+
+// Decides what a rank passes on, so that all learn of a meeting or of the end with a few messages each, however many
+// ranks there are. They form a binary tree with rank 0 at the root. That a meeting was called spreads from whoever
+// knows of it to all neighbours. A rank tells its parent once all below it have come, and itself; when the root knows
+// that all have, it tells its children, and these theirs. The same goes for ends.
+//
+// This does not depend on the order of messages. If a rank leaves in between, what it would have passed on is lost, so
+// the others must then tell each other.
+class Relay {
+ public:
+  struct Letter {
+    int peer;
+    PairNote::Kind kind;    // met or ends
+    std::uint64_t meeting;  // that the letter is about
+    bool operator==(const Letter&) const = default;
+  };
+  Relay(int rank, int ranks);
+
+  // What must be sent now, after the roll has changed. Each letter is returned once.
+  std::vector<Letter> due(const Roll& roll);
+
+ private:
+  // Counts meetings, or ends, which there is one of: the last one of which each message was sent.
+  struct Told {
+    std::uint64_t called = 0, parent = 0, children = 0;
+  };
+  bool whole(const Roll& roll, Roll::Await what) const;
+
+  int parent_;  // -1: none
+  std::vector<int> children_;
+  std::vector<int> below_;  // all ranks below this one
+  Told meetings_, ends_;
+};
+
+}  // namespace sotto
