@@ -52,7 +52,8 @@ int print_dry_run(const Choices& choices) {
   const TrainOptions& options = choices.options;
   const DryRun run = dry_run(choices);
   const auto [least, most] = std::ranges::minmax(run.bytes_sent);
-  fmt::print("model         {}, {} parameters in {} buckets\n", options.model, run.parameters, run.buckets);
+  fmt::print("model         {}, {} parameters in {} bucket{}\n", options.model, run.parameters, run.buckets,
+             run.buckets == 1 ? "" : "s");
   fmt::print("codec         {}\n", options.codec);
   fmt::print("aggregator    {}\n", run.aggregator);
   if (run.first_step > 0) {

@@ -93,7 +93,7 @@ def test_dry_run_predicts_what_is_sent(good, tmp_path):
     for number, codec in enumerate(["none", "ef | topk(0.01)"]):
         text = good("train", *SMALL, "--codec", codec, "--dry-run").out
         said = dict(line.split(maxsplit=1) for line in text.splitlines())
-        assert "7850 parameters in 1 buckets" in said["model"]
+        assert "7850 parameters in 1 bucket" in said["model"]
         predicted = int(text.split("a rank sends")[1].split()[0])
         good("train", *SMALL, "--codec", codec, "--train-dir", f"run{number}")
         measured = summary(tmp_path / f"run{number}")
