@@ -68,7 +68,7 @@ class Alexnet final : public ImageNetwork {
 
 }  // namespace
 
-MadeNetwork make_alexnet(const FormOptions& options, const ImageShape& shape, std::int64_t outputs) {
+MadeNetwork make_alexnet(const AlexnetOptions& options, const ImageShape& shape, std::int64_t outputs) {
   return std::make_shared<Alexnet>(options, options.for_large(shape, 63), shape, outputs);
 }
 

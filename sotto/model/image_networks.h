@@ -55,7 +55,11 @@ struct VggOptions : FormOptions {
 };
 MadeNetwork make_vgg(const VggOptions& options, const ImageShape& shape, std::int64_t outputs);
 
-MadeNetwork make_alexnet(const FormOptions& options, const ImageShape& shape, std::int64_t outputs);
+// On small images its poolings leave a few pixels, for which reordering the weights in each step costs too much.
+struct AlexnetOptions : FormOptions {
+  AlexnetOptions() { channels_last = false; }
+};
+MadeNetwork make_alexnet(const AlexnetOptions& options, const ImageShape& shape, std::int64_t outputs);
 
 MadeNetwork make_densenet121(const FormOptions& options, const ImageShape& shape, std::int64_t outputs);
 

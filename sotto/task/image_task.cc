@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,19 +23,24 @@ namespace {
 // Help for the options of all models, and for those of each family. A family is the models that one function makes with
 // the same options.
 std::string image_model_options() {
-  const std::string common = help_options(image_model_table().begin()->options());  // its lines end those of others
+  const std::string common = help_options(image_model_table().begin()->options());
   std::string text = "Options of all models:\n" + common;
   for (auto model = image_model_table().begin(); model != image_model_table().end(); ++model) {
     const auto same = [&](const ImageModelEntry& other) {
       return other.make == model->make && names_of_options(other.options()) == names_of_options(model->options());
     };
-    const std::string own = help_options(model->options());
-    if (own == common || std::any_of(image_model_table().begin(), model, same)) continue;
+    if (std::any_of(image_model_table().begin(), model, same)) continue;
+    std::string own;
+    std::istringstream all(help_options(model->options()));
+    for (std::string line; std::getline(all, line);) {
+      if (common.find(line) == common.npos) own += line + "\n";
+    }
+    if (own.empty()) continue;
     std::vector<std::string_view> family;
     for (const ImageModelEntry& other : image_model_table()) {
       if (same(other)) family.push_back(other.name);
     }
-    text += fmt::format("Options of {}:\n{}", fmt::join(family, ", "), own.substr(0, own.size() - common.size()));
+    text += fmt::format("Options of {}:\n{}", fmt::join(family, ", "), own);
   }
   return text;
 }

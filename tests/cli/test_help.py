@@ -28,6 +28,7 @@ def test_help_of_train_is_grouped_and_lists_models(good):
                if line.startswith("Options of ")}  # fmt: skip
     assert "depth=18 " in options["resnet"]
     family = next(names for names in options if names.startswith("resnet20, "))
+    assert "channels-last=false " in options["alexnet"] and "label-smoothing" not in options["alexnet"]
     assert "width=1 " in options[family] and "depth=" not in options[family], "which is in their names"
     for flag in ["batch-size", "test-batch-size", "max-steps", "epochs", "lr", "lr-shrinkage", "momentum", "network",
                  "dataset", "eval-freq", "train-dir"]:
