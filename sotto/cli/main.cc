@@ -64,9 +64,9 @@ std::string shortened(const std::string& message) {
   return message.substr(0, begin) + " ... " + message.substr(message.size() - end);
 }
 
-int fail(int status, const std::string& whole, bool lost_peer = false) {
+int fail(int status, const std::string& whole, Reason reason = Reason::other) {
   const std::string message = shortened(whole);
-  if (!report_to_launcher(message, lost_peer)) fmt::print(stderr, "sotto: {}\n", message);
+  if (!report_to_launcher(message, reason)) fmt::print(stderr, "sotto: {}\n", message);
   return status;
 }
 
@@ -81,9 +81,11 @@ int main(int argc, char** argv) {
   } catch (const sotto::ConfigError& error) {
     return sotto::fail(2, error.text(sotto::flag_spelling));
   } catch (const sotto::Stopped& error) {
-    return sotto::fail(128 + error.signal(), error.what(), true);
+    return sotto::fail(128 + error.signal(), error.what(), sotto::Reason::lost_peer);
   } catch (const sotto::CommError& error) {
-    return sotto::fail(1, error.what(), true);
+    return sotto::fail(1, error.what(), sotto::Reason::lost_peer);
+  } catch (const sotto::NumericError& error) {
+    return sotto::fail(1, error.what(), sotto::Reason::not_finite);
   } catch (const sotto::Error& error) {
     return sotto::fail(1, error.what());
   } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot be examined

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,13 +19,16 @@ struct LaunchSpec {
   std::vector<std::string> arguments;  // without the program's name
   std::int64_t ranks = 2;
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
-  std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks
+  std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
+  std::int64_t beside = 1;                // so many such jobs share the cores
   bool show_lines = true;                 // false: only progress, and the last lines of a job that failed
 };
 
 struct LaunchResult {
-  int status = 0;     // 0; that of the rank that failed first; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
-  std::string error;  // why, in the words of the rank that failed first; empty when nothing failed
+  int status = 0;           // 0; that of the rank that failed first; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
+  std::string error{};      // why, in the words of the rank that failed first; empty when nothing failed
+  bool not_finite = false;  // a loss, gradient or parameter was not, or too large: the training diverged
+  std::vector<std::string> lines{};  // the last ones of a job that failed and does not show them
 };
 
 // Starts the ranks with the variables that find_world() reads and those of OpenMP, and shows their output: lines as
@@ -33,11 +39,26 @@ struct LaunchResult {
 // its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 
+using OnProgress = std::function<void(std::string_view text)>;
+
+// What is heard of jobs that run beside each other. `job` is the index of the job.
+struct LaunchNews {
+  std::function<void(std::size_t job, std::string_view text)> progress;
+  std::function<void(std::size_t job, const LaunchResult& result)> ended;
+};
+
+// Runs the jobs in their order, at most `at_once` at a time, each as launch() does. Signals go to all of them, and
+// after one that stops them no other job is started. Returns that signal, or 0. What `news` throws ends all jobs.
+int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& console, const LaunchNews& news);
+
 // Whether a process that ends with this status was asked to by a signal.
 bool is_stop_status(int status);
 
+// Why a rank ends in an error. `lost_peer`: it may be only the echo of another rank's failure.
+enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N' };
+
 // In a rank that a launcher started: hands the error over that ends this process, so that one of them is printed, once.
-// `lost_peer`: it may be only the echo of another rank's failure. False when there is no launcher.
-bool report_to_launcher(std::string_view error, bool lost_peer);
+// False when there is no launcher.
+bool report_to_launcher(std::string_view error, Reason reason);
 
 }  // namespace sotto

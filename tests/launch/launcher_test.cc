@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
+#include <map>
+#include <thread>
 
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -152,6 +155,81 @@ TEST(Launcher, TheSecondSignalKills) {
           "while :; do sleep 0.05; done");
   EXPECT_EQ(outcome.result.status, 130);
   EXPECT_LT(outcome.seconds, generous);
+}
+
+// Jobs of one rank that run beside each other, in a folder that they share. In the script JOB is the number of the job.
+struct Together {
+  int signal = 0;
+  std::map<std::size_t, LaunchResult> results;  // of the jobs that were begun
+  std::string err;
+};
+
+Together run_together(std::size_t jobs, std::size_t at_once, const std::string& script) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("sotto-jobs-{}", getpid());
+  std::filesystem::create_directory(folder);
+  std::vector<LaunchSpec> specs;
+  for (std::size_t job = 0; job < jobs; ++job) {
+    specs.push_back({.program = "/bin/sh",
+                     .arguments = {"-c", fmt::format("cd {} && JOB={}; {}", folder.string(), job, script)},
+                     .ranks = 1,
+                     .master = "",
+                     .show_lines = false});
+  }
+  Together found;
+  testing::internal::CaptureStderr();
+  {
+    Console console;
+    found.signal =
+        launch_all(specs, at_once, console,
+                   {.progress = [](std::size_t /*job*/, std::string_view /*text*/) {},
+                    .ended = [&](std::size_t job, const LaunchResult& result) { found.results[job] = result; }});
+  }
+  found.err = testing::internal::GetCapturedStderr();
+  std::filesystem::remove_all(folder);
+  return found;
+}
+
+// Waits until the file $1 is there.
+constexpr const char* await = "await() { while ! [ -e $1 ]; do sleep 0.01; done; }; ";
+
+TEST(Launcher, RunsAsManyJobsAtATimeAsItMay) {
+  // Jobs 0 and 1 wait for each other; no job ever sees more than two.
+  const auto found = run_together(5, 2,
+                                  std::string(await) +
+                                      "touch at.$JOB; touch ever.$JOB; [ $JOB -lt 2 ] && await ever.$((1 - JOB)); "
+                                      "n=$(ls -d at.* | wc -l); rm at.$JOB; [ $n -le 2 ] || exit 9; exit $((JOB % 2))");
+  EXPECT_EQ(found.signal, 0);
+  EXPECT_EQ(found.err, "");
+  ASSERT_EQ(found.results.size(), 5);
+  for (const auto& [job, result] : found.results) EXPECT_EQ(result.status, job % 2) << job;
+}
+
+TEST(Launcher, ASignalEndsAllJobsAndBeginsNone) {
+  const auto found = run_together(4, 2,
+                                  std::string(await) +
+                                      "trap 'exit 130' INT; touch ever.$JOB; await ever.$((1 - JOB)); "
+                                      "[ $JOB = 0 ] && kill -INT $PPID; while :; do sleep 0.05; done");
+  EXPECT_EQ(found.signal, SIGINT);
+  ASSERT_EQ(found.results.size(), 2);
+  for (const std::size_t job : {0, 1}) EXPECT_EQ(found.results.at(job).status, 130);
+  EXPECT_EQ(found.err.find("once more"), found.err.rfind("once more")) << found.err;
+}
+
+TEST(Launcher, JobsShareTheCores) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  LaunchSpec spec;
+  EXPECT_EQ(run(1, "echo $OMP_NUM_THREADS", spec).out, fmt::format("{}\n", cores));
+  spec.beside = cores;
+  EXPECT_EQ(run(1, "echo $OMP_NUM_THREADS", spec).out, "1\n");
+}
+
+TEST(Launcher, TellsLinesAndReasonOfAJobThatDiverged) {
+  const auto found = run_together(2, 2, "echo line; [ $JOB = 0 ] && exit; printf 'Nloss is inf' >&3; exit 1");
+  EXPECT_EQ(found.results.at(0).lines.size(), 0);
+  EXPECT_FALSE(found.results.at(0).not_finite);
+  EXPECT_EQ(found.results.at(1).lines, std::vector<std::string>{"line"});
+  EXPECT_TRUE(found.results.at(1).not_finite);
+  EXPECT_EQ(found.results.at(1).error, "loss is inf");
 }
 
 TEST(Launcher, RanksInheritNoDescriptors) {
