@@ -10,7 +10,7 @@ LEVELS = [
     ["aggregate", "task"],
     ["algorithm"],
     ["launch", "train"],
-    ["report"],
+    ["report", "tune"],
     ["cli"],
 ]
 LEVEL_OF = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
