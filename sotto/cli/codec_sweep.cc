@@ -15,6 +15,7 @@
 #include "sotto/cli/plot.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/tune/value_range.h"
 
 namespace sotto {
 namespace {
@@ -38,33 +39,19 @@ void require_one_value(const std::string& text) {
   throw ConfigError(fmt::format("--values {}: a space stands between values, as in --values {}", text, apart));
 }
 
-// The values of "1..8" (whole numbers) or "0.001..0.1/5" (five values in equal ratios); any other text is one value.
+// The values of a range, such as "1..8" or "0.001..0.1/5"; any other text is one value.
 void add_values(const std::string& text, std::vector<std::string>& values) {
+  constexpr std::uint64_t most = 1001;
   require_one_value(text);
-  const std::size_t dots = text.find("..");
-  if (dots == std::string::npos) {
+  const auto range = ValueRange::of_text("--values", text);
+  if (!range) {
     values.push_back(text);
     return;
   }
-  const std::string where = fmt::format("--values {}: each end", text);
-  const std::size_t slash = text.find('/', dots);
-  const std::string first = text.substr(0, dots);
-  const std::string last = text.substr(dots + 2, slash == std::string::npos ? slash : slash - dots - 2);
-  if (slash == std::string::npos) {
-    const std::int64_t begin = parse_int(where, first, {-1e9, 1e9});
-    const std::int64_t end = parse_int(where, last, {-1e9, 1e9});
-    if (end < begin || end - begin > 1000) throw ConfigError(fmt::format("--values {}: 1 to 1001 whole numbers", text));
-    for (std::int64_t i = begin; i <= end; ++i) values.push_back(std::to_string(i));
-    return;
-  }
-  const double begin = parse_double(where, first, Bounds::positive());
-  const double end = parse_double(where, last, Bounds::positive());
-  const auto count =
-      parse_int(fmt::format("--values {}: the number of values", text), text.substr(slash + 1), {2, 1000});
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double exponent = static_cast<double>(i) / static_cast<double>(count - 1);
-    values.push_back(fmt::format("{:.6g}", begin * std::pow(end / begin, exponent)));
-  }
+  const auto size = range->size();
+  if (!size) throw ConfigError(fmt::format("--values {0}: say how many numbers, as {0}/5", text));
+  if (*size > most) throw ConfigError(fmt::format("--values {}: more than {} values", text, most));
+  for (std::string& value : range->values()) values.push_back(std::move(value));
 }
 
 std::string filled_in(std::string_view sentence, const std::string& value) {
@@ -142,7 +129,8 @@ Examples:
   sotto codec sweep --codec "qsgd(bits={})" --values 1..8 --plot qsgd.svg
   sotto codec sweep --codec "topk({}) | f16" --values 0.001..0.1/5 --sample student --csv)text");
   flags.add(own);
-  flags.add_list("values", texts, "values for {}: 1..8 are whole numbers, 0.001..0.1/5 five in equal ratios");
+  flags.add_list("values", texts,
+                 "values for {}: 1..8 are whole numbers, 2^-3..2^0 powers, 0.001..0.1/5 five in equal ratios");
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(own);

@@ -10,13 +10,12 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/train_flags.h"
+#include "sotto/cli/train_job.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/launch/launcher.h"
 #include "sotto/report/run_summary.h"
 #include "sotto/report/text_table.h"
 #include "sotto/task/table.h"
-#include "sotto/train/checkpoint.h"
 #include "sotto/train/run_folder.h"
 
 namespace sotto {
@@ -37,20 +36,6 @@ struct Row {
   bool interrupted = false;
   std::optional<RunSummary> summary{};
 };
-
-// The sentence as part of a folder's name: "ef | topk(0.01)" becomes "ef-topk-0.01".
-std::string folder_name(std::size_t number, std::string_view sentence) {
-  constexpr std::size_t longest = 60;
-  std::string name;
-  for (const char c : sentence) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.';
-    if (plain) name += c;
-    if (!plain && !name.empty() && name.back() != '-') name += '-';
-  }
-  name = name.substr(0, longest);
-  while (name.ends_with('-')) name.pop_back();
-  return fmt::format("{:02}-{}", number, name);
-}
 
 std::string ratio(double dense, double sent) { return sent > 0 ? fmt::format("{:.1f}", dense / sent) : "-"; }
 
@@ -137,20 +122,15 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
 
 // Runs the job, fills in its result, and returns its status.
 int run_job(const TrainOptions& options, const std::string& label, Row& row) {
-  LaunchSpec spec{.arguments = {"train"},
-                  .ranks = options.ranks,
-                  .master = options.master,
-                  .threads = options.threads,
-                  .show_lines = false};
-  for (std::string& flag : to_flags(job_of(options, row))) spec.arguments.push_back(std::move(flag));
+  LaunchSpec spec = train_job(job_of(options, row));
+  spec.show_lines = false;
   Console console;
   console.label(label);
-  const LaunchResult result = launch(spec, console);
+  const LaunchResult result = run_train_job(spec, row.folder, console);
   if (result.status == 0) {
     row.summary = read_summary(row.folder);
     return 0;
   }
-  checkpoint::remove_abandoned(row.folder);
   row.error = result.error;
   row.interrupted = is_stop_status(result.status);
   if (!result.error.empty()) fmt::print(stderr, "sotto: {}, {}: {}\n", row.algorithm, row.codec, result.error);
@@ -161,16 +141,14 @@ int run_job(const TrainOptions& options, const std::string& label, Row& row) {
 
 int compare_runs(const TrainOptions& options, std::span<const std::string> algorithms,
                  std::span<const std::string> codecs, TableStyle style) {
-  if (options.capture) {
-    throw ConfigError("--capture: every run would write the same files; capture with `sotto train`");
-  }
+  require_several("sotto compare", options);
   std::vector<Row> rows;
   const std::size_t count = algorithms.size() * codecs.size();
   int status = 0;
   for (std::size_t i = 0; i < count && !is_stop_status(status); ++i) {
     Row row{.algorithm = algorithms[i / codecs.size()], .codec = codecs[i % codecs.size()]};
     const std::string name = algorithms.size() == 1 ? row.codec : row.algorithm + " " + row.codec;
-    row.folder = fmt::format("{}/{}", options.train_dir, folder_name(i + 1, name));
+    row.folder = fmt::format("{}/{}", options.train_dir, folder_name(i + 1, count, name));
     const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, name), row);
     if (status == 0 || row.interrupted) status = ended;
     rows.push_back(std::move(row));
@@ -229,9 +207,6 @@ int run_compare(std::span<const std::string> arguments) {
   if (algorithms.empty()) algorithms.push_back(options.algorithm);
   if (own.markdown && own.json) throw ConfigError("--markdown: contradicts --json");
   if (options.ranks == 0) options.ranks = 1;
-  if (options.backend != TrainOptions{}.backend)
-    throw ConfigError(
-        "--backend: sotto compare starts its ranks by itself, and over Gloo; run `sotto train` under mpirun");
   if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
   check(options, algorithms, codecs);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");

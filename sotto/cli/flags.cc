@@ -126,8 +126,10 @@ namespace {
 
 class Assigner final : public OptionVisitor {
  public:
-  using Find = std::function<const CLI::Option*(std::string_view)>;
-  explicit Assigner(Find find) : find_(std::move(find)) {}
+  // The text of an option, if it has one, and how an error names it with that text.
+  using Find = std::function<std::optional<std::string>(std::string_view name)>;
+  using Where = std::function<std::string(std::string_view name, std::string_view text)>;
+  Assigner(Find given, Where where) : given_(std::move(given)), where_(std::move(where)) {}
 
   void option(std::string_view name, bool& value, std::string_view /*help*/) override {
     if (const auto text = given(name)) value = parse_bool(where(name, *text), *text);
@@ -159,14 +161,11 @@ class Assigner final : public OptionVisitor {
   }
 
  private:
-  std::optional<std::string> given(std::string_view name) const {
-    const CLI::Option* option = find_(name);
-    if (option == nullptr) return std::nullopt;
-    return option->results().back();
-  }
-  static std::string where(std::string_view name, std::string_view text) { return flag_spelling(name, text) + ":"; }
+  std::optional<std::string> given(std::string_view name) const { return given_(name); }
+  std::string where(std::string_view name, std::string_view text) const { return where_(name, text) + ":"; }
 
-  Find find_;
+  Find given_;
+  Where where_;
 };
 
 class Writer final : public OptionVisitor {
@@ -268,8 +267,20 @@ bool Flags::parse(std::span<const std::string> arguments) {
 bool Flags::given(std::string_view option) const { return impl_->find(option) != nullptr; }
 
 void Flags::assign_all(const Visit& visit) const {
-  Assigner assigner([this](std::string_view name) { return impl_->find(name); });
+  const auto given = [this](std::string_view name) {
+    const CLI::Option* option = impl_->find(name);
+    return option == nullptr ? std::nullopt : std::optional(option->results().back());
+  };
+  Assigner assigner(given, flag_spelling);
   visit(assigner);
+}
+
+std::unique_ptr<OptionVisitor> setter(std::string_view name, const std::string& text, std::string_view where) {
+  return std::make_unique<Assigner>(
+      [=, name = std::string(name)](std::string_view other) {
+        return other == name ? std::optional(text) : std::nullopt;
+      },
+      [where = std::string(where)](std::string_view /*name*/, std::string_view /*text*/) { return where; });
 }
 
 std::vector<std::string> to_flags(AnyOptions options) {

@@ -13,14 +13,13 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/train_flags.h"
+#include "sotto/cli/train_job.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/launch/launcher.h"
 #include "sotto/report/run_summary.h"
 #include "sotto/report/text_table.h"
-#include "sotto/train/checkpoint.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/run_folder.h"
@@ -115,26 +114,17 @@ int run_rank(const Choices& choices, const World& world) {
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
-LaunchResult launch_ranks(TrainOptions options, Console& console) {
-  LaunchSpec spec{.arguments = {"train"}, .ranks = options.ranks, .master = options.master, .threads = options.threads};
-  options.master.clear();  // the ranks learn it from their variables
-  for (std::string& flag : to_flags(options)) spec.arguments.push_back(std::move(flag));
-  LaunchResult result = launch(spec, console);
-  if (result.status != 0) checkpoint::remove_abandoned(options.train_dir);
-  return result;
-}
-
 int run_job(TrainOptions options, std::int64_t restarts) {
   if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   Console console;
-  LaunchResult result = launch_ranks(options, console);
+  LaunchResult result = run_train_job(train_job(options), options.train_dir, console);
   // Does not retry after a refused option or a request to stop.
   const auto failed = [&] { return result.status != 0 && result.status != 2 && !is_stop_status(result.status); };
   for (std::int64_t i = 1; i <= restarts && failed(); ++i) {
     console.line(stderr, fmt::format("sotto: {}; starting again, {} of {}", result.error, i, restarts));
     std::error_code missing;
     options.resume = std::filesystem::is_directory(options.train_dir, missing);
-    result = launch_ranks(options, console);
+    result = run_train_job(train_job(options), options.train_dir, console);
   }
   if (result.status == 0) print_result(options.train_dir, console);
   if (!result.error.empty()) console.line(stderr, "sotto: " + result.error);

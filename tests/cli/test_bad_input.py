@@ -90,6 +90,8 @@ def refused(job, *parts, status=2):
     (["codec", "sweep", "--codec", "topk({})", "--values", "0.1,0.2"], ["as in --values 0.1 0.2"]),
     (["codec", "sweep", "--codec", "qsgd({})", "--values", "8..1"], ["8..1"]),
     (["codec", "sweep", "--codec", "topk({})", "--values", "0..1/5"], ["0..1/5"]),
+    (["codec", "sweep", "--codec", "topk({})", "--values", "0.1..0.5"], ["say how many numbers, as 0.1..0.5/5"]),
+    (["codec", "sweep", "--codec", "qsgd({})", "--values", "1..2000"], ["1..2000: more than 1001 values"]),
     (["codec", "sweep", "--codec", "qsgd({})", "--values", "9"], ["qsgd(9)"]),
     (["codec", "sweep", "--codec", "qsgd({})", "--values", "4", "--plot", "a.png"], [".svg"]),
     (["codec", "measure", "--codec", "int8", "--elements", "0"], ["--elements 0: must be in"]),

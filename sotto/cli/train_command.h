@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "sotto/report/settings.h"
+#include "sotto/train/options.h"
+
+namespace sotto {
+
+// A word of a command, as a shell reads it.
+std::string quoted(const std::string& word);
+
+// All options of a run by name.
+Settings read_settings(const TrainOptions& options);
+
+// The line that repeats a run: all settings that are not the usual ones.
+std::string train_command(const Settings& settings);
+
+}  // namespace sotto

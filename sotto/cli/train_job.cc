@@ -1,0 +1,50 @@
+#include "sotto/cli/train_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "sotto/cli/flags.h"
+#include "sotto/core/error.h"
+#include "sotto/train/checkpoint.h"
+
+namespace sotto {
+
+LaunchSpec train_job(TrainOptions options) {
+  LaunchSpec spec{.arguments = {"train"}, .ranks = options.ranks, .master = options.master, .threads = options.threads};
+  options.master.clear();  // the ranks learn it from their variables
+  for (std::string& flag : to_flags(options)) spec.arguments.push_back(std::move(flag));
+  return spec;
+}
+
+LaunchResult run_train_job(const LaunchSpec& spec, const std::string& train_dir, Console& console) {
+  LaunchResult result = launch(spec, console);
+  if (result.status != 0) checkpoint::remove_abandoned(train_dir);
+  return result;
+}
+
+void require_several(std::string_view command, const TrainOptions& options) {
+  if (options.capture) {
+    throw ConfigError("--capture: every run would write the same files; capture with `sotto train`");
+  }
+  if (options.backend != TrainOptions{}.backend) {
+    throw ConfigError(fmt::format(
+        "--backend: {} starts its ranks by itself, and over Gloo; run `sotto train` under mpirun", command));
+  }
+}
+
+std::string folder_name(std::size_t number, std::size_t count, std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string name;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.';
+    if (plain) name += c;
+    if (!plain && !name.empty() && name.back() != '-') name += '-';
+  }
+  name = name.substr(0, longest);
+  while (name.ends_with('-')) name.pop_back();
+  return fmt::format("{:0{}}-{}", number, std::max<std::size_t>(2, std::to_string(count).size()), name);
+}
+
+}  // namespace sotto

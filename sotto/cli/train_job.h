@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "sotto/launch/launcher.h"
+#include "sotto/train/options.h"
+
+namespace sotto {
+
+// The job of `sotto train` with exactly these options, as a command that starts trainings runs it.
+LaunchSpec train_job(TrainOptions options);
+
+// Runs a job of such a command, and removes what an unfinished checkpoint left in its run folder.
+LaunchResult run_train_job(const LaunchSpec& spec, const std::string& train_dir, Console& console);
+
+// Refuses what a command that trains several times cannot do with each of its trainings. `command`: "sotto compare".
+void require_several(std::string_view command, const TrainOptions& options);
+
+// The name of one of `count` run folders: "03-ef-topk-0.01" of number 3 and "ef | topk(0.01)".
+std::string folder_name(std::size_t number, std::size_t count, std::string_view text);
+
+}  // namespace sotto
