@@ -37,6 +37,7 @@ void print_help() {
       "  sotto demo\n"
       "  sotto train --ranks 4 --model lenet --data digits --codec \"ef | topk(0.01)\"\n"
       "  sotto compare --ranks 2 --max-steps 200 --codecs none \"qsgd(bits=4)\" int8\n"
+      "  sotto tune --grid lr=2^-7..2^-1 codec=\"topk(0.01),topk(0.001)\"\n"
       "  sotto codec list\n"
       "\n"
       "Exit status: 0; 2 for what cannot be asked for; 130, 143 and 138 after SIGINT, SIGTERM and SIGUSR1; else 1.\n");

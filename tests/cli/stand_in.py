@@ -82,6 +82,11 @@ def compare(arguments):
                                else ["--dry-run"])) for trial in trials)
 
 
+def tune(arguments):
+    """Two trials of a search."""
+    return sotto(*with_flag(with_flag(arguments, "--steps", "2"), "--test-size", "20"), "--random", "2")
+
+
 def data_get(arguments):
     """Checks that sotto understands the command, though no server answers; then writes files of the same form."""
     asked = subprocess.run([os.environ["STAND_IN_SOTTO"], *arguments, "--url", NOBODY], text=True, capture_output=True)
@@ -132,7 +137,7 @@ def be_sotto(arguments):
         return measure(arguments)
     if arguments[0] == "eval" and "--follow" in arguments:
         return evaluate(arguments)
-    return {"train": train, "compare": compare}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
+    return {"train": train, "compare": compare, "tune": tune}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
 
 
 def be_python(arguments):

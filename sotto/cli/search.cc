@@ -1,0 +1,145 @@
+#include "sotto/cli/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "sotto/cli/train_job.h"
+#include "sotto/train/checkpoint.h"
+
+namespace sotto {
+namespace {
+
+// The first steps of the training. The run folder of an earlier round, or of an interrupted search, goes on.
+TrainOptions job_of(const Trial& trial, std::uint64_t steps) {
+  TrainOptions options = trial.options;
+  const auto most = static_cast<std::int64_t>(steps);
+  options.max_steps = std::min(most, options.max_steps.value_or(most));
+  options.train_dir = trial.folder;
+  options.master.clear();
+  std::error_code missing;
+  options.resume = std::filesystem::is_directory(trial.folder, missing);
+  return options;
+}
+
+}  // namespace
+
+Search::Search(std::vector<Trial>& trials, std::vector<Round> rounds, Scoring scoring, const TrialRecord& record,
+               std::size_t jobs)
+    : trials_(trials), rounds_(std::move(rounds)), scoring_(std::move(scoring)), record_(record), jobs_(jobs) {}
+
+int Search::run() {
+  std::vector<std::size_t> members(trials_.size());
+  std::iota(members.begin(), members.end(), std::size_t{0});
+  for (std::size_t round = 0; round < rounds_.size(); ++round) {
+    if (round > 0) {
+      std::vector<double> scores;
+      for (const std::size_t index : members) {
+        const Trial& trial = trials_[index];
+        scores.push_back(trial.scores.size() == round ? trial.scores.back() : std::nan(""));
+      }
+      std::vector<std::size_t> best;
+      for (const std::size_t at : best_of(scores, rounds_[round].trials, scoring_.rises())) best.push_back(members[at]);
+      if (best.size() < 2) break;  // there is nothing left to choose from
+      std::ranges::sort(best);
+      members = std::move(best);
+    }
+    run_round(round, members);
+    if (is_stop_status(status_)) return status_;
+  }
+  return status_;
+}
+
+void Search::run_round(std::size_t round, const std::vector<std::size_t>& members) {
+  const std::size_t at_once = std::min(jobs_, members.size());
+  std::vector<std::size_t> pending;
+  std::vector<LaunchSpec> specs;
+  for (const std::size_t index : members) {
+    const Trial& trial = trials_[index];
+    if (trial.diverged || trial.scores.size() > round) continue;
+    pending.push_back(index);
+    specs.push_back(train_job(job_of(trial, rounds_[round].steps)));
+    specs.back().beside = static_cast<std::int64_t>(at_once);
+    specs.back().show_lines = false;
+  }
+  pending_ = pending.size();
+  ended_ = 0;
+  since_.lap();
+  const int signal =
+      launch_all(specs, at_once, console_,
+                 {.progress = [&](std::size_t job, std::string_view text) { show(pending[job], text); },
+                  .ended = [&](std::size_t job, const LaunchResult& result) { ended(pending[job], round, result); }});
+  console_.clear();
+  if (signal != 0) status_ = 128 + signal;
+}
+
+void Search::ended(std::size_t index, std::size_t round, const LaunchResult& result) {
+  Trial& trial = trials_[index];
+  running_.erase(index);
+  if (result.status != 0) checkpoint::remove_abandoned(trial.folder);
+  if (is_stop_status(result.status)) {
+    status_ = result.status;
+    return;
+  }
+  ++ended_;
+  seconds_ = since_.seconds();
+  trial.error = result.error;
+  trial.diverged = result.not_finite;
+  std::string text;
+  if (result.status == 0) {
+    const TrialResult found = read_result(trial, scoring_);
+    trial.diverged = !std::isfinite(found.score);
+    if (trial.diverged) trial.error = fmt::format("its {} is not finite", scoring_.label());
+    if (!trial.diverged) trial.scores.push_back(found.score);
+    text = fmt::format("{} {} after {} steps", scoring_.label(), scoring_.text(found.score), found.steps);
+    const std::int64_t wanted = *job_of(trial, rounds_[round].steps).max_steps;
+    if (static_cast<std::int64_t>(found.steps) < wanted && !trial.options.until && !std::exchange(is_short_, true)) {
+      console_.line(stderr, fmt::format("sotto: warning: {} ended after {} of {} steps: --epochs {} has no more",
+                                        trial.name, found.steps, wanted, trial.options.epochs));
+    }
+  } else if (!trial.diverged) {
+    if (status_ == 0) status_ = result.status;
+    for (const std::string& line : result.lines) console_.line(stderr, line);
+  }
+  if (!trial.error.empty()) text = (trial.diverged ? "diverged: " : "failed: ") + trial.error;
+  console_.line(stderr, fmt::format("{}/{}  {}: {}", ended_, pending_, trial.name, text));
+  record_.write(trials_);
+}
+
+void Search::show(std::size_t index, std::string_view text) {
+  running_[index] = text.substr(0, text.find("  "));  // "step 3/100"
+  std::string line = so_far();
+  for (const auto& [trial, step] : running_) line += fmt::format(" | {} {}", trials_[trial].name, step);
+  console_.progress(line);
+}
+
+std::string Search::so_far() const {
+  std::string text = fmt::format("{}/{} done", ended_, pending_);
+  if (ended_ > 0) {
+    const double whole = seconds_ * static_cast<double>(pending_) / static_cast<double>(ended_);
+    text += fmt::format(", about {:.0f} s left", std::max(0.0, whole - since_.seconds()));
+  }
+  const Trial& best = trials_[order().front()];
+  if (!best.scores.empty()) text += fmt::format(", best {} ({})", scoring_.text(best.scores.back()), best.name);
+  return text;
+}
+
+std::vector<std::size_t> Search::order() const {
+  std::vector<std::size_t> order;
+  for (std::size_t rounds = rounds_.size() + 1; rounds-- > 0;) {
+    std::vector<std::size_t> members;
+    std::vector<double> scores;
+    for (std::size_t i = 0; i < trials_.size(); ++i) {
+      if (trials_[i].scores.size() != rounds) continue;
+      members.push_back(i);
+      scores.push_back(rounds == 0 ? 0 : trials_[i].scores.back());
+    }
+    for (const std::size_t at : best_of(scores, scores.size(), scoring_.rises())) order.push_back(members[at]);
+  }
+  return order;
+}
+
+}  // namespace sotto

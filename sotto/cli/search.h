@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sotto/cli/trials.h"
+#include "sotto/core/timer.h"
+#include "sotto/launch/launcher.h"
+#include "sotto/tune/halving.h"
+
+namespace sotto {
+
+// Runs the trials of a search, round by round, several at a time, and shows how far they are.
+class Search {
+ public:
+  // `jobs`: how many trials may run at a time. The trials are those of the record.
+  Search(std::vector<Trial>& trials, std::vector<Round> rounds, Scoring scoring, const TrialRecord& record,
+         std::size_t jobs);
+
+  // Runs what is not done. Trials that diverged are done; those that ended in another error are tried again. Returns 0,
+  // the status of the first trial that ended in another error, or that of a signal, which ends all trials.
+  int run();
+
+  // The trials, the best one first: those of later rounds before those of earlier ones.
+  std::vector<std::size_t> order() const;
+
+ private:
+  void run_round(std::size_t round, const std::vector<std::size_t>& members);
+  void ended(std::size_t index, std::size_t round, const LaunchResult& result);
+  void show(std::size_t index, std::string_view text);
+  std::string so_far() const;
+
+  std::vector<Trial>& trials_;
+  std::vector<Round> rounds_;
+  Scoring scoring_;
+  const TrialRecord& record_;
+  std::size_t jobs_;
+  Console console_;
+  std::map<std::size_t, std::string> running_;  // how far each trial is
+  std::size_t pending_ = 0, ended_ = 0;         // trials of this round
+  Timer since_;                                 // the beginning of this round
+  double seconds_ = 0;                          // from there to the last end of a trial
+  int status_ = 0;
+  bool is_short_ = false;  // a training had fewer steps than a trial was to make
+};
+
+}  // namespace sotto

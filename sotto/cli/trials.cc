@@ -1,0 +1,114 @@
+#include "sotto/cli/trials.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/report/recorded_run.h"
+#include "sotto/train/choices.h"
+
+namespace sotto {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t scored_share = 10;  // the last tenth of the steps
+
+double mean_loss(const Curve& loss, bool leaves_out_steps) {
+  const std::size_t count = (loss.size() + scored_share - 1) / scored_share;
+  double sum = 0, counted = 0;
+  for (std::size_t i = loss.size() - count; i < loss.size(); ++i) {
+    if (leaves_out_steps && !std::isfinite(loss.mean[i])) continue;
+    sum += loss.mean[i];
+    ++counted;
+  }
+  return sum / counted;  // NaN if no step counts
+}
+
+Json to_json(std::span<const Dimension> space, const Trial& trial) {
+  Json options = Json::object();
+  for (std::size_t i = 0; i < space.size(); ++i) options[space[i].name] = trial.point[i];
+  return {{"train_dir", trial.folder},
+          {"options", options},
+          {"scores", trial.scores},
+          {"diverged", trial.diverged},
+          {"error", trial.error}};
+}
+
+}  // namespace
+
+std::string Scoring::label() const { return metric ? fmt::format("test {}", metric->name) : "loss"; }
+
+std::string Scoring::text(double score) const {
+  return metric ? metric->with_unit(score) : fmt::format("{:.4f}", score);
+}
+
+TrialResult read_result(const Trial& trial, const Scoring& scoring) {
+  const RecordedRun run = read_recorded_run(trial.folder);
+  const auto last = run.last();
+  if (!run.summary || !last) throw FileError(trial.folder + ": the run ended without a result");
+  TrialResult result;
+  result.score = scoring.metric ? last->metrics.value(scoring.metric->name)
+                                : mean_loss(run.loss, scales_loss(amp_table().read("amp", trial.options.amp)));
+  result.steps = run.summary->steps;
+  result.tested = run.goal().with_unit(run.summary->tested);
+  result.bytes_per_step = run.summary->bytes_per_step;
+  result.seconds = last->seconds;
+  return result;
+}
+
+TrialRecord::TrialRecord(std::string folder, Settings plan, std::span<const Dimension> space)
+    : folder_(std::move(folder)), plan_(std::move(plan)), space_(space) {}
+
+bool TrialRecord::take_up(std::vector<Trial>& trials) const {
+  namespace fs = std::filesystem;
+  if (!path_exists(path())) {
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().filename() == ".lock") continue;
+      throw ConfigError(
+          fmt::format("{}: it holds something else already; choose a new folder", named("train-dir", folder_)));
+    }
+    return false;
+  }
+  try {
+    const Json json = Json::parse(read_text(path()));
+    const Json& plan = json.at("plan");
+    const auto refuse = [&](const std::string& name, const std::string& there, const std::string& here) {
+      throw ConfigError(
+          fmt::format("{}: the search there has {} {}, this one has {}; give the same command again, or "
+                      "choose a new folder",
+                      named("train-dir", folder_), name, there, here));
+    };
+    for (const Setting& setting : plan_) {
+      const auto there = plan.value(setting.name, "(nothing)");
+      if (there != setting.value) refuse(setting.name, there, setting.value);
+    }
+    for (const auto& [name, value] : plan.items()) {
+      if (std::ranges::find(plan_, name, &Setting::name) == plan_.end()) refuse(name, value, "(nothing)");
+    }
+    const Json& found = json.at("trials");
+    if (found.size() != trials.size()) throw FileError(path() + ": it has another number of trials than its plan");
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      trials[i].scores = found[i].at("scores").get<std::vector<double>>();
+      trials[i].diverged = found[i].at("diverged").get<bool>();
+      trials[i].error = found[i].at("error").get<std::string>();
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw FileError(fmt::format("{}: not the record of a search: {}", path(), error.what()));
+  }
+  return true;
+}
+
+void TrialRecord::write(std::span<const Trial> trials) const {
+  Json json{{"plan", Json::object()}, {"trials", Json::array()}};
+  for (const Setting& setting : plan_) json["plan"][setting.name] = setting.value;
+  for (const Trial& trial : trials) json["trials"].push_back(to_json(space_, trial));
+  write_file_atomic(path(), json.dump(2) + "\n");
+}
+
+}  // namespace sotto

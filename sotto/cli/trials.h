@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/report/settings.h"
+#include "sotto/task/metric.h"
+#include "sotto/train/options.h"
+#include "sotto/tune/space.h"
+
+namespace sotto {
+
+// One training of a search, in a run folder of its own.
+struct Trial {
+  Point point;
+  std::string name;            // "lr=0.5, codec=none"
+  std::string folder;          // its run folder
+  TrainOptions options;        // of the whole training, of which a trial makes the first steps
+  std::vector<double> scores;  // one for each round that it has ended
+  std::string error;           // why it ended in an error
+  bool diverged = false;       // that error is a loss, gradient or parameter that is not finite
+};
+
+// What is said of how good a trial is: the training loss, or a metric of the last test.
+struct Scoring {
+  std::optional<Metric> metric;
+
+  bool rises() const { return metric && metric->rises; }
+  std::string label() const;
+  std::string text(double score) const;
+};
+
+// What a run has done so far.
+struct TrialResult {
+  double score = 0;  // not finite: it diverged
+  std::uint64_t steps = 0;
+  std::string tested;  // the goal metric of its task, for people
+  double bytes_per_step = 0, seconds = 0;
+};
+
+// Reads a run that has ended. Its training loss is the mean over the ranks, and over the last tenth of its steps. Steps
+// that are left out because a gradient overflowed do not count.
+TrialResult read_result(const Trial& trial, const Scoring& scoring);
+
+// What a search records in its folder, in tune.json: the plan and what has come of the trials.
+class TrialRecord {
+ public:
+  // `plan` is all that decides which trials there are and how they are judged, by name.
+  TrialRecord(std::string folder, Settings plan, std::span<const Dimension> space);
+
+  // Gives the trials what an earlier start of the same search has recorded; returns whether there was one. ConfigError
+  // if the folder holds another search, or anything else. FileError if the record is damaged.
+  bool take_up(std::vector<Trial>& trials) const;
+  void write(std::span<const Trial> trials) const;
+
+ private:
+  std::string path() const { return folder_ + "/tune.json"; }
+
+  std::string folder_;
+  Settings plan_;
+  std::span<const Dimension> space_;
+};
+
+}  // namespace sotto

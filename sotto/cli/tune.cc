@@ -1,0 +1,249 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "sotto/cli/commands.h"
+#include "sotto/cli/report.h"
+#include "sotto/cli/search.h"
+#include "sotto/cli/train_command.h"
+#include "sotto/cli/train_flags.h"
+#include "sotto/cli/train_job.h"
+#include "sotto/cli/trial_table.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/table.h"
+#include "sotto/report/step_rows.h"
+#include "sotto/train/choices.h"
+#include "sotto/train/folder_lock.h"
+#include "sotto/train/run_folder.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view examples = R"text(
+The other flags are those of `sotto train`, and describe the training that is tuned, with its own --epochs and --max-steps,
+over which its schedule runs. A trial is the first --steps of it. After Ctrl-C the same command goes on.
+
+Values in --grid, for any option of `sotto train` by its name:
+  lr=0.1,0.05                        a list; commas inside parentheses and quotes belong to a value
+  codec=none,"ef | topk(0.01)"       so do the stages of a sentence
+  lr=2^-7..2^-1                      every power between
+  lr=0.001..0.1/5                    five numbers in equal ratios
+  seed=1..4                          every whole number
+  lr=0.001..0.1                      any number, for --random: with a uniform logarithm
+
+Examples:
+  sotto tune --grid lr=2^-7..2^-1 --steps 100
+  sotto tune --grid lr=2^-7..2^-1 codec="topk(0.01),topk(0.001)" --ranks 2 --train-dir runs/tune
+  sotto tune --grid lr=0.001..1.0 momentum=0,0.5,0.9 --random 30 --halving --model lenet --metric accuracy)text";
+
+constexpr std::size_t most_trials = 10'000;
+constexpr std::int64_t usual_eta = 3;
+
+struct TuneOptions {
+  std::optional<std::int64_t> random;
+  std::int64_t steps = 100;
+  bool halving = false;
+  std::optional<std::int64_t> eta;
+  std::optional<std::string> metric;
+  std::optional<std::int64_t> jobs;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option("random", random, "draw so many trials from the values, by the seed; auto: every combination",
+             {1, static_cast<double>(most_trials)});
+    v.option("steps", steps, "steps of a trial; with `halving`, in the first round", {1, 1e9});
+    v.option("halving", halving, "successive halving: the best third of the trials goes on for three times the steps");
+    v.option("eta", eta, "one of so many trials goes on, for so many times the steps; auto: 3", {2, 100});
+    v.option(
+        "metric", metric,
+        "what is best: a metric of the task, on the test examples; auto: the training loss, averaged over the ranks "
+        "and the last tenth of the steps");
+    v.option("jobs", jobs, "trials at a time; auto: as many as there are cores for their ranks and threads", {1, 4096});
+    v.option("json", json, "print the trials as JSON, the best one first");
+  }
+};
+
+// Options of `sotto train` that are no part of what is tuned.
+constexpr std::array<std::string_view, 5> not_tuned{"train-dir", "resume", "max-steps", "capture", "master"};
+
+void check_names(const Flags& flags, std::span<const Dimension> space) {
+  std::vector<std::string> names = names_of_options(TrainOptions{});
+  std::erase_if(names, [](const std::string& name) { return std::ranges::find(not_tuned, name) != not_tuned.end(); });
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const Dimension& dimension : space) {
+    if (std::ranges::find(known, dimension.name) == known.end()) {
+      throw ConfigError("--grid: " + unknown_name("option", dimension.name, known));
+    }
+    if (flags.given(dimension.name)) {
+      throw ConfigError(fmt::format("--{0}: it is in --grid, too; say {0} once", dimension.name));
+    }
+  }
+}
+
+// Reads everything that a trial says. ConfigError, which names the trial.
+Trial make_trial(const TrainOptions& training, std::span<const Dimension> space, Point point, std::string folder) {
+  Trial trial{.point = std::move(point),
+              .name = {},
+              .folder = std::move(folder),
+              .options = training,
+              .scores = {},
+              .error = {}};
+  trial.name = text_of(space, trial.point);
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    const std::string where = fmt::format("--grid {}={}", space[i].name, trial.point[i]);
+    trial.options.visit(*setter(space[i].name, trial.point[i], where));
+  }
+  return trial;
+}
+
+// Refuses a trial that cannot be trained, and returns the metric that is asked for.
+std::optional<Metric> check(const Trial& trial, const TuneOptions& own, const TaskEntry*& task) {
+  try {
+    const Choices choices = read_choices(trial.options);
+    if (task != nullptr && task != choices.task) {
+      throw ConfigError(fmt::format("its task is {}, that of others {}: their losses cannot be compared",
+                                    choices.task->name, task->name));
+    }
+    task = choices.task;
+    if (!own.metric) return std::nullopt;
+    return metric_table(choices.task->metrics).require("metric", *own.metric);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("trial {}: {}", trial.name, error.text(flag_spelling)));
+  }
+}
+
+std::size_t jobs_for(std::span<const Trial> trials, const std::optional<std::int64_t>& asked) {
+  std::int64_t most = 1;  // threads of a trial
+  for (const Trial& trial : trials) most = std::max(most, trial.options.ranks * trial.options.threads.value_or(1));
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const auto jobs = static_cast<std::size_t>(asked.value_or(std::max<std::int64_t>(1, cores / most)));
+  return std::min(jobs, trials.size());
+}
+
+// All that decides which trials there are and how they are judged.
+Settings plan_of(const TrainOptions& training, const TuneOptions& own, std::span<const std::string> grid) {
+  Settings plan{{"grid", fmt::format("{}", fmt::join(grid, "; "))},
+                {"random", format_optional(own.random)},
+                {"steps", std::to_string(own.steps)},
+                {"halving", own.halving ? std::to_string(own.eta.value_or(usual_eta)) : "off"},
+                {"metric", format_optional(own.metric)}};
+  for (Setting& setting : read_settings(training)) plan.push_back(std::move(setting));
+  return plan;
+}
+
+// Run folders that a report can show: some trials may have failed before their first step.
+std::vector<std::string> folders_of(std::span<const Trial> trials) {
+  std::vector<std::string> folders;
+  for (const Trial& trial : trials) {
+    const auto steps = std::filesystem::path(trial.folder) / "steps.csv";
+    if (path_exists(steps) && !read_step_rows(steps).rows.empty()) folders.push_back(trial.folder);
+  }
+  return folders;
+}
+
+// Reads the training and what varies in it, and refuses what cannot be searched.
+std::vector<Dimension> read_search(const Flags& flags, std::span<const std::string> grid, const TuneOptions& own,
+                                   TrainOptions& training) {
+  if (grid.empty()) throw ConfigError("sotto tune: say what to try, as --grid lr=2^-7..2^-1");
+  if (own.eta && !own.halving) throw ConfigError("--eta: says nothing without --halving");
+  if (training.resume) throw ConfigError("--resume: the same command goes on by itself, without it");
+  if (own.halving && training.final_average) {
+    throw ConfigError("--final-average: every round of --halving would end with it, and the next go on from the mean");
+  }
+  require_several("sotto tune", training);
+  if (training.ranks == 0) training.ranks = 1;
+  std::vector<Dimension> space = read_space("grid", grid);
+  check_names(flags, space);
+  return space;
+}
+
+std::vector<Round> rounds_of(std::size_t trials, const TuneOptions& own) {
+  const auto steps = static_cast<std::uint64_t>(own.steps);
+  if (!own.halving) return {{trials, steps}};
+  return halving_rounds(trials, steps, static_cast<std::uint64_t>(own.eta.value_or(usual_eta)));
+}
+
+void say_plan(std::span<const Round> rounds, std::size_t jobs, bool goes_on, const std::string& folder) {
+  std::string plan = fmt::format("{} trials of {} steps", rounds[0].trials, rounds[0].steps);
+  for (const Round& round : rounds.subspan(1)) plan += fmt::format(", {} of {}", round.trials, round.steps);
+  fmt::print(stderr, "{}; {} at a time; {}{}\n", plan, jobs, goes_on ? "going on in " : "", folder);
+}
+
+}  // namespace
+
+int run_tune(std::span<const std::string> all) {
+  std::vector<std::string> arguments(all.begin(), all.end());
+  if (const auto dashes = std::ranges::find(arguments, "--"); dashes != arguments.end()) arguments.erase(dashes);
+  TrainOptions training;
+  TuneOptions own;
+  std::vector<std::string> grid;
+  Flags flags("tune", "Trains the beginning of one training with each of several options, and says which is best.",
+              examples);
+  flags.alias("train-dir", "o");
+  flags.add_list("grid", grid, "what varies, as lr=2^-7..2^-1 codec=none,int8; see below");
+  flags.add(own);
+  add_train_flags(flags, training);
+  if (!flags.parse(arguments)) return 0;
+  assign_train_flags(flags, training);
+  flags.assign(own);
+  const std::vector<Dimension> space = read_search(flags, grid, own, training);
+  const auto points = own.random ? draw_points("grid", space, static_cast<std::size_t>(*own.random),
+                                               static_cast<std::uint64_t>(training.seed))
+                                 : grid_of("grid", space, most_trials);
+  const bool is_unnamed = training.train_dir.empty();
+  const std::string folder = is_unnamed ? new_run_folder("tune") : std::exchange(training.train_dir, {});
+
+  std::vector<Trial> trials;
+  Scoring scoring;
+  const TaskEntry* task = nullptr;
+  for (const Point& point : points) {
+    const std::string name = folder_name(trials.size() + 1, points.size(), text_of(space, point));
+    trials.push_back(make_trial(training, space, point, folder + "/" + name));
+    scoring.metric = check(trials.back(), own, task);
+  }
+  const std::vector<Round> rounds = rounds_of(trials.size(), own);
+  const std::size_t jobs = jobs_for(trials, own.jobs);
+
+  make_folder(folder);
+  const FolderLock lock(folder);
+  if (!lock.held()) throw ConfigError(fmt::format("--train-dir {}: another search is at work there", folder));
+  remove_temporaries(folder);
+  const TrialRecord record(folder, plan_of(training, own, grid), space);
+  const bool goes_on = record.take_up(trials);
+  record.write(trials);
+  say_plan(rounds, jobs, goes_on, folder);
+
+  Search search(trials, rounds, scoring, record, jobs);
+  const int status = search.run();
+  const std::vector<std::size_t> order = search.order();
+  const Trial& best = trials[order.front()];
+  if (own.json) {
+    fmt::print("{}", to_json(trials, order, space));
+  } else {
+    fmt::print("{}", to_table(trials, order, space, scoring, task->goal).plain());
+    if (!best.scores.empty()) fmt::print("\nbest: {}\n", command_of(best));
+  }
+  if (is_stop_status(status)) {
+    std::string again = "sotto tune";
+    for (const std::string& argument : arguments) again += " " + quoted(argument);
+    if (is_unnamed) again += " --train-dir " + quoted(folder);
+    const auto open = std::ranges::count_if(trials, [](const Trial& t) { return t.scores.empty() && t.error.empty(); });
+    fmt::print(stderr, "sotto: interrupted, with {} of {} trials not done; this goes on: {}\n", open, trials.size(),
+               again);
+    return status;
+  }
+  if (const auto folders = folders_of(trials); !folders.empty()) {
+    fmt::print(own.json ? stderr : stdout, "report: {}\n", write_report(folders, {}, folder + "/report.html"));
+  }
+  if (!best.scores.empty()) return status;
+  fmt::print(stderr, "sotto: no trial came to an end: {}: {}\n", best.name, best.error);
+  return std::max(1, status);
+}
+
+}  // namespace sotto
