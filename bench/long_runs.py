@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures whether the memory of a rank grows with the steps of a run: a tiny model, two ranks, a million steps.
+"""Measures whether the memory of a rank grows with the steps of a run: a tiny model, 64 images, two ranks, a million
+steps.
 
     python bench/long_runs.py --sotto build/release/bin/sotto            all four algorithms: ten minutes on two idle cores
     python bench/long_runs.py --sotto SOTTO --algorithm ad_psgd --backend gloo --steps 200000
@@ -48,8 +49,8 @@ def measure(arguments, algorithm):
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
         job = subprocess.Popen(
-            [arguments.sotto, "train", "--ranks", "2", "--backend", arguments.backend, "--algorithm", algorithm, "--model", "logreg", "--data", "digits",
-             "--batch-size", "4", "--epochs", "1000000000", "--max-steps", str(arguments.steps * 2), "--eval-freq", "1000000000", "--train-dir", run],
+            [arguments.sotto, "train", "--ranks", "2", "--backend", arguments.backend, "--algorithm", algorithm, "--model", "logreg", "--train-size", "64",
+             "--test-size", "64", "--batch-size", "1", "--lr", "0.001", "--epochs", "1000000000", "--max-steps", str(arguments.steps * 2), "--eval-freq", "1000000000", "--train-dir", run],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
         try:
             marks = [step for step in SEEN if step < arguments.steps] + [arguments.steps]
