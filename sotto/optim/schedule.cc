@@ -12,22 +12,28 @@ namespace sotto {
 namespace {
 
 template <auto Make>
-constexpr ScheduleEntry entry(std::string_view name, std::string_view summary, bool leads = false) {
-  return {name, summary, leads, Made<Make>::options, Made<Make>::make};
+constexpr ScheduleEntry entry(std::string_view name, std::string_view summary) {
+  return {name, summary, false, false, Made<Make>::options, Made<Make>::make};
+}
+
+template <auto Make>
+constexpr ScheduleEntry stretched(std::string_view name, std::string_view summary) {
+  return {name, summary, false, true, Made<Make>::options, Made<Make>::make};
 }
 
 constexpr std::array entries{
     entry<make_constant>("constant", "the base rate"),
     entry<make_step>("step", "multiplies the rate by a factor every `every` steps or epochs"),
     entry<make_milestones>("milestones", "multiplies the rate by a factor at given steps or epochs"),
-    entry<make_cosine>("cosine", "falls to the end along half a cosine"),
-    entry<make_polynomial>("polynomial", "falls to the end in a straight line, or with a power"),
+    stretched<make_cosine>("cosine", "falls to the end along half a cosine"),
+    stretched<make_polynomial>("polynomial", "falls to the end in a straight line, or with a power"),
     entry<make_inverse_sqrt>("inverse-sqrt", "falls with the root of the steps or epochs"),
     entry<make_time_decay>("time-decay", "1 / (1 + rate * steps or epochs)"),
-    entry<make_one_cycle>("one-cycle", "rises, and falls far below where it began"),
-    ScheduleEntry{"plateau", "multiplies the rate by a factor when evaluations have stopped to improve", false,
+    stretched<make_one_cycle>("one-cycle", "rises, and falls far below where it began"),
+    ScheduleEntry{"plateau", "multiplies the rate by a factor when evaluations have stopped to improve", false, false,
                   [] { return AnyOptions(PlateauOptions{}); }, nullptr},
-    entry<make_warmup>("warmup", "rises to the base rate; stands before another part", true),
+    ScheduleEntry{"warmup", "rises to the base rate; stands before another part", true, false,
+                  Made<make_warmup>::options, Made<make_warmup>::make},
 };
 constexpr Table<ScheduleEntry> table("schedule", entries);
 
@@ -68,6 +74,10 @@ double Schedule::operator()(std::uint64_t step) const {
   double factor = plateau_ ? plateau_->factor() : 1;
   for (const Factor& part : parts_) factor *= part(step);
   return factor;
+}
+
+bool runs_to_horizon(const ScheduleSpec& spec) {
+  return std::ranges::any_of(spec, [](const auto& part) { return part.entry->to_horizon; });
 }
 
 const Spec<ScheduleEntry>* plateau_of(const ScheduleSpec& spec) {

@@ -42,7 +42,8 @@ class Schedule {
 struct ScheduleEntry {
   std::string_view name;
   std::string_view summary;
-  bool leads;  // may stand before another part (warmup)
+  bool leads;       // may stand before another part (warmup)
+  bool to_horizon;  // its shape is stretched over the whole training
   AnyOptions (*options)();
   Factor (*make)(const AnyOptions& options, const Training& training);  // null: the part is a Plateau
 };
@@ -56,6 +57,8 @@ using ScheduleSpec = std::vector<Spec<ScheduleEntry>>;
 // ConfigError, with a caret, for anything else.
 ScheduleSpec read_schedule(const Sentence& sentence);
 
+// Whether a part is stretched over the whole training.
+bool runs_to_horizon(const ScheduleSpec& spec);
 // The part that depends on evaluations; null if there is none.
 const Spec<ScheduleEntry>* plateau_of(const ScheduleSpec& spec);
 

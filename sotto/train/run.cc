@@ -99,6 +99,12 @@ void Run::begin(RunFolder& folder) {
                     spelled(named("amp", options_.amp), choices_.spelling)));
   }
   if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
+  if (runs_to_horizon(choices_.schedule) && !options_.horizon && 2 * plan_.steps <= plan_.horizon) {
+    say(spelled(fmt::format("the schedule is stretched over the {} steps of {} epochs, and this run ends at step {}; "
+                            "{} says otherwise",
+                            plan_.horizon, options_.epochs, plan_.steps, named("horizon", std::to_string(plan_.steps))),
+                choices_.spelling));
+  }
   if (plan_.only_dense()) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
                     plan_.phases.back().first_step, plan_.steps));

@@ -93,3 +93,11 @@ def test_a_plateau_goes_on_where_a_run_was_stopped(good, run, tmp_path):
 def test_a_plateau_is_of_a_metric_of_the_task(run):
     job = run("train", *TINY, "--schedule", "plateau(metric=acuracy)")
     assert job.status == 2 and "did you mean `accuracy`" in job.err, job.err
+
+
+def test_a_run_that_ends_early_says_that_its_rate_does_not(good):
+    said = [*TINY, "--epochs", 100, "--max-steps", 8]
+    assert "the schedule is stretched over the 6400 steps of 100 epochs, and this run ends at step 8; --horizon 8 says otherwise" in good(
+        "train", *said, "--schedule", "cosine", "--train-dir", "a").err  # fmt: skip
+    for number, quiet in enumerate([["--schedule", "cosine", "--horizon", 8], ["--schedule", "inverse-sqrt"]]):
+        assert "stretched" not in good("train", *said, *quiet, "--train-dir", f"b{number}").err
