@@ -11,7 +11,6 @@
 #include "sotto/cli/train_command.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/report/page.h"
 
 namespace sotto {
 namespace {
@@ -33,6 +32,8 @@ struct OwnOptions {
   }
 };
 
+}  // namespace
+
 Report read_report(std::span<const std::string> folders, const std::optional<std::string>& target) {
   Report report;
   std::vector<std::filesystem::path> known;
@@ -51,8 +52,6 @@ Report read_report(std::span<const std::string> folders, const std::optional<std
   report.groups = group_by_seed(report.settings, names);
   return report;
 }
-
-}  // namespace
 
 std::string write_report(std::span<const std::string> folders, const std::optional<std::string>& target,
                          const std::string& out) {
