@@ -158,6 +158,7 @@ std::vector<std::string> view_of(const LiveRun& run, int columns, int lines) {
   }
   view.emplace_back();
   view.insert(view.end(), table.begin(), table.end());
+  view.resize(std::min(view.size(), static_cast<std::size_t>(std::max(1, lines - 1))));  // of a very low terminal
   return view;
 }
 

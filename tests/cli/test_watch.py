@@ -132,7 +132,7 @@ def test_a_run_that_was_killed(folder, run):
 
 def test_what_is_no_run_and_what_is_damaged(folder, run, tmp_path):
     (tmp_path / "empty").mkdir()
-    folder.write(4, end="x,0,0.1\n")
+    folder.write(4, end="x" + ",0" * 14 + "\n")
     for arguments, message in ((["nosuch"], "nosuch: there is no such run folder"), (["empty"], "empty: no training run has made a step"),
                                (["nosuch", "--wait", "0.2"], "nosuch: there is no such run folder"), ([], "run is required"),
                                (["run"], "run/steps.csv:6: `x` is no number of the column step"),
