@@ -8,6 +8,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/train/consensus_csv.h"
 
 namespace sotto {
 namespace {
@@ -145,6 +146,10 @@ RecordedRun read_recorded_run(const std::string& folder) {
   run.evaluations = read_evaluations(path, run.task->metrics);
   run.loss = curve_of_steps(steps.rows, &StepFigures::loss);
   run.rate = curve_of_steps(steps.rows, &StepFigures::lr);
+  for (const ConsensusRow& row : read_consensus(path)) {
+    run.consensus.add(static_cast<double>(row.at.step), row.at.seconds, static_cast<double>(row.at.bytes_sent),
+                      row.distance);
+  }
   run.ranks = times_of(steps.rows);
   check_summary(run.summary, steps.rows, run.notes);
   check_rows(steps, run.options.ranks, run.notes);

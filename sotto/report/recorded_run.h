@@ -37,6 +37,7 @@ struct RecordedRun {
   const TaskEntry* task = nullptr;
   std::optional<RunSummary> summary;  // none: the run has not ended, or failed
   Curve loss, rate;                   // of every step: the training loss, the learning rate
+  Curve consensus;                    // the distance of the models of the ranks, at evaluations; empty if they have one
   std::vector<RankTimes> ranks;
   std::vector<EvaluationRow> evaluations;
   std::vector<Note> notes;
