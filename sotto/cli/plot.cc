@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sotto/cli/axis.h"
 #include "sotto/cli/svg.h"
 #include "sotto/report/markup.h"
@@ -82,8 +84,13 @@ class Drawing {
                          marks);
     if (plot_.series.size() < 2) return;
     const double y = top + 14 + 16 * static_cast<double>(s);
-    line(begin_ + width - right - 96, y - 4, begin_ + width - right - 80, y - 4, colour);
-    write(begin_ + width - right - 74, y, "start", series.name);
+    std::size_t longest = 0;
+    for (const PlotSeries& each : plot_.series) longest = std::max(longest, each.name.size());
+    // A letter is about 6 wide. Long names begin further to the left, over the curves if need be.
+    const double room = std::clamp(22 + 6.0 * static_cast<double>(longest), 96.0, width - left - right);
+    const double x = begin_ + width - right - room;
+    line(x, y - 4, x + 16, y - 4, colour);
+    write(x + 22, y, "start", series.name);
   }
 
   const Plot& plot_;
