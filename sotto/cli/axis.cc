@@ -45,7 +45,7 @@ std::vector<double> Axis::steps() const {
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
   const double step = power * (raw / power > 5 ? 10 : raw / power > 2 ? 5 : raw / power > 1 ? 2 : 1);
   std::vector<double> found;
-  for (double n = std::ceil(first / step); n * step <= last; ++n) found.push_back(n * step);
+  for (double n = std::ceil(first / step); n * step <= last; ++n) found.push_back(n * step + 0.0);  // -0 is 0
   return found;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "sotto/core/error.h"
 
@@ -27,15 +28,31 @@ Curve error_curve(const RecordedRun& run, Split split) {
   return curve;
 }
 
+// As legends of their figures: "push_sum, 4 ranks". If that does not tell groups apart, the names that the page has.
+std::vector<std::string> short_names(const Report& report, std::span<const RunGroup> groups, bool with_ranks) {
+  std::vector<std::string> names;
+  for (const RunGroup& group : groups) {
+    const TrainOptions& options = report.runs[group.runs.front()].options;
+    std::string name = options.algorithm;
+    if (options.codec != "none") name += ", " + options.codec;
+    if (with_ranks) name += fmt::format(", {} rank{}", options.ranks, options.ranks == 1 ? "" : "s");
+    names.push_back(std::move(name));
+  }
+  if (std::set<std::string>(names.begin(), names.end()).size() == names.size()) return names;
+  for (std::size_t g = 0; g < groups.size(); ++g) names[g] = groups[g].name;
+  return names;
+}
+
 // A line for each group of runs that differ in nothing but their seed.
 Plot error_plot(const Report& report, Split split, std::string x_label, std::vector<double> Curve::*across) {
   Plot plot{
       split == Split::test ? "Validation error" : "Training error", std::move(x_label), "error (%)", false, false, {}};
-  for (const RunGroup& group : report.groups) {
+  const auto legend = short_names(report, report.groups, true);
+  for (std::size_t g = 0; g < report.groups.size(); ++g) {
     std::vector<Curve> curves;
-    for (const std::size_t run : group.runs) curves.push_back(error_curve(report.runs[run], split));
+    for (const std::size_t run : report.groups[g].runs) curves.push_back(error_curve(report.runs[run], split));
     const Curve mean = mean_of(curves);
-    PlotSeries series{group.name, {}};
+    PlotSeries series{legend[g], {}};
     for (std::size_t i = 0; i < mean.size(); ++i) series.points.push_back({(mean.*across)[i], mean.mean[i], ""});
     plot.series.push_back(std::move(series));
   }
@@ -55,12 +72,14 @@ std::vector<PlotSeries> times_by_ranks(const Report& report) {
   for (Settings& of : settings) std::erase_if(of, [](const Setting& one) { return one.name == "ranks"; });
   for (const RecordedRun& run : report.runs) names.push_back(run.name);
   std::vector<PlotSeries> all;
-  for (const RunGroup& group : group_by_seed(settings, names)) {
+  const std::vector<RunGroup> groups = group_by_seed(settings, names);
+  const auto legend = short_names(report, groups, false);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
     std::map<double, std::vector<double>> seconds;
-    for (const std::size_t r : group.runs) {
+    for (const std::size_t r : groups[g].runs) {
       seconds[static_cast<double>(report.runs[r].ranks.size())].push_back(step_seconds(report.runs[r]));
     }
-    PlotSeries series{group.name, {}};
+    PlotSeries series{legend[g], {}};
     for (const auto& [ranks, times] : seconds) {
       double mean = 0;
       for (const double time : times) mean += time / static_cast<double>(times.size());

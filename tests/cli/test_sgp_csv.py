@@ -94,7 +94,7 @@ def test_figures_like_theirs(good, run, tmp_path):
     folders = [f"{algorithm}-{ranks}" for algorithm in ("sync", "push_sum") for ranks in (1, 2, 4)]
     assert good("report", *folders, "--like", "sgp").out.startswith("6 runs in report.svg")
     svg = (tmp_path / "report.svg").read_text()
-    for text in ("Training error", "Validation error", "epochs", "iterations", "time (s)", "Time per iteration", "Speed-up", "algorithm=push_sum"):
+    for text in ("Training error", "Validation error", "epochs", "iterations", "time (s)", "Time per iteration", "Speed-up", ">sync<", ">push_sum<", ">push_sum, 2 ranks<"):
         assert text in svg, text
     lines = lines_of(svg)
     assert [len(line) for line in lines] == [2] * 4 * 6 + [3] * 2 * 2, "evaluations of each run; numbers of ranks of each algorithm"
