@@ -15,6 +15,7 @@ struct Command {
 std::span<const Command> command_table();
 
 int run_train(std::span<const std::string> arguments);
+int run_watch(std::span<const std::string> arguments);
 int run_report(std::span<const std::string> arguments);
 int run_eval(std::span<const std::string> arguments);
 int run_export(std::span<const std::string> arguments);

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
+#include "sotto/cli/axis.h"
 #include "sotto/cli/svg.h"
 #include "sotto/report/markup.h"
 
@@ -14,60 +13,6 @@ namespace {
 
 constexpr double width = 520, height = 400;  // of one plot, margins included
 constexpr double left = 72, right = 24, top = 40, bottom = 56;
-// One axis: maps values to shares of its length.
-class Axis {
- public:
-  explicit Axis(bool logarithmic) : logarithmic_(logarithmic) {}
-
-  bool shows(double value) const { return std::isfinite(value) && (!logarithmic_ || value > 0); }
-  void cover(double value) {
-    if (!shows(value)) return;
-    low_ = std::min(low_, scaled(value));
-    high_ = std::max(high_, scaled(value));
-  }
-  // A margin, so that points do not lie on the frame.
-  void widen() {
-    if (low_ > high_) low_ = high_ = 0;  // there are no values
-    const double margin = high_ > low_ ? 0.06 * (high_ - low_) : logarithmic_ ? 0.5 : std::max(std::abs(low_) / 2, 0.5);
-    low_ -= margin;
-    high_ += margin;
-  }
-  double share(double value) const { return (scaled(value) - low_) / (high_ - low_); }
-
-  std::vector<double> ticks() const { return logarithmic_ && high_ - low_ > 0.7 ? decades() : steps(); }
-
- private:
-  double scaled(double value) const { return logarithmic_ ? std::log10(value) : value; }
-
-  // 1, 2 and 5 times powers of ten if these are few, otherwise powers of ten alone.
-  std::vector<double> decades() const {
-    std::vector<double> found;
-    const int apart = std::max(1, static_cast<int>((high_ - low_) / 6));
-    for (int power = static_cast<int>(std::floor(low_)); power <= high_; power += apart) {
-      for (const double factor : {1.0, 2.0, 5.0}) {
-        if (factor > 1 && high_ - low_ > 2.5) continue;
-        const double value = factor * std::pow(10.0, power);
-        if (scaled(value) >= low_ && scaled(value) <= high_) found.push_back(value);
-      }
-    }
-    return found;
-  }
-
-  std::vector<double> steps() const {
-    const double first = logarithmic_ ? std::pow(10.0, low_) : low_;
-    const double last = logarithmic_ ? std::pow(10.0, high_) : high_;
-    const double raw = (last - first) / 5;
-    const double power = std::pow(10.0, std::floor(std::log10(raw)));
-    const double step = power * (raw / power > 5 ? 10 : raw / power > 2 ? 5 : raw / power > 1 ? 2 : 1);
-    std::vector<double> found;
-    for (double n = std::ceil(first / step); n * step <= last; ++n) found.push_back(n * step);
-    return found;
-  }
-
-  bool logarithmic_;
-  double low_ = std::numeric_limits<double>::infinity();
-  double high_ = -std::numeric_limits<double>::infinity();
-};
 
 class Drawing {
  public:
@@ -78,8 +23,8 @@ class Drawing {
         y_.cover(point.y);
       }
     }
-    x_.widen();
-    y_.widen();
+    x_.widen(0.06);
+    y_.widen(0.06);
   }
 
   std::string svg() {
@@ -139,8 +84,13 @@ class Drawing {
                          marks);
     if (plot_.series.size() < 2) return;
     const double y = top + 14 + 16 * static_cast<double>(s);
-    line(begin_ + width - right - 96, y - 4, begin_ + width - right - 80, y - 4, colour);
-    write(begin_ + width - right - 74, y, "start", series.name);
+    std::size_t longest = 0;
+    for (const PlotSeries& each : plot_.series) longest = std::max(longest, each.name.size());
+    // A letter is about 6 wide. Long names begin further to the left, over the curves if need be.
+    const double room = std::clamp(22 + 6.0 * static_cast<double>(longest), 96.0, width - left - right);
+    const double x = begin_ + width - right - room;
+    line(x, y - 4, x + 16, y - 4, colour);
+    write(x + 22, y, "start", series.name);
   }
 
   const Plot& plot_;

@@ -8,10 +8,10 @@
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
 #include "sotto/cli/report.h"
+#include "sotto/cli/report_sgp.h"
 #include "sotto/cli/train_command.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/report/page.h"
 
 namespace sotto {
 namespace {
@@ -21,17 +21,26 @@ The page is one file that loads nothing. Runs that differ in nothing but their s
 
 Examples:
   sotto report runs/none runs/topk -o report.html
-  sotto report runs/* --target accuracy=0.97 --out report.html)text";
+  sotto report runs/* --target accuracy=0.97 --out report.html
+  sotto report runs/sgp-* runs/sync-* --like sgp -o figures.svg)text";
 
 struct OwnOptions {
-  std::string out = "report.html";
+  std::optional<std::string> out;
+  std::string like = "page";
   std::optional<std::string> target;
   void visit(OptionVisitor& v) {
-    v.option("out", out, "where the page goes");
+    v.option("out", out, "where it goes; auto: report.html, or report.svg for figures");
+    v.option(
+        "like", like,
+        "page: one page of everything; sgp: the figures of papers on Stochastic Gradient Push, as SVG: error against "
+        "epochs, iterations and time, time an iteration and speed-up against ranks",
+        {"page", "sgp"});
     v.option("target", target,
              "shows the steps, time and bytes that each run took to it, as accuracy=0.97; auto: none");
   }
 };
+
+}  // namespace
 
 Report read_report(std::span<const std::string> folders, const std::optional<std::string>& target) {
   Report report;
@@ -52,8 +61,6 @@ Report read_report(std::span<const std::string> folders, const std::optional<std
   return report;
 }
 
-}  // namespace
-
 std::string write_report(std::span<const std::string> folders, const std::optional<std::string>& target,
                          const std::string& out) {
   const Report report = read_report(folders, target);
@@ -71,7 +78,13 @@ int run_report(std::span<const std::string> arguments) {
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
   flags.assign(own);
-  fmt::print("{}\n", write_report(folders, own.target, own.out));
+  if (own.like != "sgp") {
+    fmt::print("{}\n", write_report(folders, own.target, own.out.value_or("report.html")));
+    return 0;
+  }
+  const std::string out = own.out.value_or("report.svg"), figures = to_svg(sgp_plots(read_report(folders)));
+  write_file_atomic(out, figures);
+  fmt::print("{} runs in {} ({} KB)\n", folders.size(), out, (figures.size() + 999) / 1000);
   return 0;
 }
 

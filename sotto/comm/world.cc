@@ -181,7 +181,7 @@ World from_slurm(const std::string& master) {
 
 }  // namespace
 
-MeetingPlace read_meeting_place(const std::string& said, const std::string& text) {
+MeetingPlace read_meeting_place(const std::string& said, const std::string& text, int least_port) {
   const auto colon = text.rfind(':');
   std::string host = text.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
@@ -189,7 +189,7 @@ MeetingPlace read_meeting_place(const std::string& said, const std::string& text
   if (colon == std::string::npos || host.empty() || (!bracketed && host.find_first_of("[]: ") != std::string::npos)) {
     throw ConfigError(said + ": must be HOST:PORT, as in 10.0.0.1:29500");
   }
-  return {host, static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), 1, 65535))};
+  return {host, static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), least_port, 65535))};
 }
 
 // Whatever starts the ranks last is checked first: torchrun or our launcher may run below srun, and mpirun in a batch

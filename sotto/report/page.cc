@@ -32,9 +32,19 @@ std::string section(std::string_view id, std::string_view heading, std::string_v
 // A script must not end in a text of its own.
 std::string script(std::string_view text) { return fmt::format("<script>\n{}\n</script>\n", text); }
 
-// Nothing is loaded from anywhere, even if a text of a run had been taken for markup.
-constexpr std::string_view policy =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+// Nothing is loaded from anywhere, even if a text of a run had been taken for markup. A page that is watched asks its
+// own server for itself.
+std::string head_of(std::string_view title, bool live, std::string_view more) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; "
+      "style-src "
+      "'unsafe-inline'; img-src data:{}\">\n<link rel=\"icon\" "
+      "href=\"data:,\">\n<title>{}</title>\n{}</head>\n<body>\n",
+      live ? "; connect-src 'self'" : "", title, more);
+}
 
 }  // namespace
 
@@ -47,13 +57,13 @@ std::size_t Report::group_of(std::size_t run) const {
 
 std::string to_page(const Report& report) {
   const std::string title = escaped(title_of(report));
-  std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<link rel=\"icon\" href=\"data:,\">\n"
-      "<title>{}</title>\n<style>\n{}\n{}\n</style>\n</head>\n<body>\n<header><h1>{}</h1></header>\n<main>\n",
-      policy, title, page_parts::uplot_style, page_parts::style, title);
+  const bool live = !report.state.empty();
+  std::string page =
+      head_of(title, live, fmt::format("<style>\n{}\n{}\n</style>\n", page_parts::uplot_style, page_parts::style));
+  page += fmt::format("<header><h1>{}</h1>{}</header>\n<main>\n", title,
+                      live ? fmt::format("<p id=\"state\" role=\"status\"{}>{}</p>",
+                                         report.goes_on ? " data-goes-on" : "", escaped(report.state))
+                           : "");
   page += section("differences", "How the runs differ", differences_html(report));
   page += section("results", "Results", runs_html(report));
   if (report.target) {
@@ -71,6 +81,12 @@ std::string to_page(const Report& report) {
   page += script(fmt::format("/*\n{}*/\n{}", page_parts::uplot_license, page_parts::uplot_script));
   page += script(page_parts::script);
   return page + "</body>\n</html>\n";
+}
+
+std::string waiting_page(const std::string& run) {
+  const std::string name = escaped(run);
+  return head_of(name, true, "<meta http-equiv=\"refresh\" content=\"2\">\n") +
+         fmt::format("<h1>{}</h1>\n<p>No step has been made yet.</p>\n</body>\n</html>\n", name);
 }
 
 }  // namespace sotto

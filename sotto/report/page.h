@@ -17,12 +17,17 @@ struct Report {
   std::vector<Settings> settings;     // of each run
   std::vector<RunGroup> groups;
   std::optional<Target> target;  // REQUIRES a metric of the task of every run
+  std::string state;             // how a run stands that is being watched; empty: the page is a file
+  bool goes_on = false;          // in that case: the page asks for itself again and again
 
   std::size_t group_of(std::size_t run) const;
 };
 
 // One HTML document, which needs nothing but itself.
 std::string to_page(const Report& report);
+
+// A page for a run that has made no step yet. It loads itself again.
+std::string waiting_page(const std::string& run);
 
 // Its parts. Tables of HTML:
 std::string differences_html(const Report& report);

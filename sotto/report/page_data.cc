@@ -79,6 +79,10 @@ std::vector<CurvePlot> plots_of(const Report& report) {
       if (!plot.lines.empty()) plots.push_back(std::move(plot));
     }
   }
+  CurvePlot consensus{"consensus", "Distance of the ranks' models at evaluations", {}};
+  add_lines(
+      report, "distance", [](const RecordedRun& run) { return run.consensus; }, consensus);
+  if (!consensus.lines.empty()) plots.push_back(std::move(consensus));
   CurvePlot rate{"learning-rate", "Learning rate", {}};
   add_lines(
       report, "lr", [](const RecordedRun& run) { return run.rate; }, rate);

@@ -8,6 +8,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/train/consensus_csv.h"
 
 namespace sotto {
 namespace {
@@ -19,33 +20,6 @@ void require_run(const fs::path& folder) {
     if (path_exists(folder / file)) continue;
     throw FileError(fmt::format("{}: it holds no training run: there is no {} in it", folder.string(), file));
   }
-}
-
-std::vector<RankTimes> times_of(std::span<const StepFigures> rows) {
-  std::map<std::uint64_t, RankTimes> ranks;
-  for (const StepFigures& row : rows) {
-    RankTimes& of = ranks[row.rank];
-    of.rank = row.rank;
-    ++of.steps;
-    of.means.step_ms += row.step_ms;
-    of.means.compute_ms += row.compute_ms;
-    of.means.encode_ms += row.encode_ms;
-    of.means.network_ms += row.network_ms;
-    of.means.decode_ms += row.decode_ms;
-    of.means.wait_ms += row.wait_ms;
-    of.means.bytes_sent += static_cast<double>(row.bytes_sent);
-    of.data_ms += row.data_ms;
-  }
-  std::vector<RankTimes> times;
-  for (auto& [rank, of] : ranks) {
-    Recorder::Figures& m = of.means;
-    for (double* sum : {&m.step_ms, &m.compute_ms, &m.encode_ms, &m.network_ms, &m.decode_ms, &m.wait_ms, &m.bytes_sent,
-                        &of.data_ms}) {
-      *sum /= static_cast<double>(of.steps);
-    }
-    times.push_back(of);
-  }
-  return times;
 }
 
 // What of the rows is not as a run without trouble leaves them.
@@ -80,9 +54,12 @@ void check_evaluations(std::span<const EvaluationRow> rows, std::vector<Note>& n
   }
 }
 
-void check_summary(const std::optional<RunSummary>& summary, std::vector<Note>& notes) {
+void check_summary(std::optional<RunSummary>& summary, std::span<const StepFigures> rows, std::vector<Note>& notes) {
+  const bool outdated = summary && is_outdated(*summary, rows);
+  if (outdated) summary.reset();
   if (!summary) {
-    notes.push_back({"it has no summary.json: it failed, was killed, or still runs"});
+    notes.push_back({fmt::format("{}: it failed, was killed, or still runs",
+                                 outdated ? "it went on after its summary.json" : "it has no summary.json")});
     return;
   }
   if (summary->signal != 0) {
@@ -106,6 +83,33 @@ Evaluations looked_at(const RecordedRun& run, const std::optional<Target>& targe
 }
 
 }  // namespace
+
+std::vector<RankTimes> times_of(std::span<const StepFigures> rows) {
+  std::map<std::uint64_t, RankTimes> ranks;
+  for (const StepFigures& row : rows) {
+    RankTimes& of = ranks[row.rank];
+    of.rank = row.rank;
+    ++of.steps;
+    of.means.step_ms += row.step_ms;
+    of.means.compute_ms += row.compute_ms;
+    of.means.encode_ms += row.encode_ms;
+    of.means.network_ms += row.network_ms;
+    of.means.decode_ms += row.decode_ms;
+    of.means.wait_ms += row.wait_ms;
+    of.means.bytes_sent += static_cast<double>(row.bytes_sent);
+    of.data_ms += row.data_ms;
+  }
+  std::vector<RankTimes> times;
+  for (auto& [rank, of] : ranks) {
+    Recorder::Figures& m = of.means;
+    for (double* sum : {&m.step_ms, &m.compute_ms, &m.encode_ms, &m.network_ms, &m.decode_ms, &m.wait_ms, &m.bytes_sent,
+                        &of.data_ms}) {
+      *sum /= static_cast<double>(of.steps);
+    }
+    times.push_back(of);
+  }
+  return times;
+}
 
 const Metric& RecordedRun::goal() const {
   for (const Metric& metric : task->metrics) {
@@ -142,8 +146,12 @@ RecordedRun read_recorded_run(const std::string& folder) {
   run.evaluations = read_evaluations(path, run.task->metrics);
   run.loss = curve_of_steps(steps.rows, &StepFigures::loss);
   run.rate = curve_of_steps(steps.rows, &StepFigures::lr);
+  for (const ConsensusRow& row : read_consensus(path)) {
+    run.consensus.add(static_cast<double>(row.at.step), row.at.seconds, static_cast<double>(row.at.bytes_sent),
+                      row.distance);
+  }
   run.ranks = times_of(steps.rows);
-  check_summary(run.summary, run.notes);
+  check_summary(run.summary, steps.rows, run.notes);
   check_rows(steps, run.options.ranks, run.notes);
   check_evaluations(run.evaluations, run.notes);
   return run;

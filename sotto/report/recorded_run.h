@@ -15,12 +15,14 @@
 
 namespace sotto {
 
-// Where the time of a rank's steps went: means over all of its rows.
+// Where the time of a rank's steps went: means over its rows.
 struct RankTimes {
   std::uint64_t rank = 0, steps = 0;
   Recorder::Figures means;
   double data_ms = 0;  // the part of compute that waited for data
 };
+
+std::vector<RankTimes> times_of(std::span<const StepFigures> rows);
 
 // Something about a run that a reader should know.
 struct Note {
@@ -35,6 +37,7 @@ struct RecordedRun {
   const TaskEntry* task = nullptr;
   std::optional<RunSummary> summary;  // none: the run has not ended, or failed
   Curve loss, rate;                   // of every step: the training loss, the learning rate
+  Curve consensus;                    // the distance of the models of the ranks, at evaluations; empty if they have one
   std::vector<RankTimes> ranks;
   std::vector<EvaluationRow> evaluations;
   std::vector<Note> notes;

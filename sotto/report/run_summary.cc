@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
@@ -23,6 +24,12 @@ double mean(const std::vector<double>& values) {
 std::string TargetReport::text() const {
   if (!reached) return "not reached";
   return fmt::format("after {} steps, {:.1f} s, {} sent by all ranks", step, seconds, bytes_text(bytes_sent));
+}
+
+bool is_outdated(const RunSummary& summary, std::span<const StepFigures> rows) {
+  return std::ranges::any_of(rows, [&](const StepFigures& row) {
+    return row.step >= (row.rank < summary.rank_steps.size() ? summary.rank_steps[row.rank] : summary.steps);
+  });
 }
 
 RunSummary read_summary(const std::filesystem::path& train_dir) {
@@ -53,6 +60,7 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
       found.bytes_sent = until.value("bytes_sent", 0.0);
     }
     summary.steps = json.at("steps").get<std::uint64_t>();
+    summary.rank_steps = json.value("rank_steps", std::vector<std::uint64_t>());
     summary.bytes_sent = mean(json.at("bytes_sent").get<std::vector<double>>());
     summary.bytes_per_step = mean(json.at("bytes_per_step").get<std::vector<double>>());
     summary.dense_bytes_per_step = json.at("dense_bytes_per_step").get<double>();

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "sotto/report/step_rows.h"
 #include "sotto/task/metric.h"
 
 namespace sotto {
@@ -35,6 +37,7 @@ struct RunSummary {
   std::optional<BestEvaluation> best;
   std::optional<TargetReport> until;  // if the option was given
   std::uint64_t steps = 0;
+  std::vector<std::uint64_t> rank_steps;      // of each rank, if ranks go at their own speed
   double bytes_sent = 0, bytes_per_step = 0;  // mean over the ranks
   double dense_bytes_per_step = 0;
   std::string remark;            // what was chosen during the run, and why
@@ -43,6 +46,9 @@ struct RunSummary {
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;
 };
+
+// Whether there are rows of later steps: the run went on after it had written this, and has not ended since.
+bool is_outdated(const RunSummary& summary, std::span<const StepFigures> rows);
 
 // FileError if it is missing or no run wrote it.
 RunSummary read_summary(const std::filesystem::path& train_dir);

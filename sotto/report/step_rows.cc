@@ -25,12 +25,16 @@ struct RealColumn {
   std::string_view name;
   double StepFigures::*member;
 };
-constexpr std::array real_columns{
-    RealColumn{"loss", &StepFigures::loss},           RealColumn{"lr", &StepFigures::lr},
-    RealColumn{"step_ms", &StepFigures::step_ms},     RealColumn{"compute_ms", &StepFigures::compute_ms},
-    RealColumn{"encode_ms", &StepFigures::encode_ms}, RealColumn{"network_ms", &StepFigures::network_ms},
-    RealColumn{"decode_ms", &StepFigures::decode_ms}, RealColumn{"wait_ms", &StepFigures::wait_ms},
-    RealColumn{"data_ms", &StepFigures::data_ms}};
+constexpr std::array real_columns{RealColumn{"epoch", &StepFigures::epoch},
+                                  RealColumn{"loss", &StepFigures::loss},
+                                  RealColumn{"lr", &StepFigures::lr},
+                                  RealColumn{"step_ms", &StepFigures::step_ms},
+                                  RealColumn{"compute_ms", &StepFigures::compute_ms},
+                                  RealColumn{"encode_ms", &StepFigures::encode_ms},
+                                  RealColumn{"network_ms", &StepFigures::network_ms},
+                                  RealColumn{"decode_ms", &StepFigures::decode_ms},
+                                  RealColumn{"wait_ms", &StepFigures::wait_ms},
+                                  RealColumn{"data_ms", &StepFigures::data_ms}};
 
 void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
   cells.clear();

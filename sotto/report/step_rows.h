@@ -9,7 +9,7 @@ namespace sotto {
 // A row of steps.csv: one step of one rank. Times are milliseconds.
 struct StepFigures {
   std::uint64_t step = 0, rank = 0;
-  double loss = 0, lr = 0;
+  double epoch = 0, loss = 0, lr = 0;
   double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, data_ms = 0;
   std::uint64_t bytes_sent = 0;
 };

@@ -3,6 +3,7 @@
 #include <sys/file.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace sotto {
@@ -11,11 +12,14 @@ namespace sotto {
 // however that process ends.
 class FolderLock {
  public:
-  // Tries once to take the lock. FileError if the file cannot be opened. `lock` is flock(2).
+  // Tries to take the lock. FileError if the file cannot be opened. `lock` is flock(2).
   explicit FolderLock(const std::filesystem::path& folder, int (*lock)(int file, int operation) = ::flock);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
+
+  // Whether a process holds the lock of this folder; nothing if that cannot be known.
+  static std::optional<bool> is_held(const std::filesystem::path& folder);
 
   bool held() const { return held_; }  // false: another process holds it
   // Why the lock has no effect, if the file system has no locks; empty: it has.

@@ -148,6 +148,17 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
   v.option("capture", capture,
            "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; auto: none");
+  v.option(
+      "csv-format", csv_format,
+      "tables of the run folder: own (steps.csv and evaluations.csv alone), or sgp: beside them a file of each rank, "
+      "TAGout_rR_nW.csv, as the programs of Stochastic Gradient Push write it",
+      {"own", "sgp"});
+  v.option("csv-tag", csv_tag, "TAG in the names of these files");
+  v.option("tensorboard", tensorboard, "folder for TensorBoard's event files, which rank 0 writes; auto: none");
+  v.option("metrics-port", metrics_port,
+           "port of 127.0.0.1 where rank 0 serves its figures to Prometheus, as http://127.0.0.1:PORT/metrics; 0: any; "
+           "auto: none",
+           {0, 65535});
 }
 
 namespace {

@@ -74,6 +74,10 @@ struct TrainOptions {
   bool resume = false;
   std::int64_t check_replicas = 0;
   std::optional<std::string> capture;
+  std::string csv_format = "own";
+  std::string csv_tag;
+  std::optional<std::string> tensorboard;
+  std::optional<std::int64_t> metrics_port;
 
   void visit(OptionVisitor& v);
 };

@@ -8,6 +8,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/timer.h"
+#include "sotto/task/metric.h"
 #include "sotto/train/time_histogram.h"
 
 namespace sotto {
@@ -20,6 +21,9 @@ struct StepRow {
   double data_seconds = 0;
   StepReport report;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
+  // For listeners alone; steps.csv has none of these.
+  std::uint64_t epoch_number = 0, iteration = 0;  // the epoch, and the step's number in it
+  Metrics measured;                               // of this step's batches; without values if it was left out
 };
 
 // Appends one rank's rows to the run's steps.csv, which all ranks share. Rows are written whole, at least once a

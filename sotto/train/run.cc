@@ -40,6 +40,7 @@ Run::Run(Choices choices, const World& world)
       averages_batch_norm_(averages_batch_norm(choices_, *task_, world.size)),
       capture_(choices_.capture),
       progress_(world.starter),
+      listeners_(make_listeners(choices_, world.rank)),
       communicator_(connect_ranks(choices_, world)),
       algorithm_(make_same_algorithm()),
       together_(algorithm_->traits().counts_together),
@@ -86,6 +87,11 @@ void Run::begin(RunFolder& folder) {
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   if (evaluations_.reached()) say(reached_text());
+  interruption_.attempt([&] {
+    for (const auto& one : listeners_) {
+      one->begin({folder.path(), communicator_->rank(), communicator_->size(), first_steps_[own_rank()]});
+    }
+  });
   if (communicator_->rank() == 0 && !choices_.links.file.empty()) {
     write_file_atomic(folder.path() / "link.toml", choices_.links.file);
   }
@@ -195,12 +201,16 @@ bool Run::train_step(std::uint64_t step) {
   const std::uint64_t before = done_, rate_step = own_speed ? own_speed->rate_step() : step;
   StepRow row;
   row.step = step;
-  row.epoch = course_.epochs_at(together_ ? rate_step : step);
+  const std::uint64_t counted = together_ ? rate_step : step;
+  row.epoch = course_.epochs_at(counted);
+  row.epoch_number = course_.epoch_of(counted);
+  row.iteration = counted - course_.first_step_in(row.epoch_number);
   row.lr = choices_.optimiser.lr * schedule_(course_.scheduled_step(rate_step));
   const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !interruption_.failed();
   if (captured) {
     interruption_.attempt([&] { replica_.copy_next_gradient(capture_.room(task_->gradient().size())); });
   }
+  const Tally trained_before = listeners_.empty() ? Tally() : task_->trained();
   row.report =
       algorithm_->step(replica_, {step, row.lr, interruption_.wished(algorithm_->traits().can_go_on), meeting_});
   is_saved_ = is_tested_ = false;
@@ -228,6 +238,7 @@ bool Run::train_step(std::uint64_t step) {
     recorder_->add(row);
     if (captured && !is_void && !interruption_.failed()) capture_.write(step, task_->layout());
   });
+  tell(row, trained_before);
   say_of_rows();
   if (is_void) {
     say(fmt::format("step {}  is left out: a gradient overflowed; the loss scale is {} from now on", step,

@@ -16,6 +16,7 @@
 #include "sotto/train/course.h"
 #include "sotto/train/evaluations.h"
 #include "sotto/train/interruption.h"
+#include "sotto/train/listener.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/progress.h"
 #include "sotto/train/recorder.h"
@@ -61,6 +62,7 @@ class Run {
   bool evaluate();
   void follow_evaluation();
   void record(const RunTotals& spent);
+  void tell(StepRow& row, const Tally& before);
   void summarise(const TrainResult& result, std::uint64_t first_step);
   RunTotals totals() const;
   Traffic traffic() const;
@@ -95,6 +97,7 @@ class Run {
   bool averages_batch_norm_;
   Capture capture_;
   Progress progress_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
   bool together_;  // AlgorithmTraits::counts_together

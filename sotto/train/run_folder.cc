@@ -29,6 +29,7 @@ TrainOptions replayable(TrainOptions options) {
   for (std::string* path : {&options.data.data_dir, &options.weights}) {
     if (!path->empty()) *path = fs::absolute(*path).string();
   }
+  if (options.tensorboard) options.tensorboard = fs::absolute(*options.tensorboard).string();
   return options;
 }
 

@@ -136,6 +136,21 @@ void Run::record(const RunTotals& spent) {
   if (communicator_->rank() == 0) {
     interruption_.attempt([&] { evaluations_.append(folder_->path(), rows); });
   }
+  if (interruption_.failed()) return;
+  interruption_.attempt([&] {
+    for (const auto& one : listeners_) one->evaluated(rows, tested_);
+  });
+}
+
+// Listeners hear nothing more after an error, which may be their own. `before` is the tally before the step.
+void Run::tell(StepRow& row, const Tally& before) {
+  if (listeners_.empty() || interruption_.failed()) return;
+  Tally made = task_->trained();
+  for (std::size_t i = 0; i < before.size(); ++i) made[i] -= before[i];
+  row.measured = task_->metrics(made);
+  interruption_.attempt([&] {
+    for (const auto& one : listeners_) one->stepped(row);
+  });
 }
 
 std::string Run::reached_text() const {

@@ -77,11 +77,11 @@ class Chromium:
             self.events.append(method)
         return message
 
-    def open(self, path, width, height=900, dark=False):
+    def open(self, place, width, height=900, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.events.clear()
-        self.call("Page.navigate", url=pathlib.Path(path).as_uri())
+        self.call("Page.navigate", url=place if str(place).startswith("http:") else pathlib.Path(place).as_uri())
         while "Page.loadEventFired" not in self.events:
             self._message()
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -31,11 +31,12 @@ TEST(StepRows, AreReadByTheNamesOfTheColumns) {
   EXPECT_EQ(found.rows[1].bytes_sent, 200U);
   EXPECT_TRUE(std::isnan(found.rows[1].loss));
   write(path,
-        "bytes_sent,new,data_ms,wait_ms,decode_ms,network_ms,encode_ms,compute_ms,step_ms,lr,loss,rank,step\n"
-        "7,x,1,2,3,4,5,6,8,9,10,0,0\n");
+        "bytes_sent,new,data_ms,wait_ms,decode_ms,network_ms,encode_ms,compute_ms,step_ms,lr,loss,epoch,rank,step\n"
+        "7,x,1,2,3,4,5,6,8,9,10,11,0,0\n");
   const StepRows other = read_step_rows(path);
   EXPECT_FALSE(other.cut);
   EXPECT_EQ(other.rows.at(0).loss, 10);
+  EXPECT_EQ(other.rows.at(0).epoch, 11);
 }
 
 TEST(StepRows, WhatIsDamagedIsToldWithItsLine) {

@@ -1,6 +1,6 @@
 "use strict";
 // What the page knows of the runs: to_page() wrote it.
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = JSON.parse(document.getElementById("data").textContent);
 const state = {x: "steps", logX: false, hidden: new Set()};  // hidden: groups that are not drawn
 
 const axes = {

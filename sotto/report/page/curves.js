@@ -109,6 +109,15 @@ class Curves {
     this.draw();
   }
 
+  // Takes up newer points. What was zoomed into stays in view.
+  update(spec) {
+    const before = this.chart && {...this.chart.scales.x}, xs = this.chart?.data[0];
+    const zoomed = before && (before.min > xs[0] || before.max < xs[xs.length - 1]);
+    this.lines = spec.lines;
+    this.draw();
+    if (zoomed && this.chart) this.chart.setScale("x", {min: before.min, max: before.max});
+  }
+
   // The values below the cursor.
   read(chart) {
     const at = chart.cursor.idx;

@@ -1,6 +1,6 @@
 // Puts the page together.
 const curves = data.plots.map(spec => new Curves(spec));
-const bars = [];
+let bars = [];
 
 function meanOfRanks(run) {
   const ranks = data.times.filter(time => time.run === run), mean = {run};
@@ -41,9 +41,20 @@ function times() {
   const place = document.getElementById("times");
   const mean = timeBars("times", "Means over the ranks", data.runs.map((run, r) => meanOfRanks(r)), time => data.runs[time.run].name);
   const each = timeBars("times-of-ranks", "Every rank", data.times, time => `${data.runs[time.run].name}, rank ${time.rank}`);
-  const more = node("details", {toggle: () => more.open && each.draw()}, node("summary", {}, "Every rank"), each.figure);
-  place.append(mean.figure, more);
+  const open = place.querySelector(":scope > details")?.open ? {open: ""} : {};
+  const more = node("details", {toggle: () => more.open && each.draw(), ...open}, node("summary", {}, "Every rank"), each.figure);
+  place.replaceChildren(mean.figure, more);
   bars.push(mean, each);
+}
+
+function allBars() {
+  bars = [];
+  if (data.target) {
+    const three = targetBars();
+    document.getElementById("target-bars").replaceChildren(node("div", {class: "bars"}, ...three.map(one => one.figure)));
+    bars.push(...three);
+  }
+  times();
 }
 
 function drawAll() {
@@ -52,12 +63,7 @@ function drawAll() {
 
 controls();
 document.getElementById("plots").append(...curves.map(plot => plot.figure));
-if (data.target) {
-  const three = targetBars();
-  document.getElementById("target-bars").append(node("div", {class: "bars"}, ...three.map(one => one.figure)));
-  bars.push(...three);
-}
-times();
+allBars();
 drawAll();
 
 let waiting = 0;

@@ -1,0 +1,22 @@
+#include "sotto/train/listener.h"
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/train/consensus_csv.h"
+#include "sotto/train/metrics_page.h"
+#include "sotto/train/sgp_csv.h"
+#include "sotto/train/tensorboard.h"
+
+namespace sotto {
+
+std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, int rank) {
+  const TrainOptions& options = choices.options;
+  std::vector<std::unique_ptr<Listener>> listeners;
+  if (options.csv_format == "sgp") listeners.push_back(make_sgp_csv(choices));
+  if (rank != 0) return listeners;
+  if (!choices.algorithm.entry->replicated) listeners.push_back(make_consensus_csv(choices));
+  if (options.tensorboard) listeners.push_back(make_tensorboard(options));
+  if (options.metrics_port) listeners.push_back(make_metrics_page(options));
+  return listeners;
+}
+
+}  // namespace sotto

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sotto/train/choices.h"
+#include "sotto/train/evaluations.h"
+#include "sotto/train/recorder.h"
+#include "sotto/train/test_result.h"
+
+namespace sotto {
+
+// What is known of a run when its first step is about to begin.
+struct RunStart {
+  std::filesystem::path folder;
+  int rank = 0, ranks = 1;
+  std::uint64_t first_step = 0;  // of this rank, since this start
+};
+
+// Takes note of one rank's run, beside the records in its folder. A FileError ends the run after a checkpoint.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void begin(const RunStart& start) = 0;
+  virtual void stepped(const StepRow& row) = 0;
+  // The rows of one evaluation, of both splits.
+  virtual void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) = 0;
+};
+
+// Those that the options ask for. Called before the ranks meet: ConfigError for what this rank cannot have.
+std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, int rank);
+
+}  // namespace sotto

@@ -1,0 +1,161 @@
+#include "sotto/train/metrics_page.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "sotto/comm/http_server.h"
+#include "sotto/core/mutex.h"
+#include "sotto/core/version.h"
+
+namespace sotto {
+namespace {
+
+// A value between the quotes of a label.
+std::string label_text(std::string_view value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return text;
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{}", value);
+}
+
+// Figures in the text format of Prometheus, version 0.0.4.
+class Exposition {
+ public:
+  // The values of a family follow its head.
+  void head(std::string_view name, std::string_view type, std::string_view help) {
+    text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+  }
+  void value(std::string_view name, double value, std::string_view labels = "") {
+    text_ += labels.empty() ? fmt::format("{} {}\n", name, number_text(value))
+                            : fmt::format("{}{{{}}} {}\n", name, labels, number_text(value));
+  }
+  void one(std::string_view name, std::string_view type, std::string_view help, double number) {
+    head(name, type, help);
+    value(name, number);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+class MetricsPage final : public Listener {
+ public:
+  explicit MetricsPage(const TrainOptions& options)
+      : options_(options),
+        server_("metrics-port", "127.0.0.1", static_cast<std::uint16_t>(*options.metrics_port),
+                [this](const std::string& path) { return answer(path); }) {
+    std::fprintf(stderr, "metrics for Prometheus are at %smetrics\n", server_.address().c_str());
+  }
+
+  void begin(const RunStart& start) override {
+    const Lock lock(mutex_);
+    steps_ = start.first_step;
+  }
+
+  void stepped(const StepRow& row) override {
+    const Lock lock(mutex_);
+    row_ = row;
+    steps_ = row.step + 1;
+    sent_ += static_cast<double>(row.bytes_sent);
+    received_ += static_cast<double>(row.bytes_received);
+    examples_ += static_cast<double>(options_.batch_size * options_.accumulate);
+  }
+
+  void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) override {
+    const Lock lock(mutex_);
+    evaluated_.assign(rows.begin(), rows.end());
+    distance_ = tested.rank_goals.empty() ? std::nullopt : std::optional(tested.consensus_distance);
+  }
+
+ private:
+  HttpAnswer answer(const std::string& path) {
+    if (path != "/metrics") return {.status = 404, .body = "there is only /metrics\n"};
+    const Lock lock(mutex_);
+    return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = text()};
+  }
+
+  std::string text() SOTTO_REQUIRES(mutex_) {
+    Exposition out;
+    out.head("sotto_run_info", "gauge", "What runs; always 1.");
+    out.value(
+        "sotto_run_info", 1,
+        fmt::format("version=\"{}\",task=\"{}\",model=\"{}\",data=\"{}\",codec=\"{}\",algorithm=\"{}\",ranks=\"{}\"",
+                    version, label_text(options_.task), label_text(options_.model), label_text(options_.data.data),
+                    label_text(options_.codec), label_text(options_.algorithm), options_.ranks));
+    out.one("sotto_steps_total", "counter", "Steps that rank 0 has made, over all starts of the run.",
+            static_cast<double>(steps_));
+    out.one("sotto_sent_bytes_total", "counter", "Bytes that rank 0 has sent in steps since this start.", sent_);
+    out.one("sotto_received_bytes_total", "counter", "Bytes that rank 0 has received in steps since this start.",
+            received_);
+    out.one("sotto_examples_total", "counter", "Training examples that rank 0 has read since this start.", examples_);
+    if (row_) of_step(out, *row_);
+    if (!evaluated_.empty()) of_evaluation(out);
+    return out.take();
+  }
+
+  void of_step(Exposition& out, const StepRow& row) const {
+    const StepReport& r = row.report;
+    out.one("sotto_loss", "gauge", "Training loss of rank 0's last step.", r.loss);
+    out.one("sotto_learning_rate", "gauge", "Learning rate of the last step.", row.lr);
+    out.one("sotto_epoch", "gauge", "Passes over the training data before the last step.", row.epoch);
+    out.one("sotto_step_seconds", "gauge", "Time of rank 0's last step.", r.seconds);
+    out.head("sotto_phase_seconds", "gauge",
+             "Parts of that: compute, of it data, wait; and of the exchange, which may go on beside computing: encode, "
+             "network, decode.");
+    const std::array<std::pair<std::string_view, double>, 6> phases{{{"compute", r.compute},
+                                                                     {"data", row.data_seconds},
+                                                                     {"wait", r.wait},
+                                                                     {"encode", r.timings.encode},
+                                                                     {"network", r.timings.network},
+                                                                     {"decode", r.timings.decode}}};
+    for (const auto& [name, seconds] : phases) {
+      out.value("sotto_phase_seconds", seconds, fmt::format("phase=\"{}\"", name));
+    }
+  }
+
+  void of_evaluation(Exposition& out) SOTTO_REQUIRES(mutex_) {
+    out.one("sotto_evaluated_step", "gauge", "Steps made before the last evaluation.",
+            static_cast<double>(evaluated_.front().step));
+    out.head("sotto_metric", "gauge", "Metrics of the last evaluation; train: over the batches since the one before.");
+    for (const EvaluationRow& row : evaluated_) {
+      for (std::size_t i = 0; i < row.metrics.kinds.size(); ++i) {
+        out.value("sotto_metric", row.metrics.values[i],
+                  fmt::format("metric=\"{}\",split=\"{}\"", row.metrics.kinds[i].name,
+                              row.split == Split::test ? "test" : "train"));
+      }
+    }
+    if (distance_) {
+      out.one("sotto_consensus_distance", "gauge", "How far the ranks' models were apart then.", *distance_);
+    }
+  }
+
+  const TrainOptions options_;
+  Mutex mutex_;
+  std::uint64_t steps_ SOTTO_GUARDED_BY(mutex_) = 0;
+  double sent_ SOTTO_GUARDED_BY(mutex_) = 0, received_ SOTTO_GUARDED_BY(mutex_) = 0;
+  double examples_ SOTTO_GUARDED_BY(mutex_) = 0;
+  std::optional<StepRow> row_ SOTTO_GUARDED_BY(mutex_);
+  std::vector<EvaluationRow> evaluated_ SOTTO_GUARDED_BY(mutex_);
+  std::optional<double> distance_ SOTTO_GUARDED_BY(mutex_);
+  HttpServer server_;  // the last member: its thread uses the others
+};
+
+}  // namespace
+
+std::unique_ptr<Listener> make_metrics_page(const TrainOptions& options) {
+  return std::make_unique<MetricsPage>(options);
+}
+
+}  // namespace sotto

@@ -1,0 +1,153 @@
+#include "sotto/train/sgp_csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view columns =
+    "Epoch,itr,BT(s),avg:BT(s),std:BT(s),NT(s),avg:NT(s),std:NT(s),DT(s),avg:DT(s),std:DT(s),Loss,avg:Loss,Prec@1,"
+    "avg:Prec@1,Prec@5,avg:Prec@5,val";
+
+// The last value of a series, its mean and its standard deviation.
+class Meter {
+ public:
+  void add(double value) {
+    last_ = value;
+    ++count_;
+    const double before = mean_;
+    mean_ += (value - mean_) / count_;
+    squares_ += (value - before) * (value - mean_);
+  }
+  std::string text() const {
+    return fmt::format("{:.6f},{:.6f},{:.6f}", last_, mean_, count_ > 1 ? std::sqrt(squares_ / (count_ - 1)) : 0.0);
+  }
+  std::string short_text(int digits) const { return fmt::format("{:.{}f},{:.{}f}", last_, digits, mean_, digits); }
+
+ private:
+  double last_ = 0, mean_ = 0, squares_ = 0, count_ = 0;
+};
+
+std::vector<double> numbers_of(std::string_view line) {
+  std::vector<double> numbers;
+  const char *at = line.data(), *const end = at + line.size();
+  while (at < end) {
+    double value = 0;
+    const auto read = std::from_chars(at, end, value);
+    if (read.ec != std::errc() || (read.ptr < end && *read.ptr != ',')) return {};
+    numbers.push_back(value);
+    at = read.ptr + 1;
+  }
+  return numbers;
+}
+
+class SgpCsv final : public Listener {
+ public:
+  explicit SgpCsv(const Choices& choices) : options_(choices.options) {
+    if (options_.csv_tag.find('/') != std::string::npos) {
+      throw ConfigError(named("csv-tag", options_.csv_tag) + ": is a part of a file's name, and must have no /");
+    }
+    if (metric_table(choices.task->metrics).find("accuracy") != nullptr) return;
+    throw ConfigError(fmt::format("{}: its columns are accuracies, which the task {} does not have",
+                                  named("csv-format", "sgp"), choices.task->name));
+  }
+
+  // A run that goes on keeps its rows before its first step, and their means.
+  void begin(const RunStart& start) override {
+    rank_ = start.rank;
+    path_ = start.folder / fmt::format("{}out_r{}_n{}.csv", options_.csv_tag, start.rank, start.ranks);
+    std::string text = fmt::format("BEGIN-TRAINING\nWorld-Size,{}\nNum-DLWorkers,{}\nBatch-Size,{}\n{}\n", start.ranks,
+                                   options_.data.data_threads.value_or(1), options_.batch_size, columns);
+    if (start.first_step > 0 && path_exists(path_)) text += kept_rows(start.first_step);
+    write_file_atomic(path_, text);
+    file_.open(path_, std::ios::app | std::ios::binary);
+    flush();
+  }
+
+  void stepped(const StepRow& row) override {
+    if (row.epoch_number != epoch_) loss_ = top1_ = top5_ = {};
+    epoch_ = row.epoch_number;
+    batch_.add(row.report.seconds);
+    net_.add(row.report.compute - row.data_seconds);
+    data_.add(row.data_seconds);
+    loss_.add(row.report.loss);
+    const auto percent = [&](std::string_view name, Meter& meter) {
+      const auto same = [&](const Metric& kind) { return kind.name == name; };
+      const auto at = std::ranges::find_if(row.measured.kinds, same) - row.measured.kinds.begin();
+      if (row.measured.values.empty() || at == std::ssize(row.measured.kinds)) return std::string("-1,-1");
+      meter.add(100 * row.measured.values[at]);
+      return meter.short_text(3);
+    };
+    const std::string top1 = percent("accuracy", top1_), top5 = percent("top5", top5_);
+    file_ << fmt::format("{},{},{},{},{},{},{},{},-1\n", epoch_, row.iteration, batch_.text(), net_.text(),
+                         data_.text(), loss_.short_text(4), top1, top5);
+    if (since_flush_.seconds() > 1) flush();
+  }
+
+  // The accuracy of the rank's own model, if it has one.
+  void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) override {
+    const auto rank = static_cast<std::size_t>(rank_);
+    const bool own = tested.goal.name == "accuracy" && rank < tested.rank_goals.size();
+    const double accuracy = own ? tested.rank_goals[rank] : rows.back().metrics.value("accuracy");
+    file_ << fmt::format("{},-1,{},{},{},-1,-1,-1,-1,-1,-1,{:.3f}\n", epoch_, batch_.text(), net_.text(), data_.text(),
+                         100 * accuracy);
+    flush();
+  }
+
+ private:
+  void flush() {
+    since_flush_.lap();
+    if (!file_.flush()) throw FileError(path_.string() + ": cannot be written: " + std::strerror(errno));
+  }
+
+  std::string kept_rows(std::uint64_t first_step) {
+    const std::string text = read_text(path_);
+    std::string kept;
+    std::uint64_t steps = 0;
+    std::size_t at = text.find(columns);
+    at = at == std::string::npos ? text.size() : text.find('\n', at) + 1;
+    for (std::size_t end = 0; at < text.size() && (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+      const std::vector<double> row = numbers_of(std::string_view(text).substr(at, end - at));
+      if (row.size() != 18) break;  // somebody else wrote here
+      const bool is_step = row[1] >= 0;
+      if (is_step && steps++ == first_step) break;
+      if (is_step) {
+        if (static_cast<std::uint64_t>(row[0]) != epoch_) loss_ = top1_ = top5_ = {};
+        epoch_ = static_cast<std::uint64_t>(row[0]);
+        batch_.add(row[2]);
+        net_.add(row[5]);
+        data_.add(row[8]);
+        loss_.add(row[11]);
+        top1_.add(row[13]);
+        top5_.add(row[15]);
+      }
+      kept.append(text, at, end + 1 - at);
+    }
+    return kept;
+  }
+
+  const TrainOptions options_;
+  int rank_ = 0;
+  std::filesystem::path path_;
+  std::ofstream file_;
+  Timer since_flush_;
+  Meter batch_, net_, data_;  // over the whole run
+  Meter loss_, top1_, top5_;  // over an epoch
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Listener> make_sgp_csv(const Choices& choices) { return std::make_unique<SgpCsv>(choices); }
+
+}  // namespace sotto
