@@ -96,6 +96,7 @@ class OwnSpeed {
   // The steps of each rank, as far as this one knows; exact after rest().
   virtual std::vector<std::uint64_t> rank_steps() const = 0;
   virtual std::uint64_t exchange_count() const = 0;  // exchanges with other ranks
+  virtual std::uint64_t exchange_bytes() const = 0;  // sent in exchanges; the rest of traffic() are notes
   // Called after an error, in place of rest(): ranks that wait for this one learn that it is lost.
   virtual void abandon() = 0;
 };

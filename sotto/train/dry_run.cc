@@ -121,7 +121,10 @@ DryRun dry_run(const Choices& asked) {
                         "` sends depends on how fast ranks are; every=1 says what one exchange costs");
     }
     const std::uint64_t first = std::max(last.first_step, rhythm.first);
-    const auto sent = [&] { return communicator.traffic().bytes_sent + algorithm->traffic().bytes_sent; };
+    const auto sent = [&] {
+      const OwnSpeed* apart = algorithm->own_speed();
+      return communicator.traffic().bytes_sent + (apart ? apart->exchange_bytes() : algorithm->traffic().bytes_sent);
+    };
     std::uint64_t before = 0, exchanges = 0;
     for (std::uint64_t step = first; step < first + 2 * rhythm.period; ++step) {
       if (step == first + rhythm.period) before = sent();

@@ -56,7 +56,7 @@ def test_help_names_the_options(run):
 def test_what_is_exchanged_at_once(good, said, buckets):
     flags = ["train", "--model", "lenet", "--train-size", 512, "--test-size", 10, "--ranks", 2, "--dry-run"]
     text = good(*flags, "--buckets", said).out
-    assert f"431080 parameters in {buckets} buckets" in text, text
+    assert f"431080 parameters in {buckets} bucket{'s' * (buckets > 1)}\n" in text, text
 
 
 def test_statistics_are_averaged_in_every_step(good, tmp_path):

@@ -64,6 +64,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   }
   std::vector<std::uint64_t> rank_steps() const override { return averager_.steps(); }
   std::uint64_t exchange_count() const override { return averager_.exchanges(); }
+  std::uint64_t exchange_bytes() const override { return averager_.exchange_bytes(); }
   void abandon() override { averager_.abandon(); }
 
   bool overlap_;

@@ -204,6 +204,11 @@ std::uint64_t Averager::exchanges() const {
   return shared_.exchanges;
 }
 
+std::uint64_t Averager::exchange_bytes() const {
+  const Lock lock(mutex_);
+  return shared_.exchange_bytes;
+}
+
 std::uint64_t Averager::notes_sent() const {
   const Lock lock(mutex_);
   return shared_.notes;

@@ -53,9 +53,10 @@ class Averager {
   // The steps of each rank, as far as this one has heard. From a rest to the next read(): those at that meeting, which
   // are the same on all ranks.
   std::vector<std::uint64_t> steps() const;
-  std::uint64_t known_steps() const;  // sum over all ranks, as far as this one has heard
-  std::uint64_t exchanges() const;    // completed ones, whoever asked
-  std::uint64_t notes_sent() const;   // messages without a model
+  std::uint64_t known_steps() const;     // sum over all ranks, as far as this one has heard
+  std::uint64_t exchanges() const;       // completed ones, whoever asked
+  std::uint64_t exchange_bytes() const;  // of messages with a model
+  std::uint64_t notes_sent() const;      // messages without a model
   Traffic traffic() const;
   void visit_state(StateVisitor& visitor);
 

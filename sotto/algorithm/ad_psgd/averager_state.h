@@ -39,7 +39,7 @@ struct AveragerState {
   Roll::Await awaited = Roll::Await::nothing;  // what the thread of the steps waits for
   Clock::time_point awaited_since{};
   std::optional<Asked> asked{};  // the request that is not answered yet
-  std::uint64_t requests = 0, exchanges = 0, notes = 0;
+  std::uint64_t requests = 0, exchanges = 0, exchange_bytes = 0, notes = 0;
   Timings timings{};
   std::exception_ptr error{};  // of the averaging thread
 

@@ -94,6 +94,7 @@ std::span<const std::byte> Averager::offer(PairNote::Kind kind, std::uint32_t nu
   key.step = static_cast<std::uint32_t>(shared_.roll.steps());
   write_letter(kind, number, own_.letter);
   own_.model.offer(shared_.x, key, own_.letter);
+  shared_.exchange_bytes += own_.letter.size();
   shared_.timings.encode += timer.seconds();
   return own_.letter;
 }
