@@ -105,6 +105,7 @@ for folder in map(pathlib.Path, ("DIR", "../shared/cifar")):
 {python} -c 'import torch; torch.save(torch.randn(500, 800), "gradient.pt")'
 sotto train --model logreg --batch-size 2 --max-steps 1 --test-size 10 --capture every=1,dir=one
 mv one/gradient-000000.sotto GRADIENT
+seq 4000 > shakespeare.txt
 """
 
 
