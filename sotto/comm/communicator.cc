@@ -302,7 +302,8 @@ void Communicator::gather_all(std::span<const std::byte> mine, std::span<std::by
       swap_with((rank_ + size_ - have) % size_, all.first(bytes), (rank_ + have) % size_,
                 all.subspan(static_cast<std::size_t>(have) * block, bytes));
     }
-    std::ranges::rotate(all, all.end() - static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank_) * block));
+    std::rotate(all.begin(), all.end() - static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank_) * block),
+                all.end());
     return;
   }
   std::memmove(all.subspan(static_cast<std::size_t>(rank_) * block).data(), mine.data(), block);

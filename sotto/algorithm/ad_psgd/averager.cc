@@ -70,7 +70,10 @@ bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wis
   if (!wish && !roll.somebody_ends()) return false;
   if (roll.end() == 0) {
     roll.end_behind(roll.steps());
-    announce(lock);
+    const Letters letters = announcement();
+    lock.unlock();
+    send(letters);
+    lock.lock();
   }
   wait_for_all(lock, Roll::Await::end);
   return roll.steps() >= roll.common_end();
@@ -99,7 +102,10 @@ void Averager::rest(std::span<float> x) {
   if (!shown) shared_.state = State::meeting;
   roll.come_to_meeting();
   if (roll.somebody_ends() && roll.end() == 0) roll.end_behind(roll.steps() + 1);
-  announce(lock);
+  const Letters letters = announcement();
+  lock.unlock();
+  send(letters);
+  lock.lock();
   wait_for_all(lock, Roll::Await::meeting);
   shared_.state = State::resting;
   if (!shown) std::ranges::copy(shared_.x, x.begin());
@@ -173,14 +179,15 @@ void Averager::send(const Letters& letters) {
   shared_.notes += sent;
 }
 
-// Tells others what this rank has just decided. If one of those is missing that would pass it on, all are told.
-void Averager::announce(Lock& lock) {
-  const Letters letters = letters_due();
-  const bool apart = shared_.roll.somebody_left();
-  lock.unlock();
-  send(letters);
-  if (apart) tell_all();
-  lock.lock();
+// If one of those is missing that would pass it on, all are told.
+Averager::Letters Averager::announcement() {
+  Letters letters = letters_due();
+  if (!shared_.roll.somebody_left()) return letters;
+  for (int peer = 0; peer < ranks_; ++peer) {
+    if (peer == key_.rank) continue;
+    write_letter(PairNote::Kind::news, 0, letters.emplace_back(peer, std::vector<std::byte>()).second);
+  }
+  return letters;
 }
 
 void Averager::tell_all() {

@@ -107,7 +107,7 @@ class Averager {
   void wake() SOTTO_REQUIRES(mutex_);
 
   // --- on the thread that takes the steps ---
-  void announce(Lock& lock) SOTTO_REQUIRES(mutex_);
+  Letters announcement() SOTTO_REQUIRES(mutex_);  // what this rank has just decided
   void wait_for_all(Lock& lock, Roll::Await what) SOTTO_REQUIRES(mutex_);
   void rethrow() const SOTTO_REQUIRES(mutex_);
 
