@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view header_line =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
+constexpr std::size_t most_pending = 64 << 10;  // bytes of rows that are held in memory
 
 // Makes a new file, unless another rank has made it. It has its header before any rank can add a row.
 void begin_anew(const std::filesystem::path& path, int rank) {
@@ -95,7 +96,8 @@ void Recorder::add(const StepRow& row) {
   step_times_.add(r.seconds);
   last_step_ = row.step;
   ++rows_;
-  if (since_flush_.seconds() > 1) flush();
+  // Not by time alone: short steps make megabytes of rows in a second.
+  if (pending_.size() > most_pending || since_flush_.seconds() > 1) flush();
 }
 
 void Recorder::flush() {
