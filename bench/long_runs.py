@@ -2,7 +2,7 @@
 """Measures whether the memory of a rank grows with the steps of a run: a tiny model, 64 images, two ranks, a million
 steps.
 
-    python bench/long_runs.py --sotto build/release/bin/sotto            all four algorithms: ten minutes on two idle cores
+    python bench/long_runs.py --sotto build/release/bin/sotto            all four algorithms
     python bench/long_runs.py --sotto SOTTO --algorithm ad_psgd --backend gloo --steps 200000
 
 Prints the resident memory of the rank that has most, in KB, once steps.csv has the given step.

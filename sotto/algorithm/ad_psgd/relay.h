@@ -9,8 +9,8 @@
 namespace sotto {
 
 // Decides what a rank passes on, so that all learn of a meeting or of the end with a few messages each, however many
-// ranks there are. They form a binary tree with rank 0 at the root. That a meeting was called spreads from whoever
-// knows of it to all neighbours. A rank tells its parent once all below it have come, and itself; when the root knows
+// ranks there are. They form a binary tree with rank 0 at the root. A rank that learns of a new meeting tells all its
+// neighbours. A rank tells its parent once all below it have come, and itself; when the root knows
 // that all have, it tells its children, and these theirs. The same goes for ends.
 //
 // This does not depend on the order of messages. If a rank leaves in between, what it would have passed on is lost, so
@@ -29,7 +29,7 @@ class Relay {
   std::vector<Letter> due(const Roll& roll);
 
  private:
-  // Counts meetings, or ends, which there is one of: the last one of which each message was sent.
+  // The number of the last meeting of which these were told. There is one end, which has the number 1.
   struct Told {
     std::uint64_t called = 0, parent = 0, children = 0;
   };
