@@ -86,6 +86,7 @@ def test_then_a_resume_has_the_same_bits(good, tmp_path):
     ["--codec", "power(2)"],
     ["--codec", "onebit-adam", "--optimiser", "onebit-adam(warmup=9)", "--lr", "0.001"],
     ["--algorithm", "local(4)", "--codec", "ef | topk(0.1)"],
+    ["--algorithm", "slowmo(h=4)", "--codec", "ef | topk(0.1)", "--momentum", "0.9"],
     ["--algorithm", "diloco(h=4, shards=1)", "--lr", "0.001", "--ema", "0"],
 ], ids=lambda how: how[1])  # fmt: skip
 def test_of_codecs_and_algorithms(good, tmp_path, how):
@@ -93,6 +94,18 @@ def test_of_codecs_and_algorithms(good, tmp_path, how):
     first, *_, last = losses(run).values()
     assert last < first < 2.5
     assert len({row["loss"] for row in rows(run, step=11)}) == 2, "each rank has examples of its own"
+
+
+def test_the_loss_scale_goes_on(good, tmp_path):
+    """One that began again at 4e6 would leave out steps again."""
+    run, how = tmp_path / "run", ["--amp", "f16(scale=4e6)", "--codec", "ef | topk(0.1)"]
+    go(good, run, [(4, 12)], *how)
+    before = summary(run)
+    assert 0 < before["skipped_steps"] < 12 and before["loss_scale"] < 4e6
+    good(*FLAGS, *how, "--train-dir", run, "--ranks", 2, "--batch-size", BATCH, "--max-steps", 18, "--resume")
+    after = summary(run)
+    assert after["steps"] == 18
+    assert {key: after[key] for key in ("loss_scale", "skipped_steps")} == {key: before[key] for key in ("loss_scale", "skipped_steps")}
 
 
 @pytest.mark.parametrize("algorithm", ["push_sum", "parameter_server"])
