@@ -50,7 +50,7 @@ def measure(arguments, algorithm):
         run = pathlib.Path(folder) / "run"
         job = subprocess.Popen(
             [arguments.sotto, "train", "--ranks", "2", "--backend", arguments.backend, "--algorithm", algorithm, "--model", "logreg", "--train-size", "64",
-             "--test-size", "64", "--batch-size", "1", "--lr", "0.001", "--epochs", "1000000000", "--max-steps", str(arguments.steps * 2), "--eval-freq", "1000000000", "--train-dir", run],
+             "--test-size", "64", "--batch-size", "1", "--lr", "0.001", "--epochs", "1000000000", "--max-steps", str(arguments.steps * 2), "--eval-freq", "1000000000", "--checkpoint-minutes", "0", "--train-dir", run],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
         try:
             marks = [step for step in SEEN if step < arguments.steps] + [arguments.steps]
@@ -64,7 +64,8 @@ def measure(arguments, algorithm):
                 time.sleep(PAUSE)
             print(f"{algorithm:32}{'   '.join(found)}", flush=True)
         finally:
-            job.send_signal(signal.SIGTERM)
+            for child in children_of(job.pid):  # a slow rank of `async` may be half the steps behind: no clean end is worth that
+                os.kill(int(child), signal.SIGKILL)
             job.wait()
 
 
