@@ -87,15 +87,15 @@ struct AlgorithmTraits {
   bool can_go_on = true;  // go_on() may be called after a step that stopped
 };
 
-// What only ranks at their own speed are asked for (AlgorithmEntry::own_speed). Only ad_psgd implements it. It is an
-// interface because callers know no algorithm by its class.
+// What only ranks at their own speed are asked for: those of ad_psgd, and workers that do not wait for each other's
+// gradients.
 class OwnSpeed {
  public:
   virtual ~OwnSpeed() = default;
   virtual std::uint64_t rate_step() const = 0;  // the step that the schedule of learning rates has reached
   // The steps of each rank, as far as this one knows; exact after rest().
   virtual std::vector<std::uint64_t> rank_steps() const = 0;
-  virtual std::uint64_t exchange_count() const = 0;  // exchanges with other ranks
+  virtual std::uint64_t exchange_count() const = 0;  // exchanges with other ranks, or with servers
   virtual std::uint64_t exchange_bytes() const = 0;  // sent in exchanges; the rest of traffic() are notes
   // Called after an error, in place of rest(): ranks that wait for this one learn that it is lost.
   virtual void abandon() = 0;

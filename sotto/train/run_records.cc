@@ -217,7 +217,7 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   summary.median_step_ms = recorder_->median_step_ms();
   summary.first_step = first_step;
   summary.steps = result.steps;
-  if (choices_.algorithm.entry->own_speed) summary.rank_steps = steps;
+  if (apart) summary.rank_steps = steps;
   if (const LossScale* scale = replica_.loss_scale()) {
     summary.loss_scale = scale->value();
     summary.skipped_steps = scale->skipped();

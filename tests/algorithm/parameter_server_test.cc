@@ -1,7 +1,11 @@
 // Workers and servers on threads: exact answers, bits, bytes, and how a group stops and resumes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <numeric>
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
@@ -233,8 +237,9 @@ TEST(ParameterServer, WithServersThatDoNothingElse) {
 }
 
 TEST(ParameterServer, StopsTogetherWhenOneIsAsked) {
-  for (const char* sentence : {"mode=sync", "servers=2", "gradients=2", "mode=stale", "mode=async, servers=3",
-                               "servers=2, dedicated=true", "dedicated=true, mode=async"}) {
+  for (const char* sentence :
+       {"mode=sync", "servers=2", "gradients=2, count=each", "mode=stale, count=each",
+        "mode=async, servers=3, count=each", "servers=2, dedicated=true", "dedicated=true, mode=async, count=each"}) {
     for (const int asked : {0, 1, 3}) {
       std::vector<std::uint64_t> ended(4);
       run_threads(4, 20s, [&](Communicator& communicator) {
@@ -247,6 +252,65 @@ TEST(ParameterServer, StopsTogetherWhenOneIsAsked) {
       });
       for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << sentence << ", rank " << asked;
       EXPECT_GE(ended[0], 7U);
+    }
+  }
+}
+
+constexpr std::array together = {"gradients=2",
+                                 "mode=stale",
+                                 "mode=stale, bound=0",
+                                 "mode=async",
+                                 "mode=async, servers=3",
+                                 "servers=2, dedicated=true, mode=async",
+                                 "dedicated=true, mode=stale, servers=1"};
+
+// They meet once all of them together have made enough steps, however few the slow one made, or when one is asked to
+// stop; and go on from there.
+TEST(ParameterServer, CountsTogether) {
+  for (const char* sentence : together) {
+    for (const bool asked : {false, true}) {
+      const std::string what = fmt::format("{}, {}", sentence, asked ? "asked" : "enough");
+      const bool waits = std::string_view(sentence).find("stale") != std::string_view::npos;
+      Mutex mutex;
+      Condition changed;
+      std::uint64_t fast = 0;
+      bool meet = false;
+      std::vector<std::vector<std::uint64_t>> met(4);
+      run_threads(4, 20s, [&](Communicator& communicator) {
+        const int rank = communicator.rank();
+        // Without a bound the last worker takes a step when another one has begun that four steps later.
+        Held worker(rank, [&](std::uint64_t step) {
+          Lock lock(mutex);
+          if (rank != 3) fast = std::max(fast, step);
+          changed.notify_all();
+          if (rank != 3 || waits) return;
+          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return meet || fast >= step + 4; })) << what;
+        });
+        const auto served = make(with(sentence), "none", worker, communicator);
+        ASSERT_TRUE(served->traits().counts_together && served->own_speed()) << what;
+        std::uint64_t step = 0;
+        for (const std::uint64_t meeting : {10U, 17U}) {
+          StepReport report;
+          while (!report.meets) {
+            report = served->step(worker, {step++, 0.01, asked && rank == 2 && step > 5, asked ? 0 : meeting});
+            EXPECT_FALSE(report.stop);
+          }
+          {
+            const Lock lock(mutex);
+            meet = true;
+            changed.notify_all();
+          }
+          served->rest();
+          const auto made = served->own_speed()->rank_steps();
+          EXPECT_EQ(made[static_cast<std::size_t>(rank)], step) << what;
+          EXPECT_TRUE(asked || std::reduce(made.begin(), made.end()) >= 4 * meeting) << what;
+          expect_replicas(worker.parameters(), communicator, what);
+          EXPECT_TRUE(waits || meeting > 10 || std::ranges::max(made) >= made[3] + 2) << what;
+          met[static_cast<std::size_t>(rank)] = made;
+          served->go_on();
+        }
+      });
+      for (const auto& made : met) EXPECT_EQ(made, met[0]) << what;
     }
   }
 }

@@ -38,7 +38,7 @@ class Group {
                 [this](int to, std::span<const std::byte> bytes) { answer(to, bytes); }) {
     workers_.resize(static_cast<std::size_t>(plan.ranks));
     for (Worker& worker : workers_) worker.model.resize(size(), start);
-    server_.begin(0, workers_[0].model, *optimiser_);
+    server_.begin(std::vector<std::uint64_t>(workers_.size()), workers_[0].model, *optimiser_);
   }
 
   std::size_t size() const { return 256; }
@@ -79,6 +79,7 @@ class Group {
   // steps() is the number of answers that a worker got; the others tell what it got with the last one.
   std::uint64_t steps(int rank) { return of(rank).step; }
   std::uint64_t stop(int rank) { return of(rank).stop; }
+  std::uint64_t made(int rank) { return of(rank).made; }
   std::uint64_t version(int rank) { return of(rank).version; }
   float value(int rank) { return of(rank).model[buckets_[0].range.begin]; }
   const std::vector<float>& model(int rank) { return of(rank).model; }
@@ -92,13 +93,14 @@ class Group {
  private:
   struct Worker {
     std::vector<float> model;
-    std::uint64_t step = 0, version = 0, stop = ServerNote::never;
+    std::uint64_t step = 0, version = 0, stop = ServerNote::never, made = 0;
   };
   Worker& of(int rank) { return workers_[static_cast<std::size_t>(rank)]; }
   void answer(int to, std::span<const std::byte> bytes) {
     const ServerNote note = read_note(bytes, 0);
     Worker& worker = of(to);
     worker.stop = note.stop;
+    worker.made = note.made;
     if (note.kind != ServerNote::Kind::model) return;
     EXPECT_EQ(note.step, worker.step);
     down_.decode(shard_, bytes.subspan(ServerNote::bytes), {.step = static_cast<std::uint32_t>(worker.step)},

@@ -222,12 +222,13 @@ TEST(Server, NamesWhomItWaitsFor) {
   Group group(plan(Mode::sync, 3));
   group.gradient(0, 1);
   group.gradient(2, 1);
-  const auto [rank, since] = group.server().slowest();
+  const auto [rank, step, since] = group.server().slowest();
   EXPECT_EQ(rank, 1);
+  EXPECT_EQ(step, 0U);
   while (Clock::now() == since) continue;
   std::vector<float> values(some_buckets()[0].range.size());
   group.send(1, 0, values);
-  EXPECT_GT(group.server().slowest().second, since) << "a bucket is a sign of life";
+  EXPECT_GT(group.server().slowest().since, since) << "a bucket is a sign of life";
 }
 
 TEST(Server, WaitsForNobodyAtRest) {
@@ -236,8 +237,52 @@ TEST(Server, WaitsForNobodyAtRest) {
   group.gradient(2, 1);
   group.gradient(1, 1);
   for (int rank = 0; rank < 3; ++rank) group.rest(rank);
-  EXPECT_EQ(group.server().slowest().first, -1);
+  EXPECT_EQ(group.server().slowest().rank, -1);
   EXPECT_TRUE(group.server().at_rest());
+}
+
+ServerPlan together(Mode mode, int ranks) {
+  ServerPlan plan = test::plan(mode, ranks);
+  plan.together = true;
+  plan.bound = 1;
+  return plan;
+}
+
+TEST(Server, TellsHowManyStepsAllHaveMade) {
+  Group group(together(Mode::async, 3));
+  for (int i = 0; i < 5; ++i) group.gradient(0, 1);
+  EXPECT_EQ(group.made(0), 5U);
+  group.gradient(2, 1);
+  EXPECT_EQ(group.made(2), 6U);
+  EXPECT_EQ(group.server().common_steps(), 2U) << "on average";
+  EXPECT_FALSE(group.server().meets());
+  group.rest(0);
+  EXPECT_TRUE(group.server().meets());
+}
+
+TEST(Server, StopsThoseThatCountTogetherAtOnce) {
+  Group group(together(Mode::async, 2));
+  for (int i = 0; i < 5; ++i) group.gradient(0, 1);
+  group.gradient(1, 1, 1, 0);
+  EXPECT_EQ(group.stop(1), 0U);
+  group.gradient(0, 1);
+  EXPECT_EQ(group.stop(0), 0U);
+}
+
+// Otherwise one that is as far ahead as it may be would wait for ever for slower ones that have come to the meeting.
+TEST(Server, WaitsForNobodyThatRests) {
+  Group group(together(Mode::stale, 3));
+  group.gradient(0, 1);
+  group.gradient(0, 1);
+  EXPECT_EQ(group.steps(0), 1U) << "two steps ahead";
+  group.rest(1);
+  EXPECT_EQ(group.steps(0), 1U) << "rank 2 is at work";
+  group.gradient(2, 1);
+  EXPECT_EQ(group.steps(0), 2U);
+  group.gradient(0, 1);
+  EXPECT_EQ(group.steps(0), 2U);
+  group.rest(2);
+  EXPECT_EQ(group.steps(0), 3U);
 }
 
 TEST(Server, RefusesWhatDoesNotBelongThere) {

@@ -65,7 +65,7 @@ std::string end_of_server(std::initializer_list<int> ranks) {
   }
   Slow requests(std::move(mail));
   ServerThread thread(server, requests, [] {});
-  thread.work(0, parameters, *optimiser);
+  thread.work(std::vector<std::uint64_t>(2), parameters, *optimiser);
   return message_of([&] { thread.wait_for_rest(); });
 }
 

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from conftest import TINY, has_step, summary, wait_until
+from test_ad_psgd import check_rows
 from test_resume import check
 
 MODES = ["mode=sync", "gradients=2, late=carry", "mode=async", "mode=stale, bound=2", "servers=1, dedicated=true",
@@ -44,7 +45,7 @@ def test_every_mode_trains_and_is_tested(good, tmp_path, options):
 
 
 def test_a_dry_run_says_what_is_sent(good, tmp_path):
-    for options in ["mode=sync", "mode=async", "dedicated=true"]:
+    for options in ["mode=sync", "mode=async, count=each", "dedicated=true"]:
         flags = ["train", *TINY, "--ranks", 4, "--codec", "qsgd(bits=4)", "--algorithm", f"parameter_server({options})"]
         most, least = map(int, re.search(r"sends +(\d+) bytes a step at most, (\d+) at least", good(*flags, "--dry-run").out).groups())
         good(*flags, "--max-steps", 8, "--train-dir", options)
@@ -56,6 +57,42 @@ def test_a_dry_run_says_what_is_sent(good, tmp_path):
         assert sent[0] == most + 3 * 8 or options != "mode=sync", (options, sent)
         per_step = summary(tmp_path / options)["bytes_per_step"]  # counts what the server sends after its rank's last step
         assert per_step[0] == pytest.approx(most + 3 * 8, rel=0.05) or options == "mode=sync", (options, per_step)
+
+
+@pytest.mark.parametrize("options", ["mode=async", "mode=async, dedicated=true", "gradients=2", "mode=async, count=each"])
+def test_a_slow_rank_makes_fewer_steps_unless_all_make_as_many_and_a_run_goes_on(good, tmp_path, options):
+    (tmp_path / "slow.toml").write_text("".join(f'[[rank]]\nrank = {rank}\ndelay = "{delay}ms"\n' for rank, delay in enumerate([5, 5, 5, 100])))
+    good("train", *TINY, "--algorithm", f"parameter_server({options})", "--ranks", 4, "--checkpoint-every", 6, "--train-dir", "run",
+         "--max-steps", 7 if "each" in options else 12, "--eval-freq", 6, "--link", "slow.toml")  # fmt: skip
+    run = summary(tmp_path / "run")
+    assert {p.name for p in (tmp_path / "run").glob("model_step_*")} == {"model_step_6", f"model_step_{run['steps']}"}
+    if "each" in options:
+        assert run["steps"] == 7 and "rank_steps" not in run
+        check_rows(tmp_path / "run", [7] * 4)
+        return
+    check_rows(tmp_path / "run", run["rank_steps"])
+    assert run["steps"] == 12 and sum(run["rank_steps"]) >= 48
+    assert run["rank_steps"][3] < min(run["rank_steps"][:3])
+    good("train", "--resume", "--train-dir", "run", "--max-steps", 18, "--link", "")
+    again = summary(tmp_path / "run")
+    assert (again["first_step"], again["steps"]) == (12, 18)
+    assert all(now > before for now, before in zip(again["rank_steps"], run["rank_steps"])) and sum(again["rank_steps"]) >= 72
+    check_rows(tmp_path / "run", again["rank_steps"])
+
+
+def test_a_slow_rank_need_not_catch_up_when_a_run_is_stopped(start, good, tmp_path):
+    """The slow one takes 100 times as long; to catch up would take it longer than the run so far."""
+    (tmp_path / "slow.toml").write_text('[[rank]]\nrank = 1\ndelay = "300ms"\n')
+    job = start("train", *TINY, "--algorithm", "parameter_server(mode=async)", "--ranks", 2, "--epochs", 100000, "--eval-freq", 1000000,
+                "--link", "slow.toml", "--train-dir", "run")  # fmt: skip
+    wait_until(lambda: has_step(tmp_path / "run", 500), "steps")
+    os.kill(job.rank(1), signal.SIGINT)
+    job.finish()
+    assert job.status == 128 + signal.SIGINT, job.err
+    run = summary(tmp_path / "run")
+    assert run["rank_steps"][1] < run["rank_steps"][0] and run["steps"] == sum(run["rank_steps"]) // 2
+    check_rows(tmp_path / "run", run["rank_steps"])
+    good("train", "--resume", "--train-dir", "run", "--link", "", "--max-steps", run["steps"] + 5)
 
 
 def test_a_signal_to_one_rank_ends_all(start, tmp_path):
@@ -90,6 +127,7 @@ def test_what_does_not_fit_is_refused(run):
         (["--algorithm", "parameter_server(servers=2)"], "servers=2 of 1 buckets"),
         (["--algorithm", "parameter_server(mode=asink)"], "mode must be"),
         (["--algorithm", "parameter_server(bound=2)"], "bound is of mode=stale"),
+        (["--algorithm", "parameter_server(count=each)"], "count is for workers that do not wait for all others"),
         (["--algorithm", "parameter_server(gradients=3, dedicated=true)"], "gradients=3 of 2 workers"),
         (["--algorithm", "parameter_server(down=signs)"], "for gradients alone"),
         (["--algorithm", "parameter_server", "--codec", "power"], "made by all ranks together"),

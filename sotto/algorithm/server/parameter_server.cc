@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 #include "sotto/algorithm/compute.h"
@@ -32,18 +33,21 @@ ServerPlan plan_of(const ServerOptions& own, int ranks) {
                   .ranks = ranks};
   plan.quorum = own.gradients == 0 ? plan.workers() : static_cast<std::size_t>(own.gradients);
   if (plan.quorum > plan.workers()) fail(fmt::format("gradients={} of {} workers", own.gradients, plan.workers()));
+  plan.together = own.count == "all" && !plan.in_step();
   return plan;
 }
 
-class ParameterServer final : public Algorithm {
+class ParameterServer final : public Algorithm, private OwnSpeed {
  public:
   ParameterServer(const ServerPlan& plan, const StageSpecs& down, const AlgorithmOptions& options,
                   std::span<const BucketPlan> buckets, Communicator& communicator)
-      : plan_(plan),
+      : Algorithm({.counts_together = plan.together}, plan.together ? this : nullptr),
+        plan_(plan),
         options_(options),
         communicator_(communicator),
         shards_(share_out(buckets, static_cast<std::size_t>(plan.servers))),
-        worker_(plan, options, down, buckets, shards_, communicator) {
+        worker_(plan, options, down, buckets, shards_, communicator),
+        steps_(static_cast<std::size_t>(plan.ranks)) {
     const int rank = communicator.rank();
     if (rank >= plan.servers) return;
     // The server has codecs of its own, because its thread works beside this rank's worker.
@@ -83,7 +87,9 @@ class ParameterServer final : public Algorithm {
       report.timings.encode += spent.encode;
       report.timings.decode += spent.decode;
     }
-    next_ = input.step + 1;
+    own_steps() = input.step + 1;
+    if (!plan_.together) std::ranges::fill(steps_, input.step + 1);
+    ++answered_;
     report.seconds = total.seconds();
     return report;
   }
@@ -92,15 +98,19 @@ class ParameterServer final : public Algorithm {
   void rest() override {
     if (local_worker_ == nullptr) return;
     rests_ = false;  // until all of this is done
-    if (thread_) thread_->work(next_, local_worker_->parameters(), local_worker_->optimiser());
+    if (thread_) thread_->work(steps_, local_worker_->parameters(), local_worker_->optimiser());
     try {
-      worker_.rest(next_);
+      worker_.rest(own_steps());
       if (thread_) thread_->wait_for_rest();
     } catch (const CommError&) {
       if (thread_) thread_->check();
       throw;
     }
     if (!plan_.in_step() || plan_.dedicated) take_models();
+    if (plan_.together) {
+      const std::uint64_t own = own_steps();
+      communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(steps_)));
+    }
     rests_ = true;
   }
 
@@ -112,6 +122,9 @@ class ParameterServer final : public Algorithm {
 
   void visit_state(StateVisitor& visitor) override {
     ScopedState own(visitor, "parameter_server");
+    for (std::size_t rank = 0; plan_.together && rank < steps_.size(); ++rank) {
+      own.visit(fmt::format("steps/{}", rank), steps_[rank]);
+    }
     worker_.visit_state(own);
     ScopedState servers(own, "server");
     if (server_) server_->visit_state(servers);
@@ -120,6 +133,21 @@ class ParameterServer final : public Algorithm {
   Traffic traffic() const override { return worker_.traffic(); }
 
  private:
+  std::uint64_t rate_step() const override {
+    const auto trained = std::span(steps_).subspan(static_cast<std::size_t>(plan_.first_worker()));
+    const std::uint64_t met = std::reduce(trained.begin(), trained.end());
+    return std::max(met, worker_.made_steps()) / plan_.workers();
+  }
+  std::vector<std::uint64_t> rank_steps() const override { return steps_; }
+  std::uint64_t exchange_count() const override { return answered_; }
+  std::uint64_t exchange_bytes() const override { return traffic().bytes_sent; }
+  void abandon() override {
+    worker_.requests().cancel();
+    worker_.replies().cancel();
+  }
+
+  std::uint64_t& own_steps() { return steps_[static_cast<std::size_t>(communicator_.rank())]; }
+
   // Gives this rank the model of all servers.
   void take_models() {
     for (int rank = 0; rank < plan_.servers; ++rank) {
@@ -143,18 +171,21 @@ class ParameterServer final : public Algorithm {
                           "parameter_server");
       }
     }
+    // All ranks begin at the same step, unless they have counted together before.
+    const bool begins = local_worker_ == nullptr && std::ranges::max(steps_) == 0;
+    if (begins || !plan_.together) std::ranges::fill(steps_, input.step);
     local_worker_ = &worker;
     rests_ = false;
     communicator_.at_step(input.step);
-    if (thread_) thread_->work(input.step, worker.parameters(), worker.optimiser());
+    if (thread_) thread_->work(steps_, worker.parameters(), worker.optimiser());
   }
 
-  // The step of a rank that only serves ends when the step of all workers does.
+  // The step of a rank that only serves ends when that of all workers does, or their mean step.
   StepReport serve(const StepInput& input) {
     StepReport report;
     const Timer timer;
     report.loss = thread_->wait_for_step(input.step);
-    report.stop = worker_.end_idle_step(input);
+    worker_.end_idle_step(input, report);
     report.wait = timer.seconds();
     return report;
   }
@@ -165,7 +196,9 @@ class ParameterServer final : public Algorithm {
   std::vector<Shard> shards_;
   ServedWorker worker_;
   Worker* local_worker_ = nullptr;  // this rank's, after its first step
-  std::uint64_t next_ = 0;
+  // Each rank's next step; those of the others as of the last meeting, or of this rank's, if all make the same.
+  std::vector<std::uint64_t> steps_;
+  std::uint64_t answered_ = 0;  // steps since the start
   bool rests_ = false;
   int exceptions_ = std::uncaught_exceptions();
   std::vector<float> shard_model_;
@@ -179,6 +212,7 @@ class ParameterServer final : public Algorithm {
 std::string ServerOptions::problem() const {
   if (mode != "sync" && gradients != 0) return "gradients is of mode=sync: others wait for none";
   if (mode != "stale" && bound != ServerOptions{}.bound) return "bound is of mode=stale";
+  if (count != "all" && mode == "sync" && gradients == 0) return "count is for workers that do not wait for all others";
   if (late != "drop" && gradients == 0) return "late is of gradients=K: with those of all workers none comes late";
   return "";
 }

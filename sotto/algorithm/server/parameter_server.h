@@ -15,6 +15,7 @@ struct ServerOptions {
   std::int64_t gradients = 0;
   std::string late = "drop";
   std::int64_t bound = 4;
+  std::string count = "all";
   std::optional<std::string> down;
   void visit(OptionVisitor& v) {
     v.option("mode", mode, "whether updates wait for all workers, for none, or for those far behind",
@@ -24,6 +25,8 @@ struct ServerOptions {
     v.option("gradients", gradients, "sync: workers whose gradients make an update; 0: all", {0, 65535});
     v.option("late", late, "sync: what becomes of a gradient that comes after the update", {"drop", "carry"});
     v.option("bound", bound, "stale: steps that a worker may be ahead of the slowest", {0, 1e9});
+    v.option("count", count, "steps that end a run, where workers do not wait: of all of them together, or of each",
+             {"all", "each"});
     v.option("down", down, "codec of models: qsgd(bits=4), (topk(0.1) | f16); auto: that of gradients, or f32");
   }
   std::string problem() const;

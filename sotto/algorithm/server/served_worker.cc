@@ -76,16 +76,28 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
   report_.timings.network += heard - decode;
   report_.timings.decode += decode;
   report_.wait += heard;
-  report_.stop = stops(input.step);
+  report_end(input, report_);
   return report_;
 }
 
-bool ServedWorker::end_idle_step(const StepInput& input) {
+void ServedWorker::end_idle_step(const StepInput& input, StepReport& report) {
   for (const int server : servers_) {
     tell(server, {.kind = Kind::idle, .step = input.step, .stop = input.stop ? input.step : ServerNote::never});
   }
   hear(servers_.size(), input.step, Kind::told, [](int, const ServerNote&, const Mail&) {});
-  return stops(input.step);
+  report_end(input, report);
+}
+
+// A rank that only serves may be late, and its steps cost nothing: it makes all of them before it meets the others.
+void ServedWorker::report_end(const StepInput& input, StepReport& report) const {
+  const bool stops = input.step >= stop_;
+  if (!plan_.together) {
+    report.stop = stops;
+    return;
+  }
+  const bool enough = input.meeting > 0 && made_ / plan_.workers() >= input.meeting &&
+                      (plan_.trains(communicator_.rank()) || input.step + 1 >= input.meeting);
+  report.meets = stops || enough;
 }
 
 void ServedWorker::rest(std::uint64_t step) {
@@ -155,7 +167,10 @@ void ServedWorker::hear(std::size_t answers, std::uint64_t step, Kind kind, Take
         continue;
       }
       if (note.kind != kind || note.step != step) throw WireError("the answer to something else");
-      if (server == 0) stop_ = note.stop;
+      if (server == 0) {
+        stop_ = note.stop;
+        made_ = note.made;
+      }
       take(mail->sender, note, *mail);
       heard_[server] = true;
     } catch (const WireError& error) {

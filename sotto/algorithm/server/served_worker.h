@@ -27,8 +27,8 @@ class ServedWorker {
 
   // Computes the gradient, sends it to the servers and takes their models. Fills in all of the report but `seconds`.
   StepReport step(Worker& worker, const StepInput& input);
-  // Replaces step() on a rank that only serves. Returns whether all stop.
-  bool end_idle_step(const StepInput& input);
+  // Replaces step() on a rank that only serves.
+  void end_idle_step(const StepInput& input, StepReport& report);
   // Waits until all ranks rest; `step` is the one that comes next.
   void rest(std::uint64_t step);
   // All ranks stopped, and now go on. REQUIRES rest().
@@ -38,6 +38,7 @@ class ServedWorker {
 
   Mailbox& requests() { return *requests_; }
   Mailbox& replies() { return *replies_; }
+  std::uint64_t made_steps() const { return made_; }  // of all workers, as far as this one has heard
   Traffic traffic() const;
   void visit_state(StateVisitor& visitor);
 
@@ -48,7 +49,7 @@ class ServedWorker {
   // names the sender; CommError names a silent server.
   template <class Take>
   void hear(std::size_t answers, std::uint64_t step, ServerNote::Kind kind, Take&& take);
-  bool stops(std::uint64_t step) const { return step >= stop_; }
+  void report_end(const StepInput& input, StepReport& report) const;
 
   ServerPlan plan_;
   AlgorithmOptions options_;
@@ -63,6 +64,7 @@ class ServedWorker {
   std::vector<std::uint64_t> versions_;  // of this rank's copy of each server's model
   std::vector<bool> heard_;              // which servers have answered
   std::uint64_t stop_ = ServerNote::never;
+  std::uint64_t made_ = 0;
   Worker* worker_ = nullptr;
   Key key_;
   StepContext step_;

@@ -56,7 +56,7 @@ Server::Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Co
   if (plan.carry) carried_.resize(shard_.size());
 }
 
-void Server::begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser) {
+void Server::begin(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser) {
   optimiser.take_shares(plan_.rate_share());
   if (begun_ == 0) {
     shard_.gather(parameters, model_);
@@ -65,7 +65,7 @@ void Server::begin(std::uint64_t step, std::span<const float> parameters, Optimi
   }
   const auto now = Clock::now();
   for (Client& client : clients_) {
-    client.next = step;
+    client.next = steps[static_cast<std::size_t>(client.rank)];
     client.state = State::at_work;
     client.since = now;
     if (client.trains && client.known.empty() && !plan_.in_step() && !downlink_.sends_models()) client.known = model_;
@@ -125,8 +125,9 @@ void Server::take_note(Client& from, const ServerNote& note, Turn& turn) {
   require(note.step == from.next && from.state == State::at_work, "a note of another step");
   from.since = Clock::now();
   if (note.stop != ServerNote::never && stop_ == ServerNote::never) {
-    // The first step that no rank has been answered in yet: everybody hears of the stop in time.
-    stop_ = std::ranges::max_element(clients_, {}, &Client::next)->next;
+    // The first step that no rank has been answered in yet: everybody hears of the stop in time. Ranks that count
+    // together need not make as many steps, and each stops as soon as it hears of it.
+    stop_ = plan_.together ? 0 : std::ranges::max_element(clients_, {}, &Client::next)->next;
   }
   if (note.kind == Kind::gradient) {
     require(from.trains && std::ranges::all_of(from.messages, &Message::here),
@@ -139,6 +140,7 @@ void Server::take_note(Client& from, const ServerNote& note, Turn& turn) {
   } else if (note.kind == Kind::rest) {
     from.state = State::rests;
     if (plan_.mode == Mode::sync) update_when_enough(turn);
+    if (plan_.mode == Mode::stale) answer(released(), turn);
     rest_when_all();
   } else {
     require(note.kind == Kind::idle && !from.trains, "a note that a server does not take");
@@ -173,12 +175,12 @@ void Server::update_when_enough(Turn& turn) {
   answer(waiting, turn);
 }
 
-// The workers that wait, and are not too far ahead of the slowest.
+// The workers that wait, and are not too far ahead of the slowest one that goes on.
 Server::Clients Server::released() {
   const auto done = [](const Client& client) { return client.next + (client.state == State::waits ? 1 : 0); };
   std::uint64_t least = ServerNote::never;
   for (const Client& client : clients_) {
-    if (client.trains) least = std::min(least, done(client));
+    if (client.trains && client.state != State::rests) least = std::min(least, done(client));
   }
   return choose(
       [&](const Client& client) { return client.state == State::waits && done(client) - least <= plan_.bound; });
@@ -241,7 +243,13 @@ void Server::post(const Client& to, Kind kind) {
 
 // Writes the note into the first bytes of the letter, and posts it.
 void Server::post(const Client& to, Kind kind, std::span<std::byte> letter) {
-  write_note({.kind = kind, .generation = generation_, .step = to.next, .version = version_, .stop = stop_}, letter);
+  write_note({.kind = kind,
+              .generation = generation_,
+              .step = to.next,
+              .version = version_,
+              .stop = stop_,
+              .made = made_steps()},
+             letter);
   post_(to.rank, letter);
 }
 
@@ -265,21 +273,37 @@ void Server::remind() {
   }
 }
 
-std::pair<int, Clock::time_point> Server::slowest() const {
-  std::pair<int, Clock::time_point> slowest{-1, Clock::time_point::max()};
+Server::Debtor Server::slowest() const {
+  Debtor slowest;
   for (const Client& client : clients_) {
     const bool owes = client.trains && client.state == State::at_work;
-    if (owes && client.since < slowest.second) slowest = {client.rank, client.since};
+    if (owes && client.since < slowest.since) slowest = {client.rank, client.next, client.since};
   }
   return slowest;
 }
 
-std::uint64_t Server::least_step() const {
+// A gradient that is here counts, whether it was answered or not.
+std::uint64_t Server::made_steps() const {
+  std::uint64_t made = 0;
+  for (const Client& client : clients_) {
+    if (client.trains) made += client.next + (client.state == State::waits ? 1 : 0);
+  }
+  return made;
+}
+
+std::uint64_t Server::common_steps() const {
+  if (plan_.together) return made_steps() / plan_.workers();
   std::uint64_t least = ServerNote::never;
   for (const Client& client : clients_) {
     if (client.trains) least = std::min(least, client.next);
   }
   return least;
+}
+
+bool Server::meets() const {
+  return plan_.together && std::ranges::any_of(clients_, [](const Client& client) {
+           return client.trains && client.state == State::rests;
+         });
 }
 
 double Server::loss() const {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sotto/algorithm/server/downlink.h"
@@ -23,8 +22,8 @@ class Server {
   Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Codec> uplink, Downlink downlink,
          std::uint64_t seed, std::uint16_t generation, Post post);
 
-  // All ranks are about to take this step, and have these parameters. Only those of the first call count.
-  void begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser);
+  // Each rank is about to take this step of its own, and all have these parameters. Only those of the first call count.
+  void begin(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser);
   // Takes a note or message, makes the update that is due with `optimiser`, and posts the answers, the one to its own
   // rank last. Returns the times of that. WireError names the sender.
   Timings take(int sender, std::span<const std::byte> mail, Optimiser& optimiser);
@@ -32,10 +31,17 @@ class Server {
   // Tells clients at rest that the server is alive.
   void remind();
 
-  // The worker that has owed a gradient for the longest time, and since when; -1: nobody owes one.
-  std::pair<int, Clock::time_point> slowest() const;
-  std::uint64_t least_step() const;  // the first step that some worker has no answer to
-  double loss() const;               // mean over workers of the losses that they last reported
+  // The worker that has owed a gradient for the longest time, that of its own step `step`; rank -1: nobody owes one.
+  struct Debtor {
+    int rank = -1;
+    std::uint64_t step = 0;
+    Clock::time_point since = Clock::time_point::max();
+  };
+  Debtor slowest() const;
+  // Steps that every worker was answered in; if they count together, those that they were on average.
+  std::uint64_t common_steps() const;
+  bool meets() const;   // workers that count together have begun to rest
+  double loss() const;  // mean over workers of the losses that they last reported
   std::uint64_t version() const { return version_; }
 
   const Shard& shard() const { return shard_; }
@@ -90,6 +96,7 @@ class Server {
   void post(const Client& to, ServerNote::Kind kind);
   void post(const Client& to, ServerNote::Kind kind, std::span<std::byte> letter);
   void rest_when_all();
+  std::uint64_t made_steps() const;
   // The clients for which `which` holds, in rank order. Valid until the next call.
   template <class Which>
   Clients choose(Which&& which);

@@ -24,7 +24,7 @@ void write_note(const ServerNote& note, std::span<std::byte> room) {
   writer.put(note.step);
   writer.put(note.version);
   writer.put(note.stop);
-  writer.put(note.rate);
+  ServerNote::is_of_server(note.kind) ? writer.put(note.made) : writer.put(note.rate);
   writer.put(note.loss);
 }
 
@@ -45,7 +45,11 @@ ServerNote read_note(std::span<const std::byte> bytes, std::uint16_t generation)
   note.step = reader.get<std::uint64_t>("note");
   note.version = reader.get<std::uint64_t>("note");
   note.stop = reader.get<std::uint64_t>("note");
-  note.rate = reader.get<double>("note");
+  if (ServerNote::is_of_server(note.kind)) {
+    note.made = reader.get<std::uint64_t>("note");
+  } else {
+    note.rate = reader.get<double>("note");
+  }
   note.loss = reader.get<double>("note");
   return note;
 }

@@ -18,6 +18,7 @@ struct ServerNote {
     waiting,       // to a rank that rests: not all do yet
     rested,        // to a rank that rests: all do
   };
+  static bool is_of_server(Kind kind) { return kind >= Kind::model; }
   static constexpr std::size_t bytes = 48;
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
@@ -26,8 +27,9 @@ struct ServerNote {
   std::uint64_t step = 0;      // of the worker; in `rest`: the next one
   std::uint64_t version = 0;   // number of updates of the model that is sent, or at which the gradient was taken
   std::uint64_t stop = never;  // the step after which all stop; from a worker: after which it wishes to
-  double rate = 0;             // learning rate of a worker's step, and its loss
-  double loss = 0;
+  double rate = 0;             // from a worker: the learning rate of its step
+  double loss = 0;             // from a worker: that of its step
+  std::uint64_t made = 0;      // from a server, in the place of the rate: steps that all workers have made together
 };
 
 // Whether these bytes begin as a note does, not as a coded message.

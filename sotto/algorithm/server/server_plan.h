@@ -16,6 +16,7 @@ struct ServerPlan {
   int servers = 1;
   bool dedicated = false;
   int ranks = 1;
+  bool together = false;  // the steps of all workers together end a run, and fast ones make more of them
 
   int first_worker() const { return dedicated ? servers : 0; }
   bool trains(int rank) const { return rank >= first_worker(); }

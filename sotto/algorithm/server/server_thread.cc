@@ -27,20 +27,22 @@ ServerThread::~ServerThread() {
   thread_.join();
 }
 
-void ServerThread::work(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser) {
+void ServerThread::work(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser) {
   const Lock lock(mutex_);
   throw_error();
   if (shared_.state == State::working) return;
-  server_.begin(step, parameters, optimiser);
+  server_.begin(steps, parameters, optimiser);
   shared_.optimiser = &optimiser;
-  shared_.least_step = step;
+  shared_.common_steps = server_.common_steps();
+  shared_.meets = server_.meets();
   shared_.state = State::working;
   changed_.notify_all();
 }
 
 double ServerThread::wait_for_step(std::uint64_t step) {
   Lock lock(mutex_);
-  changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return shared_.error || shared_.least_step > step; });
+  changed_.wait(lock,
+                [&]() SOTTO_REQUIRES(mutex_) { return shared_.error || shared_.meets || shared_.common_steps > step; });
   throw_error();
   return shared_.loss;
 }
@@ -103,12 +105,11 @@ void ServerThread::serve(Optimiser& optimiser) {
   Clock::time_point seen{};
   while (!server_.at_rest()) {
     const auto now = Clock::now();
-    const auto [rank, since] = server_.slowest();
+    const auto [rank, step, since] = server_.slowest();
     const bool overdue = rank >= 0 && now - since >= 3 * quarter;
     if (overdue && rank == late && taken >= seen + grace) {
       throw CommError(fmt::format("rank {}: the server waits for rank {} at step {}: nothing came for {:g} s",
-                                  requests_.rank(), rank, server_.least_step(),
-                                  std::chrono::duration<double>(3 * quarter).count()));
+                                  requests_.rank(), rank, step, std::chrono::duration<double>(3 * quarter).count()));
     }
     if (overdue && rank != late) seen = now;
     late = overdue ? rank : -1;
@@ -133,7 +134,8 @@ Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most, Optim
   const Timings done = server_.take(mail->sender, mail->data, optimiser);
   requests_.recycle(std::move(*mail));
   const Lock lock(mutex_);
-  shared_.least_step = server_.least_step();
+  shared_.common_steps = server_.common_steps();
+  shared_.meets = server_.meets();
   shared_.loss = server_.loss();
   shared_.timings.encode += done.encode;
   shared_.timings.decode += done.decode;

@@ -18,10 +18,10 @@ class ServerThread {
   ServerThread(Server& server, Mailbox& requests, std::function<void()> on_failure);
   ~ServerThread();
 
-  // Makes the server work, if it rests: all ranks are about to take this step. This and the functions below, up to
-  // check(), throw the error that made it fail.
-  void work(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser);
-  // Waits until every worker was answered in this step; returns the workers' mean loss.
+  // Makes the server work, if it rests: each rank is about to take this step of its own. This and the functions below,
+  // up to check(), throw the error that made it fail.
+  void work(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser);
+  // Waits until Server::common_steps() are more, or the workers meet; returns their mean loss.
   double wait_for_step(std::uint64_t step);
   // Waits until all rest: then the caller may use the server.
   void wait_for_rest();
@@ -37,7 +37,8 @@ class ServerThread {
     State state = State::resting;
     Optimiser* optimiser = nullptr;  // while it works
     std::exception_ptr error;        // if set, the server works no more
-    std::uint64_t least_step = 0;    // as of Server::least_step()
+    std::uint64_t common_steps = 0;  // as of Server::common_steps()
+    bool meets = false;              // as of Server::meets()
     double loss = 0;                 // as of Server::loss()
     Timings timings;
   };
