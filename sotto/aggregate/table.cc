@@ -1,7 +1,5 @@
 #include "sotto/core/table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "sotto/core/error.h"
 #include "sotto/core/table.h"
 
 namespace sotto {

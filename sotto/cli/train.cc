@@ -21,7 +21,6 @@
 #include "sotto/report/run_summary.h"
 #include "sotto/report/text_table.h"
 #include "sotto/train/groups.h"
-#include "sotto/train/optimiser.h"
 #include "sotto/train/run_folder.h"
 
 namespace sotto {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "sotto/cli/flags.h"
 #include "sotto/train/options.h"

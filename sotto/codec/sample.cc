@@ -1,13 +1,10 @@
 #include "sotto/codec/sample.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <numbers>
 
-#include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/core/sentence.h"
 #include "sotto/core/table.h"

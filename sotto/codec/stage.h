@@ -5,12 +5,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "sotto/codec/codec.h"
 #include "sotto/codec/pieces.h"
-#include "sotto/core/options.h"
 #include "sotto/core/random.h"
 #include "sotto/core/state.h"
 #include "sotto/core/thread_pool.h"

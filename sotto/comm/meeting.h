@@ -3,7 +3,6 @@
 #include <chrono>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
-#include <vector>
 
 #include "sotto/comm/bounded_store.h"
 #include "sotto/comm/stop.h"

@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
-#include <vector>
 
 #include "sotto/comm/bounded.h"
 #include "sotto/comm/interfaces.h"

@@ -6,7 +6,6 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "sotto/comm/stop.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 

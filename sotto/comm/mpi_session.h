@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/patience.h"
 #include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
 

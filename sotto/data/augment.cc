@@ -1,6 +1,5 @@
 #include "sotto/data/augment.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "sotto/core/error.h"

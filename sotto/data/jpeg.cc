@@ -1,6 +1,5 @@
 #include "sotto/data/jpeg.h"
 
-#include <cstdio>
 // After cstdio:
 #include <jerror.h>
 #include <jpeglib.h>

@@ -1,6 +1,5 @@
 #include "sotto/data/loader.h"
 
-#include <algorithm>
 #include <exception>
 #include <span>
 #include <thread>

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sotto/kernels/load.h"
 #include "sotto/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

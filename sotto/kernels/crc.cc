@@ -5,7 +5,6 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/crc.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <cstring>
 
 #include "sotto/kernels/simd-inl.h"
 

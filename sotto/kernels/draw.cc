@@ -4,7 +4,6 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/draw.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <algorithm>
 #include <limits>
 
 #include "sotto/kernels/element.h"

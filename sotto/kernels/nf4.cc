@@ -5,7 +5,6 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
 #include "sotto/kernels/levels-inl.h"
-#include "sotto/kernels/load.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {

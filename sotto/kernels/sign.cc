@@ -8,7 +8,6 @@
 
 #include "sotto/kernels/lane_sum-inl.h"
 #include "sotto/kernels/levels-inl.h"
-#include "sotto/kernels/load.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "sotto/model/language_network.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "sotto/model/image_networks.h"
 #include "sotto/model/layers.h"
 #include "sotto/model/through.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "sotto/core/options.h"
 #include "sotto/optim/optimiser.h"

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "sotto/optim/stretch.h"
 
 namespace sotto {

@@ -1,8 +1,6 @@
 #include "sotto/topology/graphs.h"
 
 #include <algorithm>
-#include <bit>
-#include <span>
 
 #include "sotto/core/random.h"
 

@@ -6,7 +6,6 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/auto_codec.h"
-#include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"

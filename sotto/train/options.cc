@@ -2,9 +2,6 @@
 
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
-#include <algorithm>
-#include <cctype>
-#include <limits>
 #include <optional>
 #include <sstream>
 #include <type_traits>
@@ -21,7 +18,6 @@
 #include "sotto/task/table.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/table.h"
-#include "sotto/topology/topology_file.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/optimiser.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <span>
-#include <utility>
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/core/block_hash.h"

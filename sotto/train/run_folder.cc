@@ -9,7 +9,6 @@
 #include <cstring>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"

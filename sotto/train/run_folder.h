@@ -11,7 +11,6 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/communicator.h"
-#include "sotto/train/checkpoint.h"
 #include "sotto/train/choices.h"
 #include "sotto/train/evaluations.h"
 #include "sotto/train/file_work.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/core/error.h"
 

@@ -1,7 +1,5 @@
 #include "sotto/algorithm/gossip/model_gossiper.h"
 
-#include <algorithm>
-
 #include "sotto/algorithm/gossip/gossip.h"
 
 namespace sotto {

@@ -1,6 +1,5 @@
 #include "sotto/algorithm/gossip/nodes.h"
 
-#include <numeric>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "sotto/algorithm/gossip/push_sum.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <numeric>
-#include <utility>
 
-#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/server/served_worker.h"
 #include "sotto/algorithm/server/server_thread.h"
 #include "sotto/core/error.h"

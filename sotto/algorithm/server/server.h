@@ -3,7 +3,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "sotto/algorithm/server/downlink.h"

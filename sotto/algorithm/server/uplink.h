@@ -2,8 +2,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "sotto/aggregate/encoder.h"
 #include "sotto/aggregate/memory/memory.h"

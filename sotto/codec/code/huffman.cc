@@ -1,7 +1,5 @@
 #include "sotto/codec/code/huffman.h"
 
-#include <algorithm>
-
 #include "sotto/codec/code/bit_stream.h"
 #include "sotto/codec/code/code_lengths.h"
 #include "sotto/core/error.h"

@@ -1,7 +1,6 @@
 #include "sotto/codec/quantise/natural.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "sotto/kernels/power.h"
 #include "sotto/kernels/reduce.h"

@@ -1,7 +1,6 @@
 #include "sotto/codec/quantise/quantile.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "sotto/codec/select/dense.h"
 #include "sotto/codec/select/water_level.h"
 #include "sotto/codec/stage.h"

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"

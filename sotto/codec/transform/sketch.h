@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "sotto/codec/amount.h"
 #include "sotto/codec/scratch.h"

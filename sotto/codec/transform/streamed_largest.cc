@@ -1,7 +1,6 @@
 #include "sotto/codec/transform/streamed_largest.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "sotto/codec/select/ranking.h"
