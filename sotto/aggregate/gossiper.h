@@ -67,7 +67,6 @@ class Gossiper {
 
   std::size_t size() const { return layout_.size(); }  // of the vector
   const Topology& topology() const { return *topology_; }
-  const Mixing& mixing() const { return *mixing_; }
   // The sum of the shares that reach this rank, its own included: 1 if the mixing is doubly stochastic. REQUIRES a
   // static topology.
   double received_share() const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 
 namespace sotto {
 
@@ -12,7 +11,6 @@ void Round::clear() {
   more_sent_.clear();
   more_received_.clear();
   rooms_.clear();
-  std::ranges::fill(places_, 0);
 }
 
 void Round::send(int peer, const Message& message) { sends_.push_back({peer, message.bytes(), {}}); }
@@ -20,9 +18,6 @@ void Round::send(int peer, const Message& message) { sends_.push_back({peer, mes
 void Round::receive(int peer, std::size_t most_bytes) {
   recvs_.push_back({peer, {}, {}, MessageView::announced_size});
   rooms_.push_back(most_bytes);
-  const auto index = static_cast<std::size_t>(peer);
-  if (places_.size() <= index) places_.resize(index + 1);
-  places_[index] = rooms_.size();
 }
 
 void Round::exchange(Communicator& communicator) {
@@ -36,13 +31,6 @@ void Round::exchange(Communicator& communicator) {
   sends_.insert(sends_.end(), more_sent_.begin(), more_sent_.end());
   recvs_.insert(recvs_.end(), more_received_.begin(), more_received_.end());
   if (!sends_.empty() || !recvs_.empty()) communicator.all_to_all(sends_, recvs_);
-}
-
-const MessageView& Round::message(int peer) const {
-  const auto index = static_cast<std::size_t>(peer);
-  const std::size_t place = index < places_.size() ? places_[index] : 0;
-  if (place == 0) throw std::logic_error("Round::message: this peer sends nothing");
-  return views_.at(place - 1);
 }
 
 void Round::decline(Message& message, Header header, std::size_t most_bytes, std::string_view reason) {

@@ -35,8 +35,6 @@ class Round {
   // check(message). WireError names the sender. The origin of `expected` is filled in here.
   template <class Check>
   void open(const Communicator& communicator, Expected expected, Check&& check);
-  // What this peer sent. REQUIRES open().
-  const MessageView& message(int peer) const;
 
  private:
   static constexpr std::uint8_t declined = 0x80;  // in Header::flags
@@ -46,22 +44,19 @@ class Round {
 
   std::vector<Send> sends_, more_sent_;
   std::vector<Recv> recvs_, more_received_;
-  std::vector<std::size_t> rooms_;   // most bytes that each of recvs_ may have
-  std::vector<std::size_t> places_;  // for each peer, 1 + the index of its message in recvs_; 0: none
-  std::vector<MessageView> views_;
+  std::vector<std::size_t> rooms_;  // most bytes that each of recvs_ may have
   Scratch<std::byte> buffer_;
 };
 
 template <class Check>
 void Round::open(const Communicator& communicator, Expected expected, Check&& check) {
-  views_.clear();
   for (const Recv& recv : std::span(recvs_).first(rooms_.size())) {
     try {
       expected.origin = static_cast<std::uint16_t>(recv.peer);
-      views_.push_back(MessageView::parse(recv.buffer));
-      views_.back().expect(expected);
-      if (views_.back().header().flags == declined) tell(communicator, recv.peer, views_.back());
-      check(views_.back());
+      const MessageView message = MessageView::parse(recv.buffer);
+      message.expect(expected);
+      if (message.header().flags == declined) tell(communicator, recv.peer, message);
+      check(message);
     } catch (const WireError& error) {
       refuse(communicator, recv.peer, expected.step, error);
     }

@@ -64,7 +64,6 @@ class StateReader final : public StateVisitor {
   explicit StateReader(const std::filesystem::path& path);
 
   const std::string& text() const { return text_; }
-  bool has(std::string_view name) const { return sections_.contains(std::string(name)); }
 
   void visit(std::string_view name, std::vector<float>& values) override;
   void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override;

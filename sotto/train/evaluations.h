@@ -43,7 +43,6 @@ class Evaluations {
   // Rank 0. FileError.
   void append(const std::filesystem::path& train_dir, std::span<const EvaluationRow> rows) const;
 
-  const Metric& goal() const { return goal_; }
   const std::optional<Target>& target() const { return target_; }
   // The row of the test split with the best goal metric; ties go to the earliest. A row with a value that is not finite
   // is never the best.

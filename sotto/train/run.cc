@@ -7,15 +7,28 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/shaped.h"
+#include "sotto/comm/transport.h"
 #include "sotto/core/file.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
-#include "sotto/train/connect.h"
 #include "sotto/train/identity.h"
 #include "sotto/train/weights.h"
 
 namespace sotto {
 namespace {
+
+// Meets the other ranks over the chosen transport, and adds the emulated links, if any.
+std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World& world) {
+  const TrainOptions& options = choices.options;
+  const std::chrono::seconds deadline(options.deadline);
+  auto communicator = choices.transport->connect(world, {.interface = options.interface,
+                                                         .address = options.address,
+                                                         .deadline = deadline,
+                                                         .connect_deadline = deadline,
+                                                         .stop = StopSignal::caught});
+  return options.link ? make_shaped(std::move(communicator), choices.links) : std::move(communicator);
+}
 
 bool has_own_speed(const AlgorithmSpec& algorithm, int ranks) {
   return algorithm.entry->own_speed || (algorithm.entry->replicated && !all_in_step(algorithm, ranks));

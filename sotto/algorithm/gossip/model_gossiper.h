@@ -23,7 +23,6 @@ class ModelGossiper {
 
   std::size_t size() const { return size_; }  // of the model
   const Topology& topology() const { return gossipers_.front().topology(); }
-  const Mixing& mixing() const { return gossipers_.front().mixing(); }
   void visit_state(StateVisitor& visitor);
 
  private:

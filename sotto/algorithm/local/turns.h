@@ -14,9 +14,6 @@ class Turns {
   Turns(std::uint64_t h, std::uint64_t after, std::size_t shards, std::size_t buckets)
       : h_(h), after_(after), shards_(shards), buckets_(buckets) {}
 
-  std::size_t shards() const { return shards_; }
-  std::uint64_t h() const { return h_; }
-  std::uint64_t after() const { return after_; }
   // The last bucket is in the last shard, so all buckets have had their turn when that shard had.
   std::size_t shard_of(std::size_t bucket) const { return shards_ - 1 - (buckets_ - 1 - bucket) % shards_; }
   bool due(std::uint64_t step, std::size_t shard) const {

@@ -41,9 +41,7 @@ class Server {
   std::uint64_t common_steps() const;
   bool meets() const;   // workers that count together have begun to rest
   double loss() const;  // mean over workers of the losses that they last reported
-  std::uint64_t version() const { return version_; }
 
-  const Shard& shard() const { return shard_; }
   // At rest: what all ranks must have. all_know() says that they have it.
   std::span<const float> model() const { return plan_.in_step() && !downlink_.sends_models() ? known_ : model_; }
   void all_know();
