@@ -4,20 +4,32 @@
 
 #include <array>
 
-#include "sotto/core/processor.h"
 #include "sotto/optim/loss_scale.h"
 
 namespace sotto {
 namespace {
 
-struct NoAmpOptions {
-  void visit(OptionVisitor& /*v*/) {}
-};
+// Whether the processor has instructions for these types; true if that is not known.
+bool computes_bf16() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return true;
+#endif
+}
+
+bool computes_f16() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512fp16") != 0;
+#else
+  return true;
+#endif
+}
 
 constexpr std::array amp_entries{
-    AmpEntry{"none", "floats", Precision::f32, [] { return true; }, [] { return AnyOptions(NoAmpOptions{}); }},
+    AmpEntry{"none", "floats", Precision::f32, [] { return true; }, [] { return AnyOptions(NoOptions{}); }},
     AmpEntry{"bf16", "bfloat16, with the range of floats", Precision::bf16, computes_bf16,
-             [] { return AnyOptions(NoAmpOptions{}); }},
+             [] { return AnyOptions(NoOptions{}); }},
     AmpEntry{"f16", "float16, with a scale of the loss; steps that overflow are left out", Precision::f16, computes_f16,
              [] { return AnyOptions(LossScaleOptions{}); }},
 };
