@@ -10,8 +10,9 @@
 namespace sotto {
 
 // A checkpoint is a folder `model_step_N`: `model.safetensors` (parameters and batch-norm statistics by their names,
-// for evaluation and for other programs) and `rank_R` for each rank (what only that rank knows). It is written as
-// `model_step_N.tmp` and renamed once every rank's part is on disk, so a folder with the final name is complete.
+// for evaluation and for other programs), `rank_R` for each rank (what only that rank knows), and `manifest`
+// (manifest.h), which is written last. It is written as `model_step_N.tmp` and renamed once every rank's part is on
+// disk, so a folder with the final name is complete.
 namespace checkpoint {
 
 inline constexpr std::string_view model_file = "model.safetensors";

@@ -42,13 +42,13 @@ class ConsensusCsv final : public Listener {
  public:
   explicit ConsensusCsv(const Choices& choices) : kinds_(choices.task->metrics), goal_(choices.task->goal) {}
 
-  // Another number of ranks begins anew: the columns are other ones.
+  // With another number of ranks the file begins anew, because its columns are different.
   void begin(const RunStart& start) override {
     path_ = start.folder / file_name;
     std::string text(first_columns);
     for (int rank = 0; rank < start.ranks; ++rank) text += fmt::format(",{}_{}", goal_, rank);
     text += "\n";
-    // Those that are not repeated: evaluations.csv has no row after the first step any more.
+    // Keeps the rows that will not be repeated: evaluations.csv was already cut at the first step.
     const std::vector<EvaluationRow> evaluations = read_evaluations(start.folder, kinds_);
     for (const ConsensusRow& row : start.first_step > 0 ? read_consensus(start.folder) : std::vector<ConsensusRow>()) {
       if (row.rank_goals.size() != static_cast<std::size_t>(start.ranks)) break;

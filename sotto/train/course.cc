@@ -12,7 +12,7 @@ namespace sotto {
 Course::Course(const Epochs& epochs, const StepSize& size)
     : batches_(epochs.each), accumulate_(size.accumulate), size_(size), epochs_(epochs) {}
 
-// In batches of the first start, rounded down.
+// How far the run is at the beginning of this step, in batches of the first start, rounded down.
 std::uint64_t Course::batches_at(std::uint64_t step) const {
   const Epochs::Place place = epochs_.at(step * size_.accumulate);
   const std::uint64_t made = place.epoch == epochs_.epoch ? made_ : 0;

@@ -16,11 +16,11 @@ struct StepSize {
 };
 
 // What the steps of a run mean for its data and its schedules, also after the number of ranks has changed. Steps go on
-// counting. Epochs go by examples: every example once, whoever reads it. Schedules, too: they count in steps of the
-// first start, so that a rate belongs to the same place in the data whatever the ranks. Checkpoints hold this.
+// counting. An epoch is every example once, whichever rank reads it. Schedules count in steps of the first start, so a
+// rate belongs to the same place in the data whatever the number of ranks. Checkpoints hold this.
 class Course {
  public:
-  // Of a run that begins.
+  // The course of a new run.
   Course(const Epochs& epochs, const StepSize& size);
 
   const StepSize& size() const { return size_; }
@@ -32,13 +32,14 @@ class Course {
   std::uint64_t first_step_in(std::uint64_t epoch) const;
   std::uint64_t steps_before(std::uint64_t epoch) const { return epochs_.begin_of(epoch) / size_.accumulate; }
 
-  // Of the first start, and the step of it that stands where this step stands in the data.
-  std::uint64_t scheduled_batches() const { return batches_; }  // of an epoch
+  // Schedules count in steps of the first start: its batches per epoch, its batches per step, and the step that it had
+  // at the place in the data where this step is.
+  std::uint64_t scheduled_batches() const { return batches_; }
   std::uint64_t scheduled_accumulate() const { return accumulate_; }
   std::uint64_t scheduled_step(std::uint64_t step) const { return batches_at(step) / accumulate_; }
 
-  // The course from `step` on, with steps of another size. Complete once set_epochs() gives it those of a task that
-  // goes on from start().
+  // The course from `step` on, with steps of another size. It is complete only after set_epochs() with the epochs of a
+  // task that goes on from start().
   Course changed(std::uint64_t step, const StepSize& size) const;
   void set_epochs(const Epochs& epochs) { epochs_ = epochs; }
 
@@ -53,8 +54,8 @@ class Course {
   std::uint64_t batches_ = 1, accumulate_ = 1;  // of the first start
   StepSize size_;
   Epochs epochs_;
-  std::uint64_t made_ = 0;     // of the batches of the first start, how many of epochs_.epoch were read before
-  std::vector<Reading> read_;  // of epochs_.epoch, before
+  std::uint64_t made_ = 0;     // batches of epochs_.epoch, counted in those of the first start, that were read before
+  std::vector<Reading> read_;  // what was read of epochs_.epoch before
 };
 
 }  // namespace sotto

@@ -102,7 +102,7 @@ void evaluate_folder(const EvalOptions& options, const std::function<void(const 
       if (!keep_going()) return;
       if (!seen.insert(step).second) continue;
       const EvalLine line = checkpoints.evaluate(step);
-      // The run may have removed it in the meantime, as it does with all but the newest.
+      // The run may have removed it in the meantime: it does not keep all of its checkpoints.
       if (line.problem.empty() || path_exists(checkpoint::folder(options.model_dir, step))) report(line);
     }
     if (!options.follow) break;

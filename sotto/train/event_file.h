@@ -20,8 +20,8 @@ struct EventScalar {
 // Only scalars are written. Events reach the disk at least once a second while there are new ones.
 class EventFile {
  public:
-  // Makes a new file in `folder`, whose name comes after those of the files there: TensorBoard reads them in that
-  // order. What it has read of `first_step` and later steps, of an earlier start, it forgets then. FileError.
+  // Makes a new file in `folder`. Its name sorts after those of the files there, because TensorBoard reads files in
+  // that order. It tells TensorBoard to forget `first_step` and later steps of an earlier start. FileError.
   EventFile(const std::filesystem::path& folder, std::uint64_t first_step);
   ~EventFile();
   EventFile(const EventFile&) = delete;

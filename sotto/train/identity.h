@@ -19,7 +19,7 @@ namespace sotto {
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
                                   int ranks);
 
-// ConfigError if the identity of a checkpoint, in this folder, is not what is wanted.
+// ConfigError if the checkpoint in `folder` has the identity `found` and it differs from `wanted`.
 void require_identity(const std::string& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted);
 
 // These functions are collective. ConfigError on every rank if a rank's number differs from rank 0's: "rank 2

@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// What is known of a run when its first step is about to begin.
+// What a listener learns before the first step of a run.
 struct RunStart {
   std::filesystem::path folder;
   int rank = 0, ranks = 1;
@@ -30,7 +30,8 @@ class Listener {
   virtual void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) = 0;
 };
 
-// Those that the options ask for. Called before the ranks meet: ConfigError for what this rank cannot have.
+// The listeners that the options ask for. Called before the ranks meet, so that what this rank cannot have (a port,
+// say) is a ConfigError in time.
 std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, int rank);
 
 }  // namespace sotto

@@ -22,16 +22,17 @@ struct ChosenOptimiser {
   Averaging averaging;
 };
 
-// The optimiser of a run: the option `optimiser`, else that of the codec's preset, else that of the algorithm, else
-// the model's. `momentum`, `nesterov` and `weight-decay` become options of it, and so does `codec-start-after` if it
-// uses dense steps first. If the user does not set learning rate and momentum, the optimiser's or model's defaults are
-// used. With `lr-scale` the rate is for 256 examples and grows with the examples per step (the linear scaling rule;
+// The optimiser of a run: the option `optimiser`, else that of the codec's preset, else that of the algorithm, else the
+// model's. `momentum`, `nesterov` and `weight-decay` become options of that optimiser; so does `codec-start-after` if
+// it begins with dense steps. If the user does not set learning rate and momentum, the optimiser's or model's defaults
+// are used. With `lr-scale` the rate is for 256 examples and grows with the examples per step (the linear scaling rule;
 // Goyal et al., 2017). `group`, `clip`, `average-iterates` and `ema` are read, too. ConfigError if the optimiser does
 // not have such an option or gives it itself, and if momentum is already applied before gradients are sent.
 ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
                                const AlgorithmSpec& algorithm);
 
-// Makes all of it, except for clipping before the exchange. ConfigError if a pattern of a group has no tensor.
+// Makes the optimiser with its groups, clipping after the exchange, and averaging; Replica clips before the exchange.
+// ConfigError if a pattern of a group has no tensor.
 std::unique_ptr<Optimiser> make_optimiser(const ChosenOptimiser& chosen, const Layout& layout);
 
 }  // namespace sotto

@@ -18,16 +18,16 @@ namespace sotto {
 void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before, int ranks,
                          const Manifest& manifest);
 
-// A checkpoint that another number of ranks wrote, as the state of each rank of now:
-//   parameters, batch-norm statistics, what optimisers hold   the mean of all ranks; where all have the same, exactly
-//   it what ranks held back                                      as Algorithm::take_over() says bytes sent, and what
-//   training has counted                 the sum of all, on rank 0
+// Reads a checkpoint that another number of ranks wrote. Parameters, batch-norm statistics and the optimiser's vectors
+// become the mean of all ranks; where these had equal values, exactly that value. What ranks held back goes on as
+// Algorithm::take_over() says. Bytes sent and the tally of training are added up, and rank 0 gets the sums.
 class OtherRanks {
  public:
   // FileError, as from give().
   OtherRanks(const std::filesystem::path& folder, int written_by);
 
-  // `own_parameters`: they are in the parts of ranks, not in the model file.
+  // Fills in the state of `rank`. `own_parameters`: each rank's part holds parameters; otherwise they are those of the
+  // model file.
   void give(int rank, bool own_parameters, Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
  private:

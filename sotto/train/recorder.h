@@ -26,12 +26,13 @@ struct StepRow {
   Metrics measured;                               // of this step's batches; without values if it was left out
 };
 
-// Appends one rank's rows to the run's steps.csv, which all ranks share. Rows are written whole, at least once a
-// second.
+// Appends one rank's rows to the run's steps.csv, which all ranks share. Rows are written whole, at least once a second
+// or when they fill 64 KiB.
 class Recorder {
  public:
   // Rank 0 prepares the file before any rank opens it: writes the header, and removes each rank's rows from its first
-  // step on, which a resumed run will repeat. Ranks that there were before, and are not now, count as the last one.
+  // step on, which a resumed run will repeat. Rows of a rank that no longer exists are cut at the first step of the
+  // last rank.
   static void prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
 
   Recorder(const std::filesystem::path& train_dir, int rank);

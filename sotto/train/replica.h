@@ -24,19 +24,19 @@ class Replica final : public Worker {
   std::span<float> gradient() override { return task_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  // NumericError if the loss is not finite. With a scale that counts as an overflow, and NumericError means that steps
-  // would overflow without a scale, too.
+  // NumericError if the loss is not finite. If losses are scaled, such a loss counts as an overflow; NumericError then
+  // means that steps overflow although losses are scaled no more.
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
-  // Also copies the next gradient to `copy`, each bucket before anybody may change it. REQUIRES room for all
-  // parameters.
+  // Also copies the next gradient to `copy`: each bucket before an exchange or optimiser may change it. REQUIRES room
+  // for all parameters.
   void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
   // From now on this rank's gradient is clipped before anything uses it. If that needs the whole gradient, no bucket is
   // ready before backward is done.
   void clip_gradients(ClipSpec clip) { clip_ = std::move(clip); }
 
-  // From now on losses are scaled, and steps whose gradient overflows are void. As an overflow may come last, no bucket
-  // is ready before backward is done. Batch-norm statistics and the tally of a void step are as before.
+  // From now on losses are scaled, and steps whose gradient overflows are void. Any element may overflow, so no bucket
+  // is ready before backward is done. A void step leaves batch-norm statistics and the tally as they were.
   void scale_loss(const LossScaleOptions& options);
   const LossScale* loss_scale() const { return scale_.get(); }  // null: none
   // Optimiser::to_evaluate(); but the parameters if that is a mean of iterates and no step was taken yet.
@@ -50,7 +50,7 @@ class Replica final : public Worker {
 
   // Visits what a resumed run needs besides parameters and buffers: what the optimiser and the schedule remember.
   void visit_state(StateVisitor& visitor);
-  // And the tally of Task::trained().
+  // Visits the tally of Task::trained().
   void visit_trained(StateVisitor& visitor);
 
   Task& task() { return task_; }

@@ -32,14 +32,14 @@ class RunFolder {
   RunFolder(const Choices& choices, Communicator& communicator);
 
   const std::filesystem::path& path() const { return path_; }
-  // Refuses a manifest of which this run cannot go on, with an error, alike on all ranks.
+  // Throws, alike on all ranks, if this run cannot go on from a checkpoint with this manifest.
   using Check = std::function<void(const Manifest&)>;
   // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
   // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
   std::vector<std::string> choose_checkpoint(const Check& check);
   std::uint64_t start_step() const { return start_step_; }
   int written_by() const { return written_by_; }  // the number of ranks that wrote the chosen checkpoint
-  // On rank 0: why another run could write here at the same time; empty if it cannot.
+  // On rank 0: why another run could write here at the same time; empty if none can.
   std::string lock_doubt() const { return lock_ ? lock_->doubt() : ""; }
   // block_hash() of the last saved model, on rank 0.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
@@ -50,16 +50,16 @@ class RunFolder {
   std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
 
   // Writes model_step_N, completely or not at all, with this manifest, whose run and parts are filled in. Then removes
-  // checkpoints that need not be kept, except that of step `best`. NumericError if a parameter is not finite: no run
+  // checkpoints that need not be kept, except the one of step `best`. NumericError if a parameter is not finite: no run
   // could continue from there.
   void save(Manifest manifest, std::optional<std::uint64_t> best, Replica& replica, Algorithm& algorithm,
             RunTotals totals);
-  // Removes all checkpoints that were kept as the best, except that of step `best`.
+  // Removes all checkpoints that were kept as the best, except the one of step `best`.
   void remove_superseded(std::uint64_t best);
   // "model_step_N" if there is a checkpoint of that step, otherwise "". Not collective.
   std::string name_of(std::uint64_t step) const;
-  // Reads the checkpoint of start_step(). FileError if it cannot be read. Of another number of ranks, as
-  // other_ranks.h says.
+  // Reads the checkpoint of start_step(). FileError if it cannot be read. If another number of ranks wrote it,
+  // OtherRanks reads it.
   void load(Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
  private:

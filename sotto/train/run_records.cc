@@ -18,11 +18,11 @@ checkpoint::Metadata Run::identity() const {
     return fmt::format("{} examples, hash {:016x}", task_->examples(split), task_->sample_hash(split));
   };
   identity["training-data"] = examples(Split::train);
-  identity["test-data"] = examples(Split::test);  // or evaluations.csv, and the best of them, would be of two test sets
+  identity["test-data"] = examples(Split::test);  // otherwise evaluations.csv would have rows of two test sets
   return identity;
 }
 
-// Takes up the course of a checkpoint. ConfigError when that has another model, data, ..., than this run.
+// Takes up the course of a checkpoint. ConfigError if the checkpoint is of another model, other data, and so on.
 void Run::take_up(const Manifest& manifest) {
   const std::string folder = checkpoint::folder(folder_->path(), manifest.step).string();
   const auto found = manifest.identity.find("ranks");
@@ -87,7 +87,7 @@ std::optional<std::uint64_t> Run::best_step() const {
   return evaluations_.best()->step;
 }
 
-// Of this rank.
+// What this rank has used so far, over all starts.
 RunTotals Run::totals() const {
   return {before_.seconds + since_start_.seconds() - evaluating_,
           before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : sent_by_steps_)};
@@ -107,8 +107,8 @@ bool Run::evaluate() {
   return evaluations_.reached().has_value();
 }
 
-// Evaluations that are not due, such as that at the end of an interrupted run, change no rate: a resumed run must have
-// the bits of an undisturbed one.
+// An evaluation that is not due, such as the one at the end of an interrupted run, changes no rate: a resumed run must
+// have the bits of an undisturbed one.
 void Run::follow_evaluation() {
   Plateau* plateau = schedule_.plateau();
   if (plateau == nullptr) return;

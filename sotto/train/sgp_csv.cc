@@ -62,7 +62,7 @@ class SgpCsv final : public Listener {
                                   named("csv-format", "sgp"), choices.task->name));
   }
 
-  // A run that goes on keeps its rows before its first step, and their means.
+  // A run that goes on keeps the rows before its first step, and continues their means.
   void begin(const RunStart& start) override {
     rank_ = start.rank;
     path_ = start.folder / fmt::format("{}out_r{}_n{}.csv", options_.csv_tag, start.rank, start.ranks);

@@ -17,8 +17,8 @@ struct TrainResult {
   std::string train_dir;
 };
 
-// One rank's whole run: meets the others, trains, evaluates, writes checkpoints and records. Meanwhile SIGINT and
-// SIGTERM are handled: the step is finished, a checkpoint is written, and all ranks return together. Rank 0 reports
+// One rank's whole run: meets the others, trains, evaluates, writes checkpoints and records. Meanwhile SIGINT, SIGTERM
+// and SIGUSR1 are handled: the step is finished, a checkpoint is written, and all ranks return together. Rank 0 reports
 // progress on stderr: under our launcher as lines that end in '\r' (the launcher decides how to show them), otherwise
 // as plain lines every few seconds.
 TrainResult train(const Choices& choices, const World& world);
