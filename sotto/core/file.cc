@@ -136,8 +136,8 @@ std::string sha256_hex(std::span<const std::byte> bytes) { return digest_hex(byt
 
 namespace {
 
-// Reads packed streams that lie one after the other, with `unpack`, a function of libdeflate for one of them. There may
-// be several if `several` says so.
+// Unpacks one stream or, if `several`, all streams that lie one after the other. `unpack` is the function of libdeflate
+// for one stream.
 template <class Unpack>
 std::vector<std::byte> unpacked(const std::filesystem::path& path, std::span<const std::byte> bytes, Unpack unpack,
                                 std::string_view kind, bool several) {

@@ -56,7 +56,8 @@ struct ElementStream {
     return h ^ (h >> 16);
   }
   constexpr std::uint32_t at(std::uint32_t i) const { return mix(mix(i + k0) ^ k1); }
-  // A second set of numbers for half the work: one round, which is keyed in its middle, too. For stochastic rounding.
+  // A second set of numbers at half the cost, for stochastic rounding: a single round, keyed before it and in its
+  // middle.
   constexpr std::uint32_t quick(std::uint32_t i) const {
     std::uint32_t h = i + k0;
     h ^= h >> 16;

@@ -24,8 +24,8 @@ struct Call {
   std::size_t position = 0;
 };
 
-// `call | call | ...`, as a user writes it in a flag, an argument or a file. `option` names the option whose value it
-// is: "codec".
+// `call | call | ...`, as a user writes it in a flag, an argument or a file. `option` is the name of the option that
+// has this text as its value: "codec".
 struct Sentence {
   std::string option;
   std::string text;

@@ -19,7 +19,7 @@
 
 namespace sotto {
 
-// A file of a checkpoint: a free text (what it is a part of) and named values. Little-endian:
+// A file of a checkpoint: a free text, which says what the file is part of, and named values. Little-endian:
 //   8 bytes "sottosta" | u32 version = 2 | u32 length, text | sections |
 //   u8 0 | u64 size of the whole file | u32 CRC-32 of all before it
 //   section: u8 kind (1 floats, 2 bytes, 3 one u64) | u32 length, name | u64 number of values | values

@@ -11,7 +11,7 @@
 namespace sotto {
 
 // Starts a thread that runs work(arguments...). Error, which says the purpose, when the system has no thread left. The
-// caller must be able to unwind then: it may not yet have begun anything that waits for the thread.
+// caller must be able to unwind after that: it may not have begun anything that waits for the thread.
 template <class... Work>
 std::thread start_thread(std::string_view purpose, Work&&... work) {
   try {
