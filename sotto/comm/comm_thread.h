@@ -16,7 +16,7 @@ class CommThread {
   // Posting allocates nothing once the queue has grown: the callable must fit std::function's small buffer (two
   // pointers).
   void post(std::function<void()> work);
-  // As post(), for work whose wait for the work before it is measured, such as the exchange of a finished bucket.
+  // Like post(), but measures how long the work waits for earlier work. For the exchange of a finished bucket.
   void post_measured(std::function<void()> work);
   struct Waits {
     double seconds = 0;  // sum

@@ -65,9 +65,8 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return deadline_; }
-  virtual int number(int rank) const {
-    return rank;
-  }                                           // in the whole job, for errors; a Subgroup numbers its ranks anew
+  // The number of this rank in the whole job, for errors. A Subgroup numbers its ranks anew.
+  virtual int number(int rank) const { return rank; }
   virtual std::string_view name() const = 0;  // of the backend: "threads", "gloo", "shaped"
 
   // All sends and receives are posted together, so that no order of calls can deadlock. Messages between a pair of

@@ -15,9 +15,9 @@ struct HttpAnswer {
 using HttpHandler = std::function<HttpAnswer(const std::string& path)>;
 
 // The reply to a request, as it goes to the client. `request` ends with the empty line after the headers. Only GET and
-// HEAD are known; anything else, and what is no request, gets a reply that says so. `local`: the server is one for this
-// machine alone, and a request must name it as such. Otherwise any web page could have its own name resolved to
-// 127.0.0.1 and read the answers.
+// HEAD are known; anything else gets a reply that says so. `local`: the server is for this machine alone, and requests
+// must address it by a name of this machine. Otherwise any web page could have its own name resolved to 127.0.0.1 and
+// read the answers.
 std::string http_reply(std::string_view request, bool local, const HttpHandler& handler);
 
 // A reply without a handler: the request is too long.

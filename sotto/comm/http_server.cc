@@ -120,7 +120,8 @@ class HttpServer::Impl {
                       });
   }
 
-  // A socket that is closed while there is something to read takes the answer away from its client.
+  // Reads what is left of a request: closing a socket with unread bytes would discard the answer before its client has
+  // it.
   void read_rest(const ClientPtr& client) {
     client->socket.async_read_some(asio::buffer(client->rest),
                                    [this, client](const asio::error_code& error, std::size_t) {

@@ -14,8 +14,8 @@ namespace sotto {
 // oldest is closed. There is no encryption and no password.
 class HttpServer {
  public:
-  // Listens there; port 0 is any free one. `host` is an address or a name of this machine. ConfigError, which names
-  // this option, if that is not possible. The handler is called on the server's thread, until the destructor.
+  // Listens at this port of `host`, an address or name of this machine; port 0: any free one. ConfigError, which names
+  // `option`, if that is not possible. The handler is called on the server's thread, until the destructor.
   HttpServer(std::string_view option, const std::string& host, std::uint16_t port, HttpHandler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

@@ -67,7 +67,7 @@ bool is_loopback(std::string_view host) { return host.starts_with("127.") || hos
 
 void require_interface(const std::string& name) {
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return;  // Gloo will report the error
+  if (::getifaddrs(&list) != 0) return;  // the transport will find out, and say so
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   std::set<std::string> names;
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) names.insert(each->ifa_name);

@@ -41,8 +41,8 @@ LinkShape parse_link(std::string_view option, std::string_view text);
 // key. Ranks in the file are 0 .. size-1.
 Links parse_links(std::string_view option, const std::string& text, int size);
 
-// Parses a number above 0 with a unit: "100mbit", "5ms". ConfigError starts with `option`. `zero`: 0 with a unit is
-// accepted, too.
+// Parse a number above 0 with a unit, "100mbit" or "5ms", and return bits per second or seconds. ConfigError starts
+// with `option`. `zero`: accepts 0 with a unit, too.
 double parse_rate(std::string_view option, std::string_view text);
 double parse_duration(std::string_view option, std::string_view text, bool zero = false);
 

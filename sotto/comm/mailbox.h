@@ -64,8 +64,8 @@ class Mailbox {
 
   // The bytes that the backend sends before the data of each message.
   virtual std::size_t header_bytes() const { return 0; }
-  // As Communicator::traffic(), including headers, without messages to the rank itself; `seconds` is the sum over all
-  // threads.
+  // Like Communicator::traffic(), but with headers and without messages to the rank itself; `seconds` is the sum over
+  // all threads.
   Traffic traffic() const;
 
  protected:

@@ -131,7 +131,7 @@ void Meeting::open(const World& world, std::chrono::milliseconds deadline, const
     use(serve_store(world.host, world.port, deadline));
     serves_ = true;
   } catch (const PortInUse&) {
-    // Does a rank with the same number use the port, which must be told, or another program?
+    // If a rank with the same number has the port, the error must say so; otherwise another program has it.
     bool twice = false;
     try {
       use(join_store(world.host, world.port, std::min<std::chrono::milliseconds>(deadline, 2s), stop));

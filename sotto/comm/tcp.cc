@@ -183,7 +183,8 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
   std::vector<Peer> peers_;
 };
 
-// The address to listen at: that of the options, or else that of the store, by which the ranks reach each other.
+// The address to listen at: the interface or address of the options, or else the host of the store. ConfigError unless
+// it is a loopback address.
 asio::ip::address loopback_address(const World& world, const TransportOptions& options) {
   std::string address = options.address.empty() ? world.host : options.address;
   if (!options.interface.empty()) {

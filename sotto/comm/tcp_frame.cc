@@ -10,7 +10,7 @@ namespace sotto {
 namespace {
 
 constexpr std::uint32_t magic = 0x6F746F73;  // "soto"
-constexpr std::uint32_t version = 1;         // of the hello, which decides what may follow
+constexpr std::uint32_t version = 1;         // of the hello; it decides what may follow
 
 }  // namespace
 

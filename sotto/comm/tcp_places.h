@@ -14,7 +14,8 @@ class TcpPlaces {
   explicit TcpPlaces(c10::intrusive_ptr<c10d::Store> section) : section_(std::move(section)) {}
 
   void leave(int rank, const std::string& place);
-  // The place of that rank, or nothing if it has left none yet. CommError if the store does not answer by `until`.
+  // The place of that rank, or nothing if the rank has left none yet. CommError if the store does not answer by
+  // `until`.
   std::optional<std::string> find(int rank, Clock::time_point until) const;
 
  private:
