@@ -6,7 +6,7 @@
 namespace sotto {
 namespace {
 
-// The number of ranks that can be reached from rank 0, itself included. `next(rank)` gives the ranks one edge further.
+// The number of ranks that can be reached from rank 0, rank 0 included. next(rank) gives the ranks one edge further.
 template <class Next>
 std::size_t reached(int ranks, Next next) {
   std::vector<char> seen(static_cast<std::size_t>(ranks));

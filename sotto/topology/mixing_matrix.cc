@@ -87,7 +87,7 @@ bool doubly_stochastic(const Topology& topology, const Mixing& mixing) {
 }
 
 Consensus consensus(const Topology& topology, const Mixing& mixing) {
-  constexpr std::size_t most_periods = 4;  // a topology that is not exact after these is so only in the limit
+  constexpr std::size_t most_periods = 4;  // a topology that is not exact after these averages only in the limit
   Consensus found;
   found.doubly_stochastic = true;
   MixingMatrix product = MixingMatrix::identity(topology.ranks());

@@ -48,7 +48,8 @@ std::optional<std::vector<bool>> Topology::sides() const {
 }
 
 std::size_t Topology::rounds_to_reach_all() const {
-  // known and before: for each rank a bit set of the ranks that it has heard from. A thousand ranks take milliseconds.
+  // `known` and `before` hold a bit set for each rank: the ranks that it has heard from. A thousand ranks take
+  // milliseconds.
   constexpr std::size_t word_bits = 64;
   const auto size = static_cast<std::size_t>(ranks());
   const std::size_t words = (size + word_bits - 1) / word_bits;
