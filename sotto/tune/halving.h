@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// A round of a search: so many trials, each until it has made so many steps.
+// A round of a search: `trials` trials, each until it has made `steps` steps in all.
 struct Round {
   std::size_t trials = 0;
   std::uint64_t steps = 0;

@@ -84,7 +84,7 @@ void add_value(const std::string& where, std::string value, std::vector<std::str
   values.push_back(std::move(value));
 }
 
-// Whether values of the range are told apart one by one, rather than listed at once.
+// Whether the range stays a range. Ranges of the other kinds are replaced by the list of their values.
 bool is_open(const ValueRange& range) {
   return range.kind == ValueRange::Kind::any || range.kind == ValueRange::Kind::whole;
 }

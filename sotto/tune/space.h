@@ -32,9 +32,9 @@ std::vector<Dimension> read_space(std::string_view option, std::span<const std::
 // listed.
 std::vector<Point> grid_of(std::string_view option, std::span<const Dimension> space, std::size_t most);
 
-// Different points, each a pure function of the seed and its place: more points begin with the fewer. An element of a
-// list has the same chance as any other; a number from a range has a uniform logarithm. ConfigError if there are not so
-// many points, or a range does not begin above 0.
+// Draws different points. They depend on the seed alone, and a longer draw begins with the points of a shorter one. All
+// elements of a list have the same chance; a number from a range has a uniform logarithm. ConfigError if there are
+// fewer points than `count`, or a range does not begin above 0.
 std::vector<Point> draw_points(std::string_view option, std::span<const Dimension> space, std::size_t count,
                                std::uint64_t seed);
 
