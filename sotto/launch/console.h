@@ -10,8 +10,8 @@ namespace sotto {
 
 // What several processes print, on one screen: ordinary lines, and one progress line. When stderr is a terminal the
 // progress line is redrawn in place, cut to its width; otherwise it is printed as an ordinary line, once every few
-// seconds. What cannot be written (the disk is full, nobody reads the pipe any more) is said once, and is no reason to
-// end: a job goes on without its lines. SIGPIPE is ignored while this lives.
+// seconds. A failure to write (the disk is full, nobody reads the pipe any more) is reported once and does not end the
+// job, which goes on without its lines. SIGPIPE is ignored while this lives.
 class Console {
  public:
   Console();

@@ -41,7 +41,7 @@ LaunchResult launch(const LaunchSpec& spec, Console& console);
 
 using OnProgress = std::function<void(std::string_view text)>;
 
-// What is heard of jobs that run beside each other. `job` is the index of the job.
+// Callbacks about jobs that run beside each other. `job` is the index of the job.
 struct LaunchNews {
   std::function<void(std::size_t job, std::string_view text)> progress;
   std::function<void(std::size_t job, const LaunchResult& result)> ended;
@@ -57,8 +57,8 @@ bool is_stop_status(int status);
 // Why a rank ends in an error. `lost_peer`: it may be only the echo of another rank's failure.
 enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N' };
 
-// In a rank that a launcher started: hands the error over that ends this process, so that one of them is printed, once.
-// False when there is no launcher.
+// In a rank that a launcher started: hands the error that ends this process to the launcher, which prints one error of
+// all ranks. False if there is no launcher.
 bool report_to_launcher(std::string_view error, Reason reason);
 
 }  // namespace sotto

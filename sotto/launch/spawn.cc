@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-constexpr int above_standard = 10;  // descriptors from here on are never those that a child is given
+constexpr int above_standard = 10;  // a child is given descriptors below this one
 
 [[noreturn]] void fail(const char* what) {
   throw Error(fmt::format("cannot start a rank: {}: {}", what, std::strerror(errno)));
