@@ -169,7 +169,7 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
 namespace {
 
 // Refuses what is wrong for all jobs, and sentences that are no codec. An option that is wrong for one job alone is
-// told in its row.
+// reported in the row of that job.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
   for (const std::string& codec : codecs) read_recipe(parse_sentence("codecs", codec));
   bool graphs = false;

@@ -68,8 +68,8 @@ int list(std::span<const std::string> arguments) {
   return 0;
 }
 
-// ConfigError for a set that this action does not support. It names the supported sets, or says that there is no such
-// set.
+// ConfigError for a set that this action does not support. The error names the supported sets, or says that there is no
+// such set.
 void require_set(std::string_view action, std::string_view name, std::span<const std::string_view> can) {
   if (std::ranges::count(can, name) > 0) return;
   const std::vector<std::string_view> known = set_names();

@@ -66,8 +66,8 @@ class Flags {
   std::unique_ptr<Impl> impl_;
 };
 
-// Gives the option of this name its value from the text, as a flag does, when the options are visited. `where` begins
-// the ConfigError for a text that it cannot have.
+// Gives the option of this name its value from the text, as a flag does, when the options are visited. If the option
+// cannot have this text, that is a ConfigError that begins with `where`.
 std::unique_ptr<OptionVisitor> setter(std::string_view name, const std::string& text, std::string_view where);
 
 // The flags that give exactly these options: {"--lr=0.05", "--overlap=true", ...}.

@@ -8,7 +8,8 @@
 
 namespace sotto {
 
-// Reads runs for one page. ConfigError or FileError: one is no run, or is given twice, or the target is none of theirs.
+// Reads runs for one page. FileError if a folder is no run; ConfigError if a folder is given twice, or a run has no
+// such metric as that of the target.
 Report read_report(std::span<const std::string> folders, const std::optional<std::string>& target = {});
 
 // Writes the page of these run folders, and returns a line that says so. `target` is a metric and its value, as

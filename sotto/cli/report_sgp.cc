@@ -11,7 +11,7 @@
 namespace sotto {
 namespace {
 
-// In per cent, against steps, seconds and, where a curve has bytes, epochs.
+// The error in per cent, against steps and seconds. Epochs stand in the place of the bytes of a curve.
 Curve error_curve(const RecordedRun& run, Split split) {
   const auto same = [](const Metric& metric) { return metric.name == "accuracy"; };
   const auto at = std::ranges::find_if(run.task->metrics, same) - run.task->metrics.begin();

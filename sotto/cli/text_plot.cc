@@ -22,7 +22,7 @@ class Canvas {
     static constexpr int bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};  // as Unicode has them
     cells_.at(y / 4).at(x / 2) |= bits[y % 4][x % 2];
   }
-  // All dots between two columns that are next to each other, so that a steep curve has no holes.
+  // Sets all dots on the line between two dots, so that a steep curve has no holes.
   void join(int x1, int y1, int x2, int y2) {
     const int steps = std::max({std::abs(x2 - x1), std::abs(y2 - y1), 1});
     for (int i = 0; i <= steps; ++i) set(x1 + (x2 - x1) * i / steps, y1 + (y2 - y1) * i / steps);

@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-// An SVG document with a circle of ranks for each round, side by side, and arrows from senders to receivers. It has at
-// most `most_drawn_rounds` rounds, and says so if there are more.
+// An SVG document with a circle of ranks for each round, side by side, and arrows from senders to receivers. It shows
+// at most `most_drawn_rounds` rounds, and says so if the topology has more.
 inline constexpr std::size_t most_drawn_rounds = 12;
 std::string to_svg(const Topology& topology);
 

@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// The training of a trial, whole, as a command.
+// The command that makes the whole training of which a trial is the beginning.
 std::string command_of(const Trial& trial);
 
 // The trials in this order. Those that are not done are left out. `goal` is the metric of their task.

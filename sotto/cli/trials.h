@@ -23,7 +23,7 @@ struct Trial {
   bool diverged = false;       // that error is a loss, gradient or parameter that is not finite
 };
 
-// What is said of how good a trial is: the training loss, or a metric of the last test.
+// How trials are judged: by the training loss, or by a metric of the last test.
 struct Scoring {
   std::optional<Metric> metric;
 
@@ -32,7 +32,7 @@ struct Scoring {
   std::string text(double score) const;
 };
 
-// What a run has done so far.
+// How good a run is, and what it cost.
 struct TrialResult {
   double score = 0;  // not finite: it diverged
   std::uint64_t steps = 0;
@@ -44,10 +44,10 @@ struct TrialResult {
 // that are left out because a gradient overflowed do not count.
 TrialResult read_result(const Trial& trial, const Scoring& scoring);
 
-// What a search records in its folder, in tune.json: the plan and what has come of the trials.
+// The record of a search, tune.json in its folder: its plan, and the results of its trials.
 class TrialRecord {
  public:
-  // `plan` is all that decides which trials there are and how they are judged, by name.
+  // `plan`: by name, everything that decides which trials there are and how they are judged.
   TrialRecord(std::string folder, Settings plan, std::span<const Dimension> space);
 
   // Gives the trials what an earlier start of the same search has recorded; returns whether there was one. ConfigError

@@ -126,7 +126,7 @@ std::size_t jobs_for(std::span<const Trial> trials, const std::optional<std::int
   return std::min(jobs, trials.size());
 }
 
-// All that decides which trials there are and how they are judged.
+// Everything that decides which trials there are and how they are judged.
 Settings plan_of(const TrainOptions& training, const TuneOptions& own, std::span<const std::string> grid) {
   Settings plan{{"grid", fmt::format("{}", fmt::join(grid, "; "))},
                 {"random", format_optional(own.random)},

@@ -47,7 +47,7 @@ struct OwnOptions {
   }
 };
 
-// Draws over its last drawing where it writes to a terminal.
+// Prints a drawing. On a terminal each one replaces the last one.
 class Screen {
  public:
   bool is_terminal() const { return terminal_; }
@@ -71,7 +71,7 @@ class Screen {
   }
 
  private:
-  // So that no line of a drawing takes two of the screen. A character of UTF-8 is one column here.
+  // Cuts a line to the width of the screen. Every character of UTF-8 counts as one column.
   std::string cut(const std::string& line, int columns) const {
     if (!terminal_) return line;
     int seen = 0;
