@@ -65,7 +65,7 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return deadline_; }
-  // The number of this rank in the whole job, for errors. A Subgroup numbers its ranks anew.
+  // The number of `rank` in the whole job, for errors. A Subgroup numbers its ranks anew.
   virtual int number(int rank) const { return rank; }
   virtual std::string_view name() const = 0;  // of the backend: "threads", "gloo", "shaped"
 
