@@ -18,7 +18,7 @@ void ChainMessage::list_runs(std::span<const std::byte> side) {
     const std::size_t its = parts_->side_bytes(unit.kept);
     if (unit.packed > 0 && parts_->whole != nullptr) {
       parts_->whole->list_runs(side.first(its), unit.kept, runs_);
-    } else if (unit.packed > 0) {  // symbols that are packed in another way are bytes to a code
+    } else if (unit.packed > 0) {  // a code sees symbols that are packed in another way as bytes
       const unsigned width = parts_->packing.width;
       runs_.push_back(width > 0 ? SymbolRun{.width = width, .count = unit.kept} : SymbolRun{.count = unit.packed});
     }

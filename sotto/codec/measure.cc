@@ -34,7 +34,7 @@ struct Seconds {
   double encode = 0, decode = 0, copy = 0;
 };
 
-// A codec with what it needs for a message, and what was measured of it.
+// A codec, its buffers for one message, and the measurements so far.
 class Subject {
  public:
   explicit Subject(Codec& codec) : codec_(codec), opened_(codec.make_opened()) {}

@@ -63,7 +63,7 @@ class MessageView {
   std::span<const std::byte> body_;
 };
 
-// A stretch of a body whose CRC-32 is known already (crc.h).
+// A stretch of a body, and its CRC-32 (crc.h).
 struct SummedBytes {
   Range range;
   std::uint32_t crc = 0;

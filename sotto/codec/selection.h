@@ -34,7 +34,7 @@ class Selection {
   // Whether selected atoms count as chosen, that is, whether the stage leaves any out.
   bool chooses() const { return !traits_.sends_all; }
 
-  // As the functions of Select; some of the groups may be dense.
+  // Like the functions of Select, but some of the groups may be dense.
   std::size_t limits(std::span<const GroupSize> groups, std::span<std::size_t> each);
   void reserve(std::size_t atoms, std::size_t groups);
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,

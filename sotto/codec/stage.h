@@ -175,8 +175,9 @@ struct RunLimits {
 // How many bytes symbols take: `group` of them fill `bytes` whole bytes.
 struct Packing {
   std::size_t group = 8, bytes = 0;
-  unsigned width =
-      0;  // bits a symbol, 1 .. 32, without gaps. 0: another way; check() inspects the end of the last byte
+  // Bits a symbol, 1 .. 32, without gaps. 0: symbols are packed in another way, and check() inspects the end of the
+  // last byte.
+  unsigned width = 0;
   static constexpr Packing of_width(unsigned width) { return {.bytes = width, .width = width}; }
   std::size_t bytes_of(std::size_t symbols) const { return (symbols * bytes + group - 1) / group; }
 };
@@ -188,7 +189,7 @@ struct Packing {
 // AgreedNumbers, LinearForm, Bins (quantise/bins.h) and BinSketch.
 class Quantise : public Stage {
  public:
-  virtual Packing packing() const { return {}; }                              // not asked of WholeUnits
+  virtual Packing packing() const { return {}; }                              // never called for WholeUnits
   virtual std::size_t side_bytes(std::size_t /*values*/) const { return 0; }  // a multiple of 4, growing with `values`
   // Allocates for units of at most `values` values and for what is remembered of `place`; encode() then allocates
   // nothing.
@@ -216,12 +217,12 @@ class WholeUnits {
   virtual std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const = 0;
   // Appends the runs of symbols of a unit to `runs`, for a code. Called after packed_size() and before check().
   virtual void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const = 0;
-  // Several runs are those of a sketch.
+  // Only a sketch has several runs.
   virtual RunLimits run_limits(std::size_t values) const { return {1, values}; }
 };
 
-// Offered by a quantiser whose ranks first agree on numbers, their maximum over the ranks. It allows no other stage in
-// the sentence but a code: other stages would change the values that it proposed numbers for.
+// Offered by a quantiser whose ranks first agree on numbers, their maximum over the ranks. The only other stage that
+// the sentence may have is a code: other stages would change the values for which the numbers were proposed.
 class AgreedNumbers {
  public:
   virtual ~AgreedNumbers() = default;

@@ -16,10 +16,10 @@ class LargestSelect : public Select {
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  protected:
-  virtual std::size_t most(std::size_t atoms) const = 0;  // of so many atoms, how many are sent at most
-  // The share of the square of their norm that is always sent.
+  virtual std::size_t most(std::size_t atoms) const = 0;  // how many of `atoms` atoms are sent at most
+  // The least share of the square of the norm of `atoms` atoms that is sent.
   virtual double least_share(std::size_t atoms) const = 0;
-  // Selects from these groups, which have `atoms` atoms in all; otherwise as select().
+  // Like select(), but from these groups together, which have `atoms` atoms in all.
   virtual std::size_t select_from(std::span<const Group> groups, std::size_t atoms, std::span<std::uint32_t> indices,
                                   std::span<std::size_t> counts) = 0;
 

@@ -19,7 +19,7 @@ struct RandomShare {
   std::size_t block = 1;
 
   std::size_t blocks(std::size_t atoms) const { return (atoms + block - 1) / block; }
-  // As those of Select.
+  // Like the functions of Select.
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const;
   std::size_t select(ThreadPool& pool, std::span<const Group> groups, const Streams& streams,
                      std::span<std::uint32_t> indices, std::span<std::size_t> counts, std::span<float> scales) const;
