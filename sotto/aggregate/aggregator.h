@@ -31,7 +31,8 @@ class Aggregator {
  public:
   virtual ~Aggregator() = default;
   virtual std::string_view name() const = 0;  // if it chose another aggregator, that one's name
-  // What it chose while it ran, and why: "aggregator: gather, ...". Empty if it chose nothing, or not yet.
+  // What the aggregator chose while it ran, and why: "aggregator: gather, ...". Empty if nothing was chosen, or not
+  // yet.
   virtual std::string remark() const { return ""; }
   // Collective; all ranks pass their buckets in the same order. Replaces bucket.values with the mean over all ranks,
   // except for what memories hold back and codecs lose, with the same bits on every rank. Settles the memory only after
@@ -39,7 +40,7 @@ class Aggregator {
   virtual void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                        Timings& timings) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
-  // Moves everything that it holds back outside its memory into the memory. Called before a successor, or another set
+  // Moves everything that this holds back outside its memory into the memory. Called before a successor, or another set
   // of ranks, takes over the memory and nothing else.
   virtual void retire() {}
 };

@@ -41,7 +41,9 @@ class Fetch final : public Aggregator {
   void average(Bucket& bucket, const Key& key, const StepContext& /*step*/, Communicator& communicator,
                Timings& timings) override {
     const std::size_t count = parts_.codec->linear_count(*bucket.layout);
-    const Key fixed{.seed = key.seed, .generation = key.generation};  // one for all steps, as sketches are added
+    const Key fixed{
+        .seed = key.seed,
+        .generation = key.generation};  // the same key in all steps, because sketches of different steps are added
     const auto sketch = sketch_.room(count);
     Timer timer;
     require_finite(bucket, key);

@@ -51,7 +51,7 @@ class GatheredStep {
   void encode_piece(const Bucket& piece, const Key& key, Seen& seen);
 
   const AggregatorParts& parts_;
-  std::shared_ptr<Codec> codec_;  // its own, because a codec may keep state of what it encodes
+  std::shared_ptr<Codec> codec_;  // its own, because a codec may keep a state that depends on its inputs
   Encoder encoder_;
   std::unique_ptr<Opened> opened_;
   std::optional<std::uint64_t> step_;

@@ -23,8 +23,8 @@ struct GossipNote {
       std::numeric_limits<std::uint64_t>::max();  // smallest that any rank said: a step to stop at
 };
 
-// Makes the codec of a recipe without memory, for models of this layout, or for differences of models, as `input` says.
-// ConfigError if the recipe may not be used on such an input.
+// Makes the codec of a recipe without memory. `input` says whether it encodes models of this layout or differences of
+// models. ConfigError if the recipe may not be used on such an input.
 std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& layout,
                                          std::shared_ptr<ThreadPool> pool = nullptr,
                                          Contract::Input input = Contract::Input::model);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view own_name = "hierarchical";
 
-// Null if it is another aggregator.
+// The options of `hierarchical`; null if this is another aggregator.
 const HierarchicalOptions* options_of(const AggregatorSpec& aggregator) {
   return aggregator && aggregator.entry->name == own_name ? &aggregator.options.as<HierarchicalOptions>() : nullptr;
 }

@@ -32,8 +32,8 @@ Key key_of_mean(Key key);
 // because each rank decodes its own messages, too.
 class Owners {
  public:
-  // Owners sum each rank's vector times `share`. Means are encoded by a codec of their own, because a codec may keep
-  // state of what it encodes.
+  // Owners sum each rank's vector times `share`. Means have a codec of their own, because a codec may keep a state that
+  // depends on its inputs.
   Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float share);
 
   Cut cut(const Layout& layout, int bucket, std::vector<Range> chunks) const;
@@ -64,7 +64,7 @@ class Owners {
   };
   // `layout` is that of the whole bucket.
   SentChunks sent(const Layout& layout, const Cut& cut);
-  // After spread(): mean -= what was sent of it.
+  // After spread(): subtracts from `mean` the part of it that was sent.
   void subtract_sent(Bucket& mean, const Cut& cut);
   // After spread(): out = 0 at the elements that the messages of means chose (Sent::clear_chosen).
   void clear_spread(Bucket& out, const Cut& cut);

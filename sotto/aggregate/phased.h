@@ -34,8 +34,8 @@ class Phased final : public Aggregator {
   Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
          std::shared_ptr<ThreadPool> pool, std::uint64_t step = 0);
 
-  // Call it before average() and visit_state() of this step: its phase takes over, if it is a new one. REQUIRES steps
-  // that do not go back.
+  // Call it before average() and visit_state() of this step: if a new phase begins with the step, that phase takes
+  // over. REQUIRES steps that do not go back.
   void enter(std::uint64_t step);
   const Phase& phase() const { return phases_[current_]; }
 
@@ -47,11 +47,11 @@ class Phased final : public Aggregator {
   }
   void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
   void retire() override { aggregator_->retire(); }
-  // In place of a reading visit_state(): goes on from the states of the ranks of another number of them, of which
-  // `each` reads one, in their order, in the phase that this one is in. Each memory becomes the mean of all, with what
-  // owners of chunks held back, so that the ranks together owe as much to the mean as before. All else begins anew.
-  // With `hierarchical`, whose ranks hold back shards, it is the mean of the ranks of the same place in their groups.
-  // ConfigError if those ranks do not fall into such groups.
+  // Replaces a reading visit_state() if another number of ranks wrote the checkpoint. Each visitor of `each` reads the
+  // state of one of those ranks, in rank order, as it was in the current phase. Each memory becomes the mean of theirs,
+  // to which is added what owners of chunks held back, so that the ranks together owe as much to the mean as before.
+  // Everything else begins anew. Ranks of `hierarchical` hold back shards; there the mean is over the ranks of the same
+  // place in their groups. ConfigError if the former ranks do not fall into such groups.
   void take_over(std::span<StateVisitor* const> each);
 
  private:

@@ -68,7 +68,8 @@ Plan plan_bucket(const Layout& layout, const PowerOptions& options) {
   return plan;
 }
 
-// What left this rank: the product of the factors, which `mean` holds already, and the dense segments.
+// The part of the vector that this rank sent: the product of the factors, which `mean` already holds, and the dense
+// segments.
 class SentFactors final : public Sent {
  public:
   SentFactors(const Plan& plan, std::span<const float> mean, std::span<const float> own_left)

@@ -68,8 +68,8 @@ float RegionCounts::threshold(std::span<const float> values, std::span<const Ran
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent << 23U | digits << 15U));
 }
 
-// The bin of value number `count`, counted from the largest one, among the values whose bits before the 8 at `shift`
-// are `prefix`. `count` becomes its number within the bin. Returns `bins` if there are fewer values.
+// Looks only at the values whose bits above the 8 at `shift` are `prefix`. Returns the bin that holds the `count`-th
+// largest of them, and sets `count` to its number within that bin. Returns `bins` if there are fewer values.
 std::size_t RegionCounts::digit(std::span<const float> values, std::span<const Range> stretches, unsigned shift,
                                 std::uint32_t prefix, double& count, Communicator& communicator) {
   counts_.fill(0);

@@ -245,7 +245,7 @@ std::string sparse_suits(const Codec& codec, std::span<const BucketPlan> buckets
 
 std::unique_ptr<Aggregator> make_sparse(AggregatorParts parts) { return std::make_unique<Sparse>(std::move(parts)); }
 
-// Two rounds of what a rank chooses outside its own region, and from time to time the agreement.
+// A rank sends in two rounds what it chose outside its own region, and from time to time the numbers of the agreement.
 double sparse_bytes(const AggregatorParts& parts, std::span<const double> bytes) {
   const double others = parts.ranks - 1;
   double sent = 0;
