@@ -52,8 +52,8 @@ struct StepInput {
   std::uint64_t step = 0;
   double lr = 0;
   bool stop = false;  // this rank was asked to stop
-  // For ranks that count together (AlgorithmTraits): they meet after this many steps each, on average; 0: no set
-  // number.
+  // For ranks that count together (AlgorithmTraits): they meet after this many steps per rank, on average; 0: no
+  // meeting is set.
   std::uint64_t meeting = 0;
 };
 
@@ -78,16 +78,16 @@ struct Rhythm {
 // Properties that do not change while an algorithm runs.
 struct AlgorithmTraits {
   Rhythm rhythm{};  // for the topology that it begins with
-  // step() does something before the gradient is computed: it sends, and hides more the sooner it begins; or it brings
-  // the model up to date, at which the gradient is taken.
+  // step() does something before the gradient is computed: it sends, and the sooner it begins, the more of that is
+  // hidden; or it first brings the model up to date.
   bool starts_early = false;
   // Ranks make as many steps as they can, and the sum over all ranks counts.
   bool counts_together = false;
   bool can_go_on = true;  // go_on() may be called after a step that stopped
 };
 
-// What only ranks at their own speed are asked for: those of ad_psgd, and workers that do not wait for each other's
-// gradients.
+// The interface of algorithms whose ranks go at their own speed: ad_psgd, and parameter_server if workers do not wait
+// for each other's gradients.
 class OwnSpeed {
  public:
   virtual ~OwnSpeed() = default;
@@ -118,27 +118,27 @@ class Algorithm {
   virtual void enter(std::uint64_t /*step*/) {}
   // When it returns, parameters may still be on their way, until the next step calls needed(), or until rest().
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
-  // Called between two steps: waits for what is still on its way, and adds its seconds to the report of the earlier
-  // step. Only sync(priority=need) has anything on its way then, which the trainer need not know.
+  // Called between two steps: waits for exchanges of the earlier step that are still on their way, and adds their
+  // seconds to its report. Only sync(priority=need) has such exchanges; the trainer need not know that.
   virtual void complete(StepReport& /*report*/) {}
   // Waits for what is on its way. From then until the next step, others may use the communicator. All ranks call it
   // after the same step.
   virtual void rest() {}
-  // Called after a step that stopped, and rest(), if all ranks go on after all: forgets who wished to stop. REQUIRES
-  // traits().can_go_on.
+  // Called after a step that stopped, and after rest(), if all ranks go on after all: forgets who wished to stop.
+  // REQUIRES traits().can_go_on.
   virtual void go_on() {}
   // Gives all ranks the same parameters: the exact mean of the ranks' models, including what is on its way. Collective.
   virtual void average_models(Worker& /*worker*/) {}
   // What a resumed run needs besides the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
-  // In place of a reading visit_state(): goes on from the states of the ranks of another number of them. `each` reads
-  // that of one, in their order, and `mean` the mean of all. What ranks held back becomes its mean, so that they owe as
-  // much to the mean gradient together as before; what is warm or was chosen begins anew. REQUIRES enter(), rest(), and
-  // AlgorithmEntry::other_ranks.
+  // Replaces a reading visit_state() if another number of ranks wrote the checkpoint. Each visitor of `each` reads the
+  // state of one of those ranks, in rank order; `mean` reads the mean of all. What ranks held back becomes its mean, so
+  // that the ranks together owe as much to the mean gradient as before. Warm starts and choices begin anew. REQUIRES
+  // enter(), rest(), and AlgorithmEntry::other_ranks.
   virtual void take_over(std::span<StateVisitor* const> /*each*/, StateVisitor& /*mean*/) {
     throw std::logic_error("an algorithm cannot go on with other ranks");
   }
-  // Traffic of what it opened besides the communicator: its mailboxes.
+  // The traffic of mailboxes, which the communicator does not count.
   virtual Traffic traffic() const { return {}; }
 
  private:

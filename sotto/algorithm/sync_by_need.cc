@@ -92,13 +92,13 @@ class SyncByNeed final : public Algorithm {
 
   // --- on the thread that computes ---------------------------------------------------------------------------------
 
-  // Copies what the aggregator says of itself, which may change while it works. REQUIRES that nothing is on its way.
+  // Copies the aggregator's name and remark, which may change while it works. REQUIRES that nothing is on its way.
   void note() {
     aggregator_name_ = aggregator_.name();
     remark_ = aggregator_.remark();
   }
 
-  // Adds to the report what was waited for, and what exchanges took since the last call, for whichever step.
+  // Adds to the report the time spent waiting, and the time that exchanges of any step took since the last call.
   void account(StepReport& report) {
     report.wait += waited_;
     const Lock lock(spent_mutex_);

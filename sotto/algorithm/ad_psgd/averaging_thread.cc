@@ -218,11 +218,10 @@ void Averager::inquire() {
   tell(silent, PairNote::Kind::question);
 }
 
-// Asks ranks that this one waits for, from time to time, for news. Such a rank is lost if the mail of a whole deadline
-// was taken and brought none, or at a meeting, if the mail of two deadlines brought no progress: a rank that answers
-// but
-// does not go on may itself wait for a lost one, and gets the time to name it. Only mail that was taken counts, because
-// this thread itself may have caused the silence: it was busy, or stopped for a while.
+// From time to time asks the ranks that this one waits for to send news. Such a rank is lost if all mail of a whole
+// deadline was taken and none came from that rank; at a meeting also if the mail of two deadlines showed no progress. A
+// rank that answers but makes no progress may itself wait for a lost rank, and gets the time to name it. Only mail that
+// was taken counts, because this thread may have caused the silence itself: it was busy, or stopped for a while.
 void Averager::watch(Clock::time_point taken) {
   bool fewer = false;
   for (int peer = 0; peer < ranks_; ++peer) {

@@ -10,8 +10,8 @@ namespace sotto {
 
 // Decides what a rank passes on, so that all learn of a meeting or of the end with a few messages each, however many
 // ranks there are. They form a binary tree with rank 0 at the root. A rank that learns of a new meeting tells all its
-// neighbours. A rank tells its parent once all below it have come, and itself; when the root knows
-// that all have, it tells its children, and these theirs. The same goes for ends.
+// neighbours. A rank tells its parent once it has come itself and all ranks below it have; when the root knows that all
+// have come, it tells its children, and these tell theirs. The same goes for ends.
 //
 // This does not depend on the order of messages. If a rank leaves in between, what it would have passed on is lost, so
 // the others must then tell each other.

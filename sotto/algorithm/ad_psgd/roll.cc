@@ -36,7 +36,7 @@ void Roll::write_to(PairNote& note, std::uint64_t meeting) const {
 }
 
 void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
-  // Otherwise a note could keep all ranks at work for as long as it likes.
+  // Otherwise the note of one rank could keep all ranks at work without end.
   const bool of_ends = note.kind == PairNote::Kind::ends;
   const std::uint64_t made = of_ends ? std::ranges::max(note.steps) : note.steps[static_cast<std::size_t>(sender)];
   if (note.end > 0 && note.end - 1 > made) {

@@ -44,7 +44,7 @@ std::optional<TopKOptions> usual_options(const StageSpec& stage) {
   return usual;
 }
 
-// The contraction of a codec, the least of all buckets, with `topk` in place of such selections. They declare the
+// The contraction of a codec, the smallest over all buckets, with `topk` in place of such selections. They declare the
 // contraction of the worst vector, of which they send a single element: with that, gamma would hardly mix anything.
 double usual_contraction(StageSpecs stages, std::span<const BucketPlan> buckets) {
   for (StageSpec& stage : stages) {

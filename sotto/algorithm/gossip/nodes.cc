@@ -122,7 +122,7 @@ class Nodes final : public Algorithm {
   std::unique_ptr<Communicator> all_;
   Subgroup node_;
   // The ranks that have the same place in their nodes. Only the first ranks of nodes exchange anything; the others have
-  // an algorithm only for what it says of itself.
+  // an algorithm only to ask for its traits and remarks.
   std::unique_ptr<Subgroup> column_;
   std::unique_ptr<Algorithm> inner_;
 };

@@ -19,7 +19,7 @@ class Downlink {
  public:
   Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> pool, std::span<const BucketPlan> buckets);
 
-  bool sends_models() const { return sends_models_; }  // themselves, not differences
+  bool sends_models() const { return sends_models_; }  // whole models, not differences
   std::size_t max_bytes(const Shard& shard) const;
   // Appends a message for every part of the server's model to `out`. If differences are sent, adds them to `known`, as
   // the worker does.

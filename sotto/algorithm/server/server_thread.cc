@@ -95,7 +95,7 @@ void ServerThread::run() {
 
 // A worker that owes a gradient, and was silent for too long, is lost: CommError. But first the server takes all mail
 // that came until a little later, because the silence may be this thread's own: it was busy, or stopped for a while.
-// Workers lose patience later than the server, so that the server can say for whom all waited.
+// Workers lose patience later than the server, so that the server can name the rank for which all waited.
 void ServerThread::serve(Optimiser& optimiser) {
   const auto quarter = requests_.deadline() / 4;
   const auto grace = quarter / 8;
@@ -143,7 +143,7 @@ Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most, Optim
   return arrived;
 }
 
-// Throws away what comes, because this rank's own worker may wait for room.
+// Throws away all mail that comes, because this rank's own worker may wait for room in the mailbox.
 void ServerThread::discard() {
   Lock lock(mutex_);
   while (shared_.state != State::ending) {
