@@ -49,7 +49,7 @@ class Phased final : public Aggregator {
   void retire() override { aggregator_->retire(); }
   // Replaces a reading visit_state() if another number of ranks wrote the checkpoint. Each visitor of `each` reads the
   // state of one of those ranks, in rank order, as it was in the current phase. Each memory becomes the mean of theirs,
-  // to which is added what owners of chunks held back, so that the ranks together owe as much to the mean as before.
+  // which include what owners of chunks held back, so that the ranks together owe as much to the mean as before.
   // Everything else begins anew. Ranks of `hierarchical` hold back shards; there the mean is over the ranks of the same
   // place in their groups. ConfigError if the former ranks do not fall into such groups.
   void take_over(std::span<StateVisitor* const> each);

@@ -17,8 +17,8 @@ struct Header {
 
   std::uint16_t magic = magic_value;
   std::uint8_t version = current_version;
-  std::uint8_t flags =
-      0;  // of the chain: which index code, whether the body is compressed; 0x80 alone: see Round::declined
+  // Of the chain: which index code, and whether the body went through a code stage. 0x80 alone: see Round::declined.
+  std::uint8_t flags = 0;
   std::uint16_t generation = 0;  // of the group of ranks; counts membership changes
   std::uint16_t origin = 0;      // the rank that encoded it
   std::uint32_t step = 0;
@@ -26,7 +26,7 @@ struct Header {
   std::uint16_t part = 0;      // which part of the bucket, in the order given to encode()
   std::uint32_t elements = 0;  // of the part, padding included
   std::uint32_t body_bytes = 0;
-  std::uint32_t contract = 0;  // hash of the codec's canonical sentence and of the part's layout; no codec/contract.h
+  std::uint32_t contract = 0;  // hash of the codec's canonical sentence and of the part's layout
   std::uint32_t crc = 0;
 };
 static_assert(sizeof(Header) == 32);
