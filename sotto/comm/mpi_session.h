@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sotto/comm/patience.h"
 #include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sotto/core/atomic_file.h"
 #include "sotto/core/block_hash.h"

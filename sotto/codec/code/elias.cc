@@ -1,5 +1,7 @@
 #include "sotto/codec/code/elias.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sotto/codec/code/bit_stream.h"
