@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <string_view>
 
 #include "sotto/aggregate/hierarchical.h"
-#include "sotto/aggregate/memory/carrier.h"
 #include "sotto/core/error.h"
+#include "sotto/core/state.h"
+#include "sotto/kernels/vector.h"
 
 namespace sotto {
 
@@ -33,6 +37,45 @@ std::string advice(const Recipe& before, const Recipe& after, std::span<const Bu
   if (!fits(with, buckets)) return fmt::format("`{} | f32`, which sends it", before.memory.said());
   return fmt::format("`{} | {}`, which sends it", before.memory.said(), after.said == "none" ? "f32" : after.said);
 }
+
+// Carries memories to the aggregator that takes over: the sum of the memories of all aggregators passed to take(),
+// times `share`. Memories are the vectors of floats that aggregators name memory.*.
+class MemoryCarrier final : public StateVisitor {
+ public:
+  explicit MemoryCarrier(float share) : share_(share) {}
+
+  // Takes the memory of `from`, which must not be used afterwards.
+  void take(Aggregator& from) {
+    from.retire();
+    from.visit_state(*this);
+  }
+
+  void give(Aggregator& to) {
+    giving_ = true;
+    to.visit_state(*this);
+  }
+
+  void visit(std::string_view name, std::vector<float>& values) override {
+    if (!name.starts_with("memory.")) return;
+    if (!giving_) {
+      const auto [sum, first] = kept_.try_emplace(std::string(name), std::move(values));
+      if (first) {
+        kernels::scale(share_, sum->second);
+      } else {
+        kernels::axpy(share_, values, sum->second);
+      }
+    } else if (const auto found = kept_.find(name); found != kept_.end()) {
+      values = std::move(found->second);
+    }
+  }
+  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
+  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
+
+ private:
+  float share_;
+  bool giving_ = false;
+  std::map<std::string, std::vector<float>, std::less<>> kept_;
+};
 
 }  // namespace
 

@@ -20,8 +20,8 @@ namespace sotto {
 // Reason and a text.
 inline constexpr const char* report_variable = "SOTTO_REPORT";
 
-// The ranks of one job, from their start to their end. The caller may wait for news of several jobs at once. REQUIRES a
-// Signals object that outlives it.
+// The ranks of one job, from their start to their end. The caller may wait for news of several jobs at once. REQUIRES
+// that a Signals object (launcher.cc) lives longer.
 class Job {
  public:
   Job(const LaunchSpec& spec, Console& console, OnProgress on_progress);  // starts the ranks

@@ -1,21 +1,62 @@
 #include "sotto/launch/launcher.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 
+#include "sotto/core/error.h"
 #include "sotto/launch/job.h"
-#include "sotto/launch/signals.h"
+#include "sotto/launch/spawn.h"
 
 namespace sotto {
 namespace {
+
+// Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGCHLD while it lives, and hands them over one by one instead. SIGHUP
+// stays ignored where it is (nohup).
+class Signals {
+ public:
+  // Error if there is no descriptor left.
+  Signals() {
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;  // while SIGCHLD is ignored, which a parent may have asked for, waitpid() finds nobody
+    sigaction(SIGCHLD, &action, nullptr);
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&set, number);
+    struct sigaction hang_up {};
+    sigaction(SIGHUP, nullptr, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    descriptor_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!descriptor_.open()) throw Error(fmt::format("signalfd: {}", std::strerror(errno)));
+  }
+  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }  // restores the signal mask
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int descriptor() const { return descriptor_.get(); }  // readable if a signal is pending
+
+  // The number of the next pending signal, or 0.
+  int next() {
+    signalfd_siginfo info{};
+    return read(descriptor_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  Descriptor descriptor_;
+};
 
 struct Running {
   std::size_t index;
