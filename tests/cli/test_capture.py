@@ -113,3 +113,11 @@ def test_errors_are_measured_in_a_run(good, run, tmp_path):
     assert rows(tmp_path / "run" / "codec_errors.csv")[:3] == found
     job = run("train", *TINY, "--max-steps", 2, "--codec", "power(rank=1)", "--measure-errors", 1, "--train-dir", "other")
     assert job.status == 2 and "--measure-errors 1: `power" in job.err
+
+
+@pytest.mark.parametrize("ranks", ["one", "all"])
+def test_an_error_beside_the_steps_ends_the_run_with_a_checkpoint(run, tmp_path, ranks):
+    (tmp_path / "seen").write_text("in the way")
+    job = run("train", *TINY, "--ranks", 2, "--max-steps", 200, "--train-dir", "run", "--capture", f"every=1,dir=seen,ranks={ranks}")
+    assert job.status == 1 and "seen" in job.err, job.err
+    assert 0 < int(max((tmp_path / "run").glob("model_step_*")).name.split("_")[-1]) < 200
