@@ -20,7 +20,6 @@
 #include "sotto/core/output.h"
 #include "sotto/core/timer.h"
 #include "sotto/report/page_frame.h"
-#include "sotto/report/page_frame.h"
 #include "sotto/train/stop_signal.h"
 
 namespace sotto {
