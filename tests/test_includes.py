@@ -11,6 +11,7 @@ LEVELS = [
     ["algorithm"],
     ["launch", "train"],
     ["report", "tune"],
+    ["analyze"],
     ["cli"],
 ]
 LEVEL_OF = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}

@@ -31,7 +31,7 @@ int advise_on_basis(std::span<const std::string> arguments) {
   AdviseOptions options;
   Flags flags("codec advise-basis", "Says in which basis ATOMO sparsifies each tensor of a captured gradient best.",
               "Weights are in |G|_2: ATOMO's variance with B floats is (weight^2 / B - 1) |G|_2^2.");
-  flags.add_positional("file", file, "gradient that `sotto train --capture` wrote, or .npy or .pt", true);
+  flags.add_positional("file", file, "gradient that `sotto train --capture` wrote, or .npy, .safetensors or .pt", true);
   if (!flags.read(arguments, options)) return 0;
   if (const std::string problem = ChunkOptions(options.chunk).problem(); !problem.empty()) {
     throw ConfigError(fmt::format("--chunk {}: {}", options.chunk, problem));

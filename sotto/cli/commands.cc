@@ -9,7 +9,7 @@
 namespace sotto {
 
 std::span<const Command> command_table() {
-  static constexpr std::array<Command, 13> table{{
+  static constexpr std::array<Command, 14> table{{
       {"demo", "train LeNet on four ranks, dense and compressed, over a slow link; print one table", run_demo},
       {"train", "train a model on one or more ranks", run_train},
       {"compare", "train the same job once with each of several codecs; print one table", run_compare},
@@ -20,6 +20,7 @@ std::span<const Command> command_table() {
       {"export", "write the weights of a checkpoint to a safetensors file", run_export},
       {"import", "make a run folder of the weights in a safetensors file", run_import},
       {"codec", "list, describe and measure codecs; advise on a basis", run_codec},
+      {"analyze", "show what captured gradients are like, and what codecs do to them", run_analyze},
       {"topology", "list and show who exchanges with whom in gossip", run_topology},
       {"data", "list, download and show data sets", run_data},
       {"doctor", "check this machine: network interfaces, threads, torch, transports, space", run_doctor},

@@ -48,15 +48,6 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   return input;
 }
 
-std::unique_ptr<Codec> codec_of(const std::string& sentence, std::shared_ptr<ThreadPool> pool) {
-  const Recipe recipe = read_recipe(sentence);
-  if (!recipe.by_itself()) return make_codec(recipe.stages, std::move(pool));
-  throw ConfigError(
-      fmt::format("--codec {}: `{}` needs other ranks and makes no messages to be measured; try `sotto "
-                  "compare`",
-                  sentence, recipe.aggregator.text()));
-}
-
 double bytes_per_element(const Measurement& m) {
   return static_cast<double>(m.bytes) / static_cast<double>(m.elements);
 }
@@ -109,6 +100,15 @@ std::string to_table(std::span<const MeasuredCodec> codecs) {
 
 }  // namespace
 
+std::unique_ptr<Codec> measured_codec(const std::string& sentence, std::shared_ptr<ThreadPool> pool) {
+  const Recipe recipe = read_recipe(sentence);
+  if (!recipe.by_itself()) return make_codec(recipe.stages, std::move(pool));
+  throw ConfigError(
+      fmt::format("--codec {}: `{}` needs other ranks and makes no messages to be measured; try `sotto "
+                  "compare`",
+                  sentence, recipe.aggregator.text()));
+}
+
 std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
                                        const Flags& flags) {
   if (options.csv && options.json) throw ConfigError("--csv: contradicts --json");
@@ -117,7 +117,7 @@ std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, c
   std::vector<Codec*> turns;
   std::vector<MeasuredCodec> measured;
   for (const std::string& sentence : sentences) {
-    turns.push_back(codecs.emplace_back(codec_of(sentence, pool)).get());
+    turns.push_back(codecs.emplace_back(measured_codec(sentence, pool)).get());
     measured.push_back({turns.back()->traits().sentence, "", {}});
   }
   const GradientFile input = input_of(options, flags);

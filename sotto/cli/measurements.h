@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,10 +24,10 @@ struct MeasureOptions {
   bool csv = false;
   bool json = false;
   void visit(OptionVisitor& v) {
-    v.option(
-        "input", input,
-        "`generated`, or a file: a captured gradient, .npy, tensors of torch.save, or raw float32 in a file that is "
-        "called .f32, .raw or .bin");
+    v.option("input", input,
+             "`generated`, or a file: a captured gradient, .npy, safetensors, tensors of torch.save, or raw float32 in "
+             "a file that is "
+             "called .f32, .raw or .bin");
     v.option("tensor", tensor, "only this tensor of the file; empty: all");
     v.option("sample", sample, "what is generated: gaussian, student or sparse values");
     v.option("elements", elements, "number of generated values", {1, 1e9});
@@ -44,6 +45,9 @@ struct MeasuredCodec {
   std::string value;     // of the swept parameter; empty: none
   Measurement result;
 };
+
+// The codec of a sentence, whose memory is left out. ConfigError.
+std::unique_ptr<Codec> measured_codec(const std::string& sentence, std::shared_ptr<ThreadPool> pool);
 
 // Measures the sentences in turns on the same input. The memory of a sentence is left out; ConfigError if it then has
 // no stages. REQUIRES parsed flags.

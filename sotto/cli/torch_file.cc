@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sotto/cli/beyond_float.h"
 #include "sotto/cli/pickle_scan.h"
+#include "sotto/core/beyond_float.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
-#include "sotto/cli/npy_file.h"
 #include "sotto/cli/torch_file.h"
+#include "sotto/codec/npy_file.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/train/captured_file.h"
 
 namespace sotto {
 namespace {
@@ -28,10 +28,10 @@ GradientFile read_raw(const std::filesystem::path& path, std::span<const std::by
     throw WireError("a file of torch.save as it was before version 1.6; load it in Python and save it again");
   }
   if (std::ranges::find(raw_extensions, path.extension().string()) == raw_extensions.end()) {
-    throw WireError(
-        fmt::format("no captured gradient, .npy or file of torch.save, which are known by how they begin; a file of "
-                    "raw float32 is known by its name, which ends in one of {}",
-                    fmt::join(raw_extensions, ", ")));
+    throw WireError(fmt::format(
+        "no captured gradient, safetensors, .npy or file of torch.save, which are known by how they begin; a file of "
+        "raw float32 is known by its name, which ends in one of {}",
+        fmt::join(raw_extensions, ", ")));
   }
   if (file.size() % sizeof(float) != 0) {
     throw WireError(fmt::format("{} bytes are not whole float32 values", file.size()));
@@ -49,6 +49,7 @@ GradientFile read_vector(const std::filesystem::path& path) {
   std::vector<std::byte> begin(std::min<std::uint64_t>(file.size(), 1 << 12));
   file.read(0, begin);
   if (is_gradient_file(begin)) return read_gradient_file(path);
+  if (is_safetensors(begin)) return read_safetensors_vector(path);
   try {
     if (is_npz(begin)) throw WireError("a .npz; save one array with numpy.save");
     GradientFile vector = is_npy(begin)          ? read_npy(read_file(path))
@@ -59,13 +60,6 @@ GradientFile read_vector(const std::filesystem::path& path) {
   } catch (const WireError& error) {
     throw FileError(fmt::format("{}: {}", path.string(), error.what()));
   }
-}
-
-void require_finite(const std::filesystem::path& path, const GradientFile& file) {
-  const auto bad = std::ranges::find_if(file.values, [](float value) { return !std::isfinite(value); });
-  if (bad == file.values.end()) return;
-  const auto at = static_cast<std::size_t>(bad - file.values.begin());
-  throw FileError(fmt::format("{}: {} holds {}", path.string(), file.layout.name_at(at), *bad));
 }
 
 }  // namespace sotto

@@ -19,6 +19,7 @@
 #include "sotto/core/file.h"
 #include "sotto/core/output.h"
 #include "sotto/core/timer.h"
+#include "sotto/report/page_frame.h"
 #include "sotto/train/stop_signal.h"
 
 namespace sotto {

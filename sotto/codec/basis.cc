@@ -2,6 +2,8 @@
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 
 #include "sotto/codec/transform/dct.h"
 #include "sotto/codec/transform/svd.h"
@@ -12,7 +14,7 @@ namespace sotto {
 namespace {
 
 // Computed from the smaller of A A^T and A^T A, in doubles.
-double nuclear_norm(std::span<const float> values, const MatrixShape& shape) {
+std::vector<double> singular_values(std::span<const float> values, const MatrixShape& shape) {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const Eigen::MatrixXd matrix = Eigen::Map<const Matrix>(values.data(), static_cast<Eigen::Index>(shape.rows),
                                                           static_cast<Eigen::Index>(shape.cols))
@@ -20,7 +22,8 @@ double nuclear_norm(std::span<const float> values, const MatrixShape& shape) {
   const Eigen::MatrixXd gram =
       shape.rows <= shape.cols ? Eigen::MatrixXd(matrix * matrix.transpose()) : matrix.transpose() * matrix;
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram, Eigen::EigenvaluesOnly);
-  return solver.eigenvalues().cwiseMax(0.0).cwiseSqrt().sum();
+  const Eigen::VectorXd ascending = solver.eigenvalues().cwiseMax(0.0).cwiseSqrt();
+  return {std::reverse_iterator(ascending.data() + ascending.size()), std::reverse_iterator(ascending.data())};
 }
 
 }  // namespace
@@ -49,7 +52,9 @@ std::vector<BasisWeights> weigh_bases(const Layout& layout, std::span<const floa
     const MatrixShape shape = matrix_shape(segment.shape);
     w.entries = kernels::sum_abs(tensor);
     w.cosine = kernels::sum_abs(coefficients);
-    w.singular = std::sqrt(static_cast<double>(shape.rows + shape.cols)) * nuclear_norm(tensor, shape);
+    w.spectrum = singular_values(tensor, shape);
+    w.singular =
+        std::sqrt(static_cast<double>(shape.rows + shape.cols)) * std::reduce(w.spectrum.begin(), w.spectrum.end());
     w.norm = std::sqrt(kernels::sum_squares(tensor));
   }
   return weights;

@@ -16,6 +16,7 @@ struct BasisWeights {
   double singular = 0;              // sqrt(rows + columns) * sum of singular values
   double cosine = 0;                // |DCT of chunks|_1
   double norm = 0;                  // |G|_2
+  std::vector<double> spectrum{};   // the singular values, from the largest on
   std::string_view advice() const;  // "entries", "svd" or "dct"; "any" if the segment is all zero
 };
 

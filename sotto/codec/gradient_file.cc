@@ -4,6 +4,8 @@
 #include <libdeflate.h>
 #include <zstd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -131,6 +133,23 @@ GradientFile read_gradient_file(const std::filesystem::path& path) {
   } catch (const WireError& error) {
     throw FileError(fmt::format("{}: {}", path.string(), error.what()));
   }
+}
+
+void require_finite(const std::filesystem::path& path, const GradientFile& file) {
+  const auto bad = std::ranges::find_if(file.values, [](float value) { return !std::isfinite(value); });
+  if (bad == file.values.end()) return;
+  const auto at = static_cast<std::size_t>(bad - file.values.begin());
+  throw FileError(fmt::format("{}: {} holds {}", path.string(), file.layout.name_at(at), *bad));
+}
+
+std::vector<float> without_padding(const Layout& layout, std::span<const float> values) {
+  std::vector<float> all;
+  all.reserve(layout.numel());
+  for (const Segment& segment : layout.segments()) {
+    const auto its = values.subspan(segment.offset, segment.numel());
+    all.insert(all.end(), its.begin(), its.end());
+  }
+  return all;
 }
 
 }  // namespace sotto

@@ -23,6 +23,10 @@ struct GradientFile {
 void write_gradient_file(const std::filesystem::path& path, std::uint64_t step, const Layout& layout,
                          std::span<const float> values);
 GradientFile read_gradient_file(const std::filesystem::path& path);
+// FileError if a value is NaN or infinite; names the file and the tensor.
+void require_finite(const std::filesystem::path& path, const GradientFile& file);
+// The values of a vector of this layout, one tensor after the other.
+std::vector<float> without_padding(const Layout& layout, std::span<const float> values);
 // Whether the bytes of a file begin like a gradient file.
 bool is_gradient_file(std::span<const std::byte> file);
 

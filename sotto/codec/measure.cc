@@ -71,10 +71,12 @@ class Subject {
   std::array<Message, 1> messages_;
 };
 
-}  // namespace
+// Called in the last repeat with what a codec, by its index, made of a range of the vector; and whether that is its
+// last.
+using DecodedBucket = std::function<void(std::size_t codec, Range range, std::span<const float> values, bool last)>;
 
-std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
-                                 int repeats, std::size_t most) {
+std::vector<Measurement> measure_all(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
+                                     int repeats, std::size_t most, const DecodedBucket& decoded_bucket) {
   const auto plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
   std::size_t longest = 0;
   for (const BucketPlan& plan : plans) longest = std::max(longest, plan.range.size());
@@ -85,7 +87,8 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
   for (Codec* const codec : codecs) subjects.emplace_back(*codec);
 
   for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
-    for (Subject& subject : subjects) {
+    for (std::size_t s = 0; s < subjects.size(); ++s) {
+      Subject& subject = subjects[s];
       Seconds all;
       for (std::size_t b = 0; b < plans.size(); ++b) {
         const Range range = plans[b].range;
@@ -99,6 +102,7 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
         all.decode += seconds.decode;
         subject.bytes += subject.message_bytes();
         subject.error += square_distance(out.values, bucket.values);
+        if (decoded_bucket && repeat + 1 == repeats) decoded_bucket(s, range, out.values, b + 1 == plans.size());
       }
       if (repeat < 0) continue;
       subject.copy.push_back(all.copy);
@@ -124,9 +128,69 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
   return results;
 }
 
+}  // namespace
+
+std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
+                                 int repeats, std::size_t most) {
+  return measure_all(codecs, layout, input, repeats, most, {});
+}
+
+std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
+                                           std::span<const float> input, int repeats, std::size_t most) {
+  std::vector<MeasuredErrors> measured(codecs.size());
+  std::vector<float> decoded(input.size());  // of one codec, bucket by bucket
+  const auto keep = [&](std::size_t codec, Range range, std::span<const float> values, bool last) {
+    std::ranges::copy(values, decoded.begin() + static_cast<std::ptrdiff_t>(range.begin));
+    if (last) measured[codec].errors = errors_of(layout, input, decoded);
+  };
+  const auto results = measure_all(codecs, layout, input, repeats, most, keep);
+  for (std::size_t c = 0; c < codecs.size(); ++c) measured[c].measurement = results[c];
+  return measured;
+}
+
 Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats, std::size_t most) {
   Codec* const one = &codec;
   return measure(std::span(&one, 1), layout, input, repeats, most).front();
+}
+
+std::vector<double> merge_seconds(Codec& codec, const Layout& layout, std::span<const std::span<const float>> inputs,
+                                  std::span<const std::size_t> counts, std::size_t most) {
+  std::vector<double> seconds(counts.size());
+  const auto opened = codec.make_opened();
+  const auto plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
+  for (std::size_t b = 0; b < plans.size(); ++b) {
+    const Range range = plans[b].range;
+    const std::array<Range, 1> whole{Range{0, range.size()}};
+    const auto bucket_of = [&](std::span<const float> input) {  // encode() does not change it
+      return Bucket{{const_cast<float*>(input.data()) + range.begin, range.size()},
+                    &plans[b].layout,
+                    static_cast<std::uint16_t>(b)};
+    };
+    std::vector<float> agreed(codec.agreed_count(plans[b].layout)), proposed(agreed.size());
+    for (std::size_t i = 0; !agreed.empty() && i < inputs.size(); ++i) {
+      codec.propose(bucket_of(inputs[i]), proposed);
+      for (std::size_t n = 0; n < agreed.size(); ++n)
+        agreed[n] = i == 0 ? proposed[n] : std::max(agreed[n], proposed[n]);
+    }
+    std::vector<Message> messages(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      codec.encode(bucket_of(inputs[i]), Key{.rank = static_cast<std::uint16_t>(i)}, agreed, whole, {&messages[i], 1});
+    }
+    std::vector<float> values(range.size());
+    Bucket sum{values, &plans[b].layout, static_cast<std::uint16_t>(b)};
+    const auto add = [&](std::size_t message, float share) {
+      opened->open(messages[message % messages.size()].view(), plans[b].layout, whole[0]);
+      opened->add_to(sum, share);
+    };
+    add(0, 0.0F);  // warms up
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      std::ranges::fill(values, 0.0F);
+      const Timer timer;
+      for (std::size_t i = 0; i < counts[c]; ++i) add(i, 1.0F / static_cast<float>(counts[c]));
+      seconds[c] += timer.seconds();
+    }
+  }
+  return seconds;
 }
 
 }  // namespace sotto

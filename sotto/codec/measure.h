@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sotto/codec/codec.h"
+#include "sotto/codec/decoded_errors.h"
 
 namespace sotto {
 
@@ -27,5 +28,18 @@ Measurement measure(Codec& codec, const Layout& layout, std::span<const float> i
 // Measures several codecs in turn, so that other load on the machine affects all of them alike.
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
                                  int repeats, std::size_t most = most_elements);
+
+// The same with the errors of the last repeat.
+struct MeasuredErrors {
+  Measurement measurement;
+  DecodedErrors errors;
+};
+std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
+                                           std::span<const float> input, int repeats, std::size_t most = most_elements);
+
+// The seconds that it takes to open so many messages and to add each to one vector, for each of the `counts`. Messages
+// are made of the inputs, vectors of this layout, in turn. REQUIRES an input.
+std::vector<double> merge_seconds(Codec& codec, const Layout& layout, std::span<const std::span<const float>> inputs,
+                                  std::span<const std::size_t> counts, std::size_t most = most_elements);
 
 }  // namespace sotto

@@ -26,9 +26,6 @@ struct Report {
 // One HTML document, which needs nothing but itself.
 std::string to_page(const Report& report);
 
-// A page for a run that has made no step yet. It loads itself again.
-std::string waiting_page(const std::string& run);
-
 // Its parts. Tables of HTML:
 std::string differences_html(const Report& report);
 std::string runs_html(const Report& report);

@@ -5,27 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "sotto/report/page.h"
+#include "sotto/report/page_frame.h"
+#include "sotto/report/page_numbers.h"
 
 namespace sotto {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t most_points = 16'000;  // on the whole page: about 0.6 MB
 constexpr std::size_t most_buckets = 400, least_buckets = 25;
-
-// Seven digits; what is not finite is null.
-Json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  if (value == std::round(value) && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
-  return std::stod(fmt::format("{:.7g}", value));
-}
-
-Json numbers(const std::vector<double>& values) {
-  auto array = Json::array();
-  for (const double value : values) array.push_back(number(value));
-  return array;
-}
 
 struct Line {
   std::size_t group = 0;
@@ -191,12 +178,8 @@ std::string page_data(const Report& report) {
   json["plots"] = json_of_plots(report);
   json["target"] = report.target ? json_of_target(report) : Json(nullptr);
   json["times"] = json_of_times(report);
-  std::string text;
-  // Names of folders need not be UTF-8, and `</script>` in one must not end the element.
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
-    text += c == '<' ? "\\u003c" : std::string(1, c);
-  }
-  return text;
+  // Names of folders need not be UTF-8.
+  return for_page(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace sotto

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
+#include "sotto/train/size_text.h"
 
 namespace sotto {
 
@@ -20,16 +19,12 @@ std::string Bucketing::text() const {
 Bucketing read_buckets(std::string_view option, std::string_view text) {
   if (text == "layer") return {.layers = true};
   if (text == "whole") return {};
-  constexpr std::array<std::pair<std::string_view, double>, 6> units{
-      {{"KiB", 1024}, {"MiB", 1024 * 1024}, {"GiB", 1024 * 1024 * 1024}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}}};
   const std::string said = named(option, text);
-  const auto* const unit = std::ranges::find_if(units, [&](const auto& each) { return text.ends_with(each.first); });
-  if (unit == units.end()) throw ConfigError(said + ": must be layer, whole or a size, as 25MB");
-  const std::string_view number = text.substr(0, text.size() - unit->first.size());
-  const double bytes = parse_double(said + ": the size", number, Bounds::positive()) * unit->second;
+  const auto size = parse_bytes(said + ": the size", text);
+  if (!size) throw ConfigError(said + ": must be layer, whole or a size, as 25MB");
   constexpr double least = 1024, most = 2.0 * 1024 * 1024 * 1024;
-  if (bytes < least || bytes > most) throw ConfigError(said + ": must be in [1KiB, 2GiB]");
-  return {.most = static_cast<std::size_t>(bytes)};
+  if (*size < least || *size > most) throw ConfigError(said + ": must be in [1KiB, 2GiB]");
+  return {.most = static_cast<std::size_t>(*size)};
 }
 
 std::vector<BucketPlan> plan_buckets(const Layout& layout, const Bucketing& buckets) {

@@ -1,51 +1,51 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include "sotto/core/layout.h"
+#include "sotto/train/captured_file.h"
 
 namespace sotto {
 
 struct CapturePlan {
   std::uint64_t every = 0;  // steps; 0: nothing is captured
   std::filesystem::path folder{};
+  bool all_ranks = false;  // otherwise only the first that trains
+  bool memory = false;     // also what the memory holds back after the step
+  CaptureFormat format = CaptureFormat::sotto;
+  std::uint64_t limit = 16'000'000'000;  // bytes of all files of this run in the folder
+
+  bool due(std::uint64_t step) const { return every > 0 && step % every == 0; }
 };
 
 // Parses "every=N,dir=D". ConfigError.
 CapturePlan read_capture(std::string_view option, std::string_view text);
 
-// Writes rank 0's own gradients, from before any exchange, to DIR/gradient-STEP.sotto (codec/gradient_file.h). It
-// writes on a thread of its own, while training goes on.
+// Writes one rank's own gradients, from before any exchange, to files (captured_file.h). Each rank that captures has
+// the same share of the limit. A rank stops, and keeps what it has, when its share might not be enough for what it
+// writes at the next step: so nothing is removed, and the first steps, in which gradients change most, are there.
 class Capture {
  public:
-  explicit Capture(CapturePlan plan) : plan_(std::move(plan)) {}
-  ~Capture();
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
+  Capture(CapturePlan plan, int rank, int ranks);
 
-  bool due(std::uint64_t step) const { return plan_.every > 0 && step % plan_.every == 0; }
-  // Waits until the last gradient is written, and returns room for the next one, which is filled in while it is
-  // computed. FileError if the last one could not be written.
-  std::span<float> room(std::size_t elements);
-  // Starts to write the gradient in the room. The layout must outlive this object.
-  void write(std::uint64_t step, const Layout& layout);
-  // Waits until the gradient is written; FileError.
-  void finish();
+  // Writes the vectors of a step, unless it has stopped. An empty `memory` is not written. FileError.
+  void write(std::uint64_t step, const Layout& layout, std::span<const float> gradient, std::span<const float> memory);
+  // Says once that the limit was reached; empty otherwise.
+  std::string take_remark() { return std::exchange(remark_, {}); }
 
  private:
-  void write_file(std::uint64_t step, const Layout& layout) const;
+  std::uint64_t used(std::uint64_t step) const;
 
   CapturePlan plan_;
-  std::vector<float> values_;  // owned by the thread while one runs
-  std::exception_ptr error_;
-  std::thread thread_;
+  std::optional<int> rank_;
+  std::uint64_t share_;
+  bool full_ = false;
+  std::string remark_;
 };
 
 }  // namespace sotto

@@ -131,7 +131,25 @@ const Transport& read_transport(const TrainOptions& options) {
   return transport;
 }
 
+// Refuses to capture what no memory holds, or what a rank could only tell while ranks wait for each other.
+void require_memory(const Choices& choices) {
+  if (!choices.capture.memory) return;
+  const std::string said = named("capture", *choices.options.capture) + ": memory=true: ";
+  if (!choices.recipe.memory) {
+    throw ConfigError(said +
+                      fmt::format("{} holds nothing back; `ef | ...` does", named("codec", choices.recipe.said)));
+  }
+  if (has_own_speed(choices.algorithm, static_cast<int>(choices.options.ranks))) {
+    throw ConfigError(said + fmt::format("ranks of `{}` go at their own speed, and have no state after a step of all",
+                                         choices.algorithm.entry->name));
+  }
+}
+
 }  // namespace
+
+bool has_own_speed(const AlgorithmSpec& algorithm, int ranks) {
+  return algorithm.entry->own_speed || (algorithm.entry->replicated && !all_in_step(algorithm, ranks));
+}
 
 Choices read_choices(TrainOptions said) {
   Choices choices;
@@ -160,6 +178,12 @@ Choices read_choices(TrainOptions said) {
   if (options.until) choices.until = read_target("until", *options.until, choices.task->metrics);
   choices.buckets = read_buckets("buckets", options.buckets);
   if (options.capture) choices.capture = read_capture("capture", *options.capture);
+  require_memory(choices);
+  if (options.measure_errors > 0 && choices.recipe.by_itself()) {
+    throw ConfigError(fmt::format("{}: `{}` needs other ranks and makes no messages to be measured",
+                                  named("measure-errors", std::to_string(options.measure_errors)),
+                                  choices.recipe.aggregator.text()));
+  }
   if (options.resume && options.train_dir.empty()) {
     throw ConfigError(fmt::format("{}: say which run with {}", named("resume"), named("train-dir")));
   }

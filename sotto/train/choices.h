@@ -48,6 +48,9 @@ struct Choices {
 // stay unset in `options`: their meaning depends on model, codec and optimiser, which a replay may change.
 Choices read_choices(TrainOptions options);
 
+// Whether ranks do not wait for each other in every step.
+bool has_own_speed(const AlgorithmSpec& algorithm, int ranks);
+
 // Makes the task of a run for a rank with this share of each step's examples.
 std::unique_ptr<Task> make_task(const Choices& choices, Share share);
 

@@ -132,6 +132,7 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   shared.weights.clear();    // their content counts
   shared.train_dir.clear();  // only rank 0's counts
   shared.capture.reset();
+  shared.measure_errors = 0;
   shared.tensorboard.reset();
   shared.metrics_port.reset();
   if (!links.file.empty()) shared.link.reset();  // only the file's content counts

@@ -142,8 +142,15 @@ void TrainOptions::visit(OptionVisitor& v) {
            "write a checkpoint of each evaluation that is the best one so far, and keep the last of these");
   v.option("resume", resume, "go on from the newest checkpoint of `train-dir`, with any number of ranks");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
-  v.option("capture", capture,
-           "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; auto: none");
+  v.option(
+      "capture", capture,
+      "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; ranks=all: every "
+      "rank does; memory=true: and what its memory holds back; format=npy or safetensors; limit=16GB: of DIR; auto: "
+      "none");
+  v.option("measure-errors", measure_errors,
+           "steps between measurements of the codec on the gradient of the first rank that trains, without the memory, "
+           "which go to codec_errors.csv in the run folder; 0: never",
+           natural);
   v.option(
       "csv-format", csv_format,
       "tables of the run folder: own (steps.csv and evaluations.csv alone), or sgp: beside them a file of each rank, "

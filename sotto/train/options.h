@@ -74,6 +74,7 @@ struct TrainOptions {
   bool resume = false;
   std::int64_t check_replicas = 0;
   std::optional<std::string> capture;
+  std::int64_t measure_errors = 0;
   std::string csv_format = "own";
   std::string csv_tag;
   std::optional<std::string> tensorboard;

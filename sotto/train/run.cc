@@ -30,10 +30,6 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
   return options.link ? make_shaped(std::move(communicator), choices.links) : std::move(communicator);
 }
 
-bool has_own_speed(const AlgorithmSpec& algorithm, int ranks) {
-  return algorithm.entry->own_speed || (algorithm.entry->replicated && !all_in_step(algorithm, ranks));
-}
-
 }  // namespace
 
 Run::Run(Choices choices, const World& world)
@@ -51,7 +47,7 @@ Run::Run(Choices choices, const World& world)
       replicated_(choices_.algorithm.entry->replicated),
       own_speed_(has_own_speed(choices_.algorithm, world.size)),
       averages_batch_norm_(averages_batch_norm(choices_, *task_, world.size)),
-      capture_(choices_.capture),
+      study_(choices_, world.rank, world.size, idle_),
       progress_(world.starter),
       listeners_(make_listeners(choices_, world.rank)),
       communicator_(connect_ranks(choices_, world)),
@@ -91,6 +87,7 @@ TrainResult Run::run() {
 
 // Prepares the folder, or resumes from its newest checkpoint.
 void Run::begin(RunFolder& folder) {
+  study_.require_memory(*algorithm_, replica_.buckets());
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
   if (Plateau* plateau = schedule_.plateau()) replica_.keep(*plateau);
   if (scales_loss(choices_.amp)) replica_.scale_loss(choices_.amp.options.as<LossScaleOptions>());
@@ -101,6 +98,7 @@ void Run::begin(RunFolder& folder) {
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   if (evaluations_.reached()) say(reached_text());
   interruption_.attempt([&] {
+    study_.begin(folder.path(), first_steps_[own_rank()]);
     for (const auto& one : listeners_) {
       one->begin({folder.path(), communicator_->rank(), communicator_->size(), first_steps_[own_rank()]});
     }
@@ -136,7 +134,8 @@ void Run::begin(RunFolder& folder) {
 void Run::end(TrainResult& result) {
   algorithm_->rest();
   if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
-  interruption_.attempt([this] { capture_.finish(); });
+  interruption_.attempt([this] { study_.finish(); });
+  say_of_study();
   const int urgency = interruption_.agreed_urgency(*communicator_);
   save(Kept::always);
   const auto end_if_failed = [this](int agreed) {
@@ -219,9 +218,10 @@ bool Run::train_step(std::uint64_t step) {
   row.epoch_number = course_.epoch_of(counted);
   row.iteration = counted - course_.first_step_in(row.epoch_number);
   row.lr = choices_.optimiser.lr * schedule_(course_.scheduled_step(rate_step));
-  const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !interruption_.failed();
-  if (captured) {
-    interruption_.attempt([&] { replica_.copy_next_gradient(capture_.room(task_->gradient().size())); });
+  const bool studied = study_.due(step) && !interruption_.failed();
+  if (studied) {
+    interruption_.attempt([&] { replica_.copy_next_gradient(study_.room(task_->gradient().size())); });
+    say_of_study();
   }
   const Tally trained_before = listeners_.empty() ? Tally() : task_->trained();
   row.report =
@@ -231,7 +231,7 @@ bool Run::train_step(std::uint64_t step) {
   const bool is_void = scale != nullptr && scale->is_void();
   if (!together_) done_ = step + 1;
   const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || averages_batch_norm_ ||
-                         calendar_.due(before, done_).any();
+                         calendar_.due(before, done_).any() || study_.needs_rest(step);
   if (completes) {  // others will use the communicator, and rows record the step's cost
     algorithm_->complete(row.report);
     algorithm_->rest();
@@ -249,7 +249,9 @@ bool Run::train_step(std::uint64_t step) {
   sent_by_steps_ += row.bytes_sent;
   interruption_.attempt([&] {
     recorder_->add(row);
-    if (captured && !is_void && !interruption_.failed()) capture_.write(step, task_->layout());
+    if (studied && !is_void && !interruption_.failed()) {
+      study_.start(step, task_->layout(), *algorithm_, replica_.buckets());
+    }
   });
   tell(row, trained_before);
   say_of_rows();

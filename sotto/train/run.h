@@ -11,10 +11,10 @@
 #include "sotto/core/timer.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/train/calendar.h"
-#include "sotto/train/capture.h"
 #include "sotto/train/choices.h"
 #include "sotto/train/course.h"
 #include "sotto/train/evaluations.h"
+#include "sotto/train/gradient_study.h"
 #include "sotto/train/interruption.h"
 #include "sotto/train/listener.h"
 #include "sotto/train/plan.h"
@@ -70,6 +70,7 @@ class Run {
   void announce_phase(std::uint64_t step);
   void show(const StepRow& row, std::uint64_t done);
   void say_of_rows();
+  void say_of_study();
   void say(const std::string& line);
 
   std::size_t own_rank() const { return static_cast<std::size_t>(communicator_->rank()); }
@@ -95,7 +96,7 @@ class Run {
   bool replicated_;
   bool own_speed_;  // ranks go at their own speed: what they send belongs to no step
   bool averages_batch_norm_;
-  Capture capture_;
+  GradientStudy study_;
   Progress progress_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<Communicator> communicator_;

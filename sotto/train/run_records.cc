@@ -188,6 +188,12 @@ void Run::say_of_rows() {
   if (const std::string remark = recorder_->take_remark(); !remark.empty()) say("warning: " + remark);
 }
 
+// REQUIRES that the thread of the study rests.
+void Run::say_of_study() {
+  if (own_rank() != static_cast<std::size_t>(idle_)) return;
+  if (const std::string remark = study_.take_remark(); !remark.empty()) progress_.say("warning: " + remark);
+}
+
 void Run::say(const std::string& line) {
   if (communicator_->rank() == 0) progress_.say(line);
 }

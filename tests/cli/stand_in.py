@@ -44,13 +44,14 @@ def of_list(arguments, flag, default):
 
 
 def capture(arguments):
-    """Captures the gradient of the first step, and copies it to the name of the last capture of the real run."""
-    every, folder = re.fullmatch(r"every=(\d+),dir=(\S+)", arguments[arguments.index("--capture") + 1]).groups()
+    """Captures the first step, and copies its files to the names of the last capture of the real run."""
+    every, folder = re.fullmatch(r"every=(\d+),dir=([^\s,]+)\S*", arguments[arguments.index("--capture") + 1]).groups()
     for flag, value in {"--max-steps": "1", "--batch-size": "2", "--test-size": "10"}.items():
         arguments = with_flag(arguments, flag, value)
     status = sotto(*arguments)
     if status == 0:
-        shutil.copy(f"{folder}/gradient-000000.sotto", f"{folder}/gradient-{int(every):06}.sotto")
+        for path in pathlib.Path(folder).glob("*-000000*"):
+            shutil.copy(path, path.with_name(path.name.replace("000000", f"{int(every):06}")))
     return status
 
 

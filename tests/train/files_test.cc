@@ -8,11 +8,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "sotto/codec/gradient_file.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
-#include "sotto/train/capture.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/file_work.h"
 #include "sotto/train/folder_lock.h"
@@ -134,25 +132,6 @@ TEST(FileWork, EndsAtItsOwnLimit) {
     if (communicator.rank() == 0) others_gave_up = true;
   });
   EXPECT_NE(heard[0].find("rank 1 to write; disk-deadline"), std::string::npos) << heard[0];
-}
-
-TEST(Capture, IsWrittenBesideAndItsErrorsCome) {
-  const TempFolder temp;
-  const Layout layout({{"w", 0, {3}}}, 16);
-  Capture capture(read_capture("capture", "every=2,dir=" + (temp.path() / "folder").string()));
-  for (std::uint64_t step = 0; step < 6; step += 2) {
-    const auto room = capture.room(16);
-    std::ranges::fill(room, 0.0F);
-    room[0] = static_cast<float>(step);
-    capture.write(step, layout);
-  }
-  capture.finish();
-  EXPECT_EQ(read_gradient_file(temp.path() / "folder" / "gradient-000004.sotto").values[0], 4);
-  fs::remove_all(temp.path() / "folder");
-  write(temp.path() / "folder", "in the way");
-  capture.write(6, layout);
-  EXPECT_NE(message_of([&] { capture.finish(); }).find("folder"), std::string::npos);
-  capture.finish();  // only once
 }
 
 }  // namespace

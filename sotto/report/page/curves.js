@@ -1,9 +1,11 @@
-// A plot of curves: mean lines, and the spread over seeds as a band.
+// A plot of curves: mean lines, and the spread over seeds as a band. With `spec.across`, the name of an axis of its own,
+// its lines have their places in `x`; otherwise they have one for each of the axes.
 class Curves {
   constructor(spec) {
     this.id = spec.id;
     this.title = spec.title;
     this.lines = spec.lines;
+    this.own = spec.across ? {name: spec.across, text: plainNumber} : null;
     this.names = new Set(spec.lines.map(line => line.name));
     this.logY = false;
     const log = node("input", {type: "checkbox", change: () => {
@@ -19,7 +21,16 @@ class Curves {
           node("button", {type: "button", "aria-label": `Show all of ${spec.title}`, click: () => this.reset()}, "all"),
           downloadButton(spec.id, spec.title, () => this.paint(svgOfCurves)))),
       this.host, this.readout,
-      tableBehind(() => ["curve", "steps", "seconds", "bytes", "mean", "lowest", "highest"], () => this.rows()));
+      tableBehind(() => ["curve", ...(this.own ? [this.own.name] : ["steps", "seconds", "bytes"]), "mean", "lowest", "highest"],
+                  () => this.rows()));
+  }
+
+  get across() {
+    return this.own ?? axes[state.x];
+  }
+
+  xs(line) {
+    return this.own ? line.x : line[state.x];
   }
 
   // The lines of groups that are not hidden, in the order of `columns`: where each begins in the data of the chart.
@@ -34,20 +45,20 @@ class Curves {
 
   // What is not the first kind of a plot is dashed, and so are groups that share a colour with another one.
   dash(line) {
-    if (this.names.size > 1 && line.name === "train") return [3, 4];
+    if (this.names.size > 1 && ["train", "memory"].includes(line.name)) return [3, 4];
     return line.group < 10 ? null : [[10, 4], [6, 3, 2, 3]][Math.floor(line.group / 10) % 2];
   }
 
   rows() {
     const text = value => value === null ? "not finite" : plainNumber(value);
-    return this.shown().flatMap(line => line.steps.map((steps, i) => [
-      this.nameOf(line), text(steps), text(line.seconds[i]), String(line.bytes[i]), text(line.mean[i]),
-      text((line.low ?? line.mean)[i]), text((line.high ?? line.mean)[i])]));
+    const places = (line, i) => this.own ? [text(line.x[i])] : [text(line.steps[i]), text(line.seconds[i]), String(line.bytes[i])];
+    return this.shown().flatMap(line => line.mean.map((mean, i) => [
+      this.nameOf(line), ...places(line, i), text(mean), text((line.low ?? line.mean)[i]), text((line.high ?? line.mean)[i])]));
   }
 
   // A table for uPlot of one line: points that a logarithmic axis cannot show are left out, or gaps.
   table(line) {
-    const xs = line[state.x], kept = [...xs.keys()].filter(i => !state.logX || xs[i] > 0);
+    const xs = this.xs(line), kept = [...xs.keys()].filter(i => !state.logX || xs[i] > 0);
     const values = column => kept.map(i => this.logY && column[i] !== null && column[i] <= 0 ? null : column[i]);
     const columns = line.low ? [line.mean, line.low, line.high] : [line.mean];
     return [kept.map(i => xs[i]), ...columns.map(values)];
@@ -56,7 +67,7 @@ class Curves {
   options(width) {
     const grid = {stroke: css("--line"), width: 1}, font = "12px system-ui, sans-serif";
     const axis = {stroke: css("--text"), grid, ticks: grid, font, labelFont: font};
-    const across = axes[state.x];
+    const across = this.across;
     const few = values => values.map(value => value === null ? null : across.text(value));
     return {
       width, height: Math.round(Math.min(420, Math.max(220, width * 0.55))), legend: {show: false},
@@ -126,7 +137,7 @@ class Curves {
       return;
     }
     const values = this.meanOf.map((line, series) => [line, chart.cursor.idxs[series], series]).filter(([, i]) => i != null);
-    this.readout.replaceChildren(node("span", {}, `${axes[state.x].name} ${axes[state.x].text(chart.data[0][at])}`),
+    this.readout.replaceChildren(node("span", {}, `${this.across.name} ${this.across.text(chart.data[0][at])}`),
       ...values.map(([line, i, series]) => node("span", {}, chip(line.group), `${this.nameOf(line)} ${plainNumber(chart.data[series][i])}`)));
   }
 

@@ -30,11 +30,11 @@ function controls() {
     }}, chip(g), group.name + (group.runs > 1 ? ` (${group.runs} runs)` : ""));
     return button;
   });
-  document.getElementById("controls").append(
-    node("fieldset", {}, node("legend", {}, "Against"), ...choices), node("label", {}, log, " log x"),
+  const against = curves.every(plot => plot.own) ? [] : [node("fieldset", {}, node("legend", {}, "Against"), ...choices)];
+  document.getElementById("controls").append(...against, node("label", {}, log, " log x"),
     node("fieldset", {class: "runs"}, node("legend", {}, "Show"), ...runs));
   document.getElementById("plots").before(node("p", {class: "hint", id: "keys"},
-    "Drag over a plot to zoom, double click to see all. Keys in a plot: left and right move the cursor, + and - zoom, shift with left and right moves along, 0 shows all. Dashed lines are of training data, where a plot has both."));
+    "Drag over a plot to zoom, double click to see all. Keys in a plot: left and right move the cursor, + and - zoom, shift with left and right moves along, 0 shows all. " + (data.times ? "Dashed lines are of training data, where a plot has both." : "Dashed lines are of memories.")));
 }
 
 function times() {
@@ -54,7 +54,7 @@ function allBars() {
     document.getElementById("target-bars").replaceChildren(node("div", {class: "bars"}, ...three.map(one => one.figure)));
     bars.push(...three);
   }
-  times();
+  if (data.times) times();
 }
 
 function drawAll() {

@@ -61,7 +61,7 @@ function svgOfCurves(plot) {
     body.append(svgNode("path", {d: `M${left} ${y(value)}H${left + width}`, stroke: css("--line"), fill: "none"}),
                 svgText(left - 6, y(value) + 4, text, {"text-anchor": "end"}));
   });
-  body.append(svgText(left + width / 2, top + height + 34, axes[state.x].name, {"text-anchor": "middle"}));
+  body.append(svgText(left + width / 2, top + height + 34, plot.across.name, {"text-anchor": "middle"}));
   const clip = `clip-${plot.id}`;
   body.append(svgNode("clipPath", {id: clip}, svgNode("rect", {x: left, y: top, width, height})));
   const inside = svgNode("g", {"clip-path": `url(#${clip})`, fill: "none"});

@@ -1,4 +1,4 @@
-#include "sotto/cli/npy_file.h"
+#include "sotto/codec/npy_file.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/cli/beyond_float.h"
+#include "sotto/core/atomic_file.h"
+#include "sotto/core/beyond_float.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/cast.h"
@@ -110,6 +111,25 @@ GradientFile read_npy(std::span<const std::byte> file) {
   auto values = values_of(reader.rest(), size);
   if (shape.empty()) shape.push_back(1);
   return {0, Layout({{"values", 0, std::move(shape)}}, count), std::move(values)};
+}
+
+void write_npy(const std::filesystem::path& path, const Layout& layout, std::span<const float> values) {
+  constexpr std::string_view version("\x01\x00", 2);
+  constexpr std::size_t grain = 64;  // the values begin at a multiple of it, as numpy has it
+  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", layout.numel());
+  const std::size_t before = magic.size() + version.size() + sizeof(std::uint16_t);
+  header.resize((before + header.size() + grain) / grain * grain - before - 1, ' ');
+  header += '\n';
+  const auto length = static_cast<std::uint16_t>(header.size());
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(magic)));
+  file.write(std::as_bytes(std::span(version)));
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(std::as_bytes(std::span(header)));
+  for (const Segment& segment : layout.segments()) {
+    file.write(std::as_bytes(values.subspan(segment.offset, segment.numel())));
+  }
+  file.commit();
 }
 
 }  // namespace sotto

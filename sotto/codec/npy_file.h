@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 
 #include "sotto/codec/gradient_file.h"
@@ -14,5 +15,7 @@ bool is_npz(std::span<const std::byte> file);
 // The array of a .npy file as one segment of its shape: little-endian float16, float32 or float64, in C order.
 // WireError says what is wrong with it.
 GradientFile read_npy(std::span<const std::byte> file);
+// Writes the tensors of a vector one after the other, as one array of one dimension; whole or not at all. FileError.
+void write_npy(const std::filesystem::path& path, const Layout& layout, std::span<const float> values);
 
 }  // namespace sotto

@@ -1,0 +1,59 @@
+"""Gradients that `sotto train --capture` wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from pathlib import Path
+
+import torch
+
+from sotto import _C
+from sotto._errors import ConfigError, FileError
+
+_TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
+def read_gradient(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:
+    """The tensors in a file of `sotto train --capture`, by name, on the CPU.
+
+    Reads `.sotto`, `.safetensors` and `.npy`; the last has no names, and is one tensor called "values". FileError, which
+    names the file, if it is missing or damaged.
+    """
+    path = Path(path)
+    try:
+        if path.suffix == ".sotto":
+            return dict(_C.read_gradient(str(path)))
+        if path.suffix == ".npy":
+            return _read_npy(path)
+        if path.suffix == ".safetensors":
+            return _read_safetensors(path)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}") from error
+    raise ConfigError(f"path={str(path)!r}: a captured gradient ends in .sotto, .safetensors or .npy")
+
+
+def _read_npy(path: Path) -> dict[str, torch.Tensor]:
+    import numpy
+
+    try:
+        return {"values": torch.from_numpy(numpy.load(path, allow_pickle=False))}
+    except (ValueError, EOFError, TypeError) as error:
+        raise FileError(f"{path}: {error}") from error
+
+
+def _read_safetensors(path: Path) -> dict[str, torch.Tensor]:
+    file = bytearray(path.read_bytes())
+    try:
+        (length,) = struct.unpack_from("<Q", file)
+        header, values = json.loads(file[8 : 8 + length]), memoryview(file)[8 + length :]
+        header.pop("__metadata__", None)
+        tensors = {}
+        for name, entry in header.items():
+            begin, end = entry["data_offsets"]
+            kind, shape = _TYPES[entry["dtype"]], entry["shape"]
+            tensors[name] = torch.frombuffer(values[begin:end], dtype=kind).reshape(shape) if begin < end else torch.zeros(shape, dtype=kind)
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise FileError(f"{path}: no whole file of safetensors: {error}") from error
+    return tensors

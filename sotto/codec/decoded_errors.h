@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sotto/core/layout.h"
+
+namespace sotto {
+
+// |x' - x| / |x| of some elements; elements that are zero have none.
+struct RelativeErrors {
+  std::size_t elements = 0;
+  double mean = 0, most = 0;  // 0 without elements
+};
+
+// How far a decoded vector x' is from the vector x that was encoded.
+struct DecodedErrors {
+  enum Part : std::uint8_t { positive_big, positive_small, negative_big, negative_small };
+  static constexpr std::array<std::string_view, 4> part_names{"positive_big", "positive_small", "negative_big",
+                                                              "negative_small"};
+
+  double square = 0;       // |x - x'|^2 / |x|^2; 0 for x = 0
+  double cosine = 0;       // of the angle between x and x'; 0 if one of them is zero, 1 if both are
+  double wasserstein = 0;  // Wasserstein-1 of their values: the mean distance of the i-th smallest of each
+  std::array<RelativeErrors, 4> relative{};  // by Part, the sign and size of x; big: |x| above its 95th percentile
+};
+
+// For two vectors of this layout. Padding does not count. Sorts copies of both.
+DecodedErrors errors_of(const Layout& layout, std::span<const float> x, std::span<const float> decoded);
+
+// As columns of a table: "square_error,cosine,...", and the numbers in them.
+std::string csv_columns_of_errors();
+std::string csv_cells(const DecodedErrors& errors);
+
+// The quantile of |x| for a share, between the two nearest values where it falls between them; 0 for no values.
+double magnitude_quantile(std::span<const float> x, double share);
+
+}  // namespace sotto

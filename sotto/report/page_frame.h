@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+// One HTML document, which needs nothing but itself: headings, what the caller puts under them, and the script that
+// draws `data`.
+struct PageFrame {
+  std::string title;
+  std::string state{};   // how a run stands that is being watched; empty: the page is a file
+  bool goes_on = false;  // in that case: the page asks for itself again and again
+  std::string data;      // JSON
+  std::string sections{};
+
+  // Where the script draws the plots of the data.
+  static constexpr std::string_view plots =
+      "<noscript><p>The curves are drawn by a script, which this browser does not run.</p></noscript>\n"
+      "<div id=\"controls\"></div>\n<div id=\"plots\"></div>\n";
+  void add(std::string_view id, std::string_view heading, std::string_view content);
+  std::string html() const;
+};
+
+// A page for a run that has made no step yet. It loads itself again.
+std::string waiting_page(const std::string& run);
+
+// JSON as it may stand in a page: `</script>` in a text must not end the element.
+std::string for_page(std::string_view json);
+
+}  // namespace sotto

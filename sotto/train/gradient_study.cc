@@ -1,0 +1,77 @@
+#include "sotto/train/gradient_study.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/train/held_back.h"
+
+namespace sotto {
+
+GradientStudy::GradientStudy(const Choices& choices, int rank, int ranks, int idle)
+    : plan_(choices.capture),
+      captures_(rank == idle || (plan_.all_ranks && rank > idle)),
+      measured_every_(static_cast<std::uint64_t>(choices.options.measure_errors)),
+      memory_name_(choices.recipe.memory ? choices.recipe.memory.entry->name : ""),
+      capture_(plan_, rank, ranks - idle) {
+  if (measured_every_ == 0 || rank != idle) return;
+  errors_ = std::make_unique<CodecErrorCsv>(make_codec(choices.recipe.stages));
+}
+
+GradientStudy::~GradientStudy() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void GradientStudy::require_memory(Algorithm& algorithm, std::span<const BucketPlan> buckets) {
+  if (!plan_.memory) return;
+  std::vector<float> values(buckets.front().range.end);  // the first bucket is the end of the vector
+  if (copy_held_back(algorithm, memory_name_, buckets, values)) return;
+  throw ConfigError(
+      fmt::format("{}: memory=true: no rank of this job has a whole memory of its own, because the aggregator or "
+                  "algorithm splits it",
+                  named("capture")));
+}
+
+void GradientStudy::begin(const std::filesystem::path& run_folder, std::uint64_t first_step) {
+  if (errors_) errors_->begin(run_folder, first_step);
+}
+
+std::span<float> GradientStudy::room(std::size_t elements) {
+  finish();
+  gradient_.resize(elements);
+  return gradient_;
+}
+
+void GradientStudy::start(std::uint64_t step, const Layout& layout, Algorithm& algorithm,
+                          std::span<const BucketPlan> buckets) {
+  if (captures_ && needs_rest(step)) {
+    memory_.resize(layout.size());
+    copy_held_back(algorithm, memory_name_, buckets, memory_);
+  }
+  const auto safely = [this, step, &layout] {
+    try {
+      work(step, layout);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  };
+  try {
+    thread_ = std::thread(safely);
+  } catch (const std::system_error&) {  // no thread is available
+    safely();
+  }
+}
+
+void GradientStudy::work(std::uint64_t step, const Layout& layout) {
+  if (captures(step)) capture_.write(step, layout, gradient_, memory_);
+  if (measures(step)) errors_->add(step, layout, gradient_);
+}
+
+void GradientStudy::finish() {
+  if (thread_.joinable()) thread_.join();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+}  // namespace sotto
