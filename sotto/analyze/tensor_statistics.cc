@@ -18,13 +18,14 @@ Histogram histogram_of(std::span<const float> values, double most) {
   return histogram;
 }
 
+// Squares of floats are doubles: as floats they might be infinite.
 double square_of_largest(std::span<const float> values) {
-  std::vector<float> squares(values.size());
-  std::ranges::transform(values, squares.begin(), [](float value) { return value * value; });
+  std::vector<float> sizes(values.size());
+  std::ranges::transform(values, sizes.begin(), [](float value) { return std::abs(value); });
   const std::size_t count = std::max<std::size_t>(1, values.size() / 100);
-  const auto end = squares.begin() + static_cast<std::ptrdiff_t>(count);
-  std::nth_element(squares.begin(), end - 1, squares.end(), std::greater<>());
-  return std::accumulate(squares.begin(), end, 0.0);
+  const auto end = sizes.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(sizes.begin(), end - 1, sizes.end(), std::greater<>());
+  return std::accumulate(sizes.begin(), end, 0.0, [](double sum, double size) { return sum + size * size; });
 }
 
 }  // namespace

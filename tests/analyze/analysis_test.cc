@@ -46,6 +46,8 @@ TEST(TensorStatistics, OfOneElementOfZerosAndOfNothing) {
   EXPECT_EQ(s.histogram.entropy(), 0);
   const std::vector<float> one{-3};
   EXPECT_EQ(statistics_of(one).top_percent, 1);
+  const std::vector<float> large{1e30F, 0, 0, 0};
+  EXPECT_EQ(statistics_of(large).top_percent, 1) << "though its square is no float";
   EXPECT_EQ(statistics_of(one).hoyer, 0);
   std::vector<float> spike(100);
   spike[7] = -2;
