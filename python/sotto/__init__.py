@@ -7,8 +7,8 @@ A sentence says what is sent: `memory | transform | select | quantise | code`; `
 wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (each rank mixes its model with those of
 neighbours), `LocalSGD` and `DiLoCo` (each rank takes steps of its own, then all exchange). The rest of this package:
 state for checkpoints (`state_dict`, `load_state_dict`), statistics (`stats`, `report`), single tensors as bytes
-(`Codec`), over a process group (`aggregate`) and among neighbours (`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), and
-the exceptions.
+(`Codec`), over a process group (`aggregate`) and among neighbours (`Gossiper`), an optimiser (`optim`), captured
+gradients (`read_gradient`), and the exceptions.
 """
 
 import torch as _torch  # noqa: F401  the extension module is linked against its libraries

@@ -122,7 +122,7 @@ class Algorithm {
   // seconds to its report. Only sync(priority=need) has such exchanges; the trainer need not know that.
   virtual void complete(StepReport& /*report*/) {}
   // Waits for what is on its way. From then until the next step, others may use the communicator. All ranks call it
-  // after the same step.
+  // after the same step or, if they count together, at the same meeting.
   virtual void rest() {}
   // Called after a step that stopped, and after rest(), if all ranks go on after all: forgets who wished to stop.
   // REQUIRES traits().can_go_on.

@@ -130,3 +130,14 @@ def has_step(folder, step):
         return False
     rows = path.read_text().splitlines()[1:]
     return any(row.split(",")[0].isdigit() and int(row.split(",")[0]) >= step for row in rows)
+
+
+@pytest.fixture
+def browser(tmp_path):
+    import chromium  # which imports this module
+
+    if chromium.missing():
+        pytest.skip(chromium.missing())
+    made = chromium.Chromium(tmp_path)
+    yield made
+    made.close()

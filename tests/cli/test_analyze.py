@@ -6,7 +6,6 @@ import re
 import struct
 import subprocess
 
-import chromium
 import numpy as np
 import pytest
 
@@ -198,15 +197,6 @@ def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
 
 
 # --- the page ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def browser(tmp_path):
-    if chromium.missing():
-        pytest.skip(chromium.missing())
-    made = chromium.Chromium(tmp_path)
-    yield made
-    made.close()
 
 
 def test_the_page_shows_the_numbers_of_the_tables(analysed):

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as xml
 
-import chromium
 import pytest
 
 from conftest import DEADLINE, TINY, summary, wait_until
@@ -187,15 +186,6 @@ def test_what_is_no_run_is_refused(copy, run):
 
 
 # --- in a browser --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def browser(tmp_path):
-    if chromium.missing():
-        pytest.skip(chromium.missing())
-    made = chromium.Chromium(tmp_path)
-    yield made
-    made.close()
 
 
 TABLE = """(() => {
