@@ -27,6 +27,16 @@ HWY_INLINE VF position(VF value, const element::Interval& grid) {
   return hn::Mul(hn::Sub(hn::Mul(value, set(grid.up)), set(grid.begin)), set(grid.factor));
 }
 
+// A grid whose `up` is 1, as it is for all but tiny and huge norms: a multiplication less.
+template <class Grid>
+struct Moderate : Grid {};
+
+HWY_INLINE VF position(VF value, const Moderate<element::Grid>& grid) { return hn::Mul(value, set(grid.factor)); }
+
+HWY_INLINE VF position(VF value, const Moderate<element::Interval>& grid) {
+  return hn::Mul(hn::Sub(value, set(grid.begin)), set(grid.factor));
+}
+
 template <class Grid>
 HWY_INLINE VU nearest_level(VF value, const Grid& grid) {
   return hn::BitCast(U32(), hn::Add(position(value, grid), set(element::rounder)));
@@ -34,45 +44,62 @@ HWY_INLINE VU nearest_level(VF value, const Grid& grid) {
 
 template <class Grid>
 HWY_INLINE VU random_level(VF value, const Grid& grid, VU number) {
-  const VF dither = hn::Mul(hn::ConvertTo(F32(), hn::BitCast(I32(), number)), set(0x1p-32F));
-  const VF moved = hn::Add(position(value, grid), dither);
+  // The product is exact, so fusing it with the addition changes nothing.
+  const VF dither = hn::ConvertTo(F32(), hn::BitCast(I32(), number));
+  const VF moved = hn::MulAdd(dither, set(0x1p-32F), position(value, grid));
   const VF inside = hn::Max(hn::Min(moved, set(grid.top)), set(grid.least));
   return hn::BitCast(U32(), hn::Add(inside, set(element::rounder)));
 }
 
 HWY_INLINE VF from_level(VF level, float norm, float step) { return hn::Mul(set(norm), hn::Mul(level, set(step))); }
 
-// at(j) gives the random numbers of values j .. j + lanes - 1 of a run: consecutive numbers of the stream, or listed
-// ones (draws.h).
+// from(j) has the random numbers of the values of a run from value j on: consecutive numbers of the stream, or listed
+// ones (draws.h). next() gives those of the next `lanes` values.
 class Consecutive {
  public:
   explicit Consecutive(const Draws& draws)
-      : first_(hn::Add(set_bits(draws.offset + draws.stream.k0), hn::Iota(U32(), 0))), k1_(set_bits(draws.stream.k1)) {}
-  HWY_INLINE VU at(std::size_t j) const {
-    return random_numbers(hn::Add(first_, set_bits(static_cast<std::uint32_t>(j))), k1_);
+      : next_(hn::Add(set_bits(draws.offset + draws.stream.k0), hn::Iota(U32(), 0))), k1_(set_bits(draws.stream.k1)) {}
+  HWY_INLINE Consecutive from(std::size_t j) const {
+    Consecutive rest = *this;
+    rest.next_ = hn::Add(next_, set_bits(static_cast<std::uint32_t>(j)));
+    return rest;
+  }
+  HWY_INLINE VU next() {
+    const VU numbers = random_numbers(next_, k1_);
+    next_ = hn::Add(next_, set_bits(lanes));
+    return numbers;
   }
 
  private:
-  VU first_, k1_;
+  VU next_, k1_;
 };
 
 class Listed {
  public:
   explicit Listed(const Draws& draws)
-      : first_(set_bits(draws.offset + draws.stream.k0)),
-        k1_(set_bits(draws.stream.k1)),
-        numbers_(draws.numbers.data()) {}
-  HWY_INLINE VU at(std::size_t j) const { return random_numbers(hn::Add(first_, hn::LoadU(U32(), numbers_ + j)), k1_); }
+      : first_(set_bits(draws.offset + draws.stream.k0)), k1_(set_bits(draws.stream.k1)), next_(draws.numbers.data()) {}
+  HWY_INLINE Listed from(std::size_t j) const {
+    Listed rest = *this;
+    rest.next_ += j;
+    return rest;
+  }
+  HWY_INLINE VU next() {
+    const VU numbers = random_numbers(hn::Add(first_, hn::LoadU(U32(), next_)), k1_);
+    next_ += lanes;
+    return numbers;
+  }
 
  private:
   VU first_, k1_;
-  const std::uint32_t* numbers_;
+  const std::uint32_t* next_;
 };
 
-// How values become levels: vector() rounds values i .. i + lanes - 1 of a run, one() only value i.
+// How values become levels. from(i).next() rounds the next `lanes` values of a run, the first of them value i; one()
+// rounds only value i.
 struct Nearest {
+  Nearest from(std::size_t) const { return {}; }
   template <class Grid>
-  HWY_INLINE VU vector(VF value, const Grid& grid, std::size_t) const {
+  HWY_INLINE VU next(VF value, const Grid& grid) const {
     return nearest_level(value, grid);
   }
   template <class Grid>
@@ -84,10 +111,14 @@ struct Nearest {
 template <class Numbers>
 struct AtRandom {
   explicit AtRandom(const Draws& from) : draws(from), numbers(from) {}
-  template <class Grid>
-  HWY_INLINE VU vector(VF value, const Grid& grid, std::size_t i) const {
-    return random_level(value, grid, numbers.at(i));
-  }
+  struct Vectors {
+    template <class Grid>
+    HWY_INLINE VU next(VF value, const Grid& grid) {
+      return random_level(value, grid, numbers.next());
+    }
+    Numbers numbers;
+  };
+  HWY_INLINE Vectors from(std::size_t i) const { return {numbers.from(i)}; }
   template <class Grid>
   std::int32_t one(float value, const Grid& grid, std::size_t i) const {
     return element::random_level(value, grid, draws.stream.quick(draws.number(i)));
@@ -144,12 +175,18 @@ template <class Rounding, class Store>
 struct RoundRun {
   template <class Grid>
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, const Grid& grid) const {
-    std::size_t i = begin;
+    std::size_t i = grid.up == 1 ? vectors(begin, end, Moderate<Grid>{grid}) : vectors(begin, end, grid);
+    for (; i < end; ++i) store.one(rounding.one(values[i], grid, i), i);
+  }
+  // Returns the first value that is left.
+  template <class Grid>
+  HWY_INLINE std::size_t vectors(std::size_t i, std::size_t end, const Grid& grid) const {
+    auto rest = rounding.from(i);
     for (; i + lanes <= end; i += lanes) {
       prefetch_ahead(values + i);
-      store.vector(rounding.vector(load_floats(values + i), grid, i), i);
+      store.vector(rest.next(load_floats(values + i), grid), i);
     }
-    for (; i < end; ++i) store.one(rounding.one(values[i], grid, i), i);
+    return i;
   }
   const float* values;
   const Rounding& rounding;

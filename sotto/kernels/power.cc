@@ -16,10 +16,10 @@ struct EncodeRun {
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, float unit) const {
     const float share = element::power_share(unit);
     std::size_t i = begin;
-    for (; i + lanes <= end; i += lanes) {
+    for (auto rest = numbers.from(begin); i + lanes <= end; i += lanes) {
       const VU bits = hn::BitCast(U32(), hn::Mul(load_floats(values + i), set(share)));
       const VU magnitude = hn::And(bits, set_bits(~element::sign_mask));
-      const VU power = hn::ShiftRight<23>(hn::Add(magnitude, hn::ShiftRight<9>(numbers.at(i))));
+      const VU power = hn::ShiftRight<23>(hn::Add(magnitude, hn::ShiftRight<9>(rest.next())));
       const VU sign = hn::And(hn::ShiftRight<24>(bits), set_bits(0x80));
       store_bytes(U8(), hn::TruncateTo(U8(), hn::Or(sign, power)), out + i);
     }

@@ -34,9 +34,8 @@ struct NegativeOrDrawn {
     const auto negative = hn::Lt(value, hn::Zero(F32()));
     const auto zero = hn::Eq(value, hn::Zero(F32()));
     if (hn::AllFalse(F32(), zero)) return negative;
-    return hn::Or(
-        negative,
-        hn::And(zero, hn::MaskFromVec(hn::BitCast(F32(), hn::BroadcastSignBit(hn::BitCast(I32(), numbers.at(i)))))));
+    const auto drawn = hn::BitCast(F32(), hn::BroadcastSignBit(hn::BitCast(I32(), numbers.from(i).next())));
+    return hn::Or(negative, hn::And(zero, hn::MaskFromVec(drawn)));
   }
   bool one(float value, std::size_t i) const {
     return value < 0.0F || (value == 0.0F && draws.stream.quick(draws.number(i)) >> 31 != 0);
