@@ -1,21 +1,17 @@
-// Workers and servers on threads: exact answers, bits, bytes, and how a group stops and resumes.
-#include <fmt/format.h>
+// Workers and servers on threads: exact answers, bits, bytes, and how a group resumes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <numeric>
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/server/server_note.h"
 #include "sotto/algorithm/server/shard.h"
 #include "sotto/comm/threads.h"
-#include "sotto/core/mutex.h"
 #include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/algorithm/served_algorithm.h"
 #include "tests/support/phases.h"
 #include "tests/support/specs.h"
 #include "tests/support/store.h"
@@ -24,30 +20,13 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+using test::expect_replicas;
+using test::expect_same_bits;
+using test::make_served;
 using test::message_bytes;
 using test::Perceptron;
 using test::Quadratic;
-
-std::string with(std::string_view options) { return "parameter_server(" + std::string(options) + ")"; }
-
-std::unique_ptr<Algorithm> make(const std::string& sentence, const std::string& codec, Worker& worker,
-                                Communicator& communicator) {
-  AlgorithmOptions options;
-  options.phases = test::read_phases(codec);
-  return make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
-}
-
-void expect_same_bits(std::span<const float> found, std::span<const float> wanted, const std::string& what) {
-  ASSERT_EQ(found.size(), wanted.size());
-  ASSERT_EQ(0, std::memcmp(found.data(), wanted.data(), wanted.size_bytes())) << what;
-}
-
-// Expects the same parameters on all ranks, to the last bit.
-void expect_replicas(std::span<const float> mine, Communicator& communicator, const std::string& what) {
-  std::vector<float> first(mine.begin(), mine.end());
-  communicator.broadcast(std::as_writable_bytes(std::span(first)), 0);
-  expect_same_bits(mine, first, what);
-}
+using test::with;
 
 class Servers : public testing::TestWithParam<int> {};
 
@@ -64,7 +43,7 @@ TEST_P(Servers, OfAllWorkersAreGatherBitForBit) {
         options.phases = test::read_phases(codec, "gather");
         const auto sync = make_algorithm(test::algorithm("sync"), options, other.buckets(), *clone);
         const std::string sentence = with("down=f32, servers=" + std::to_string(servers));
-        const auto served = make(sentence, codec, worker, communicator);
+        const auto served = make_served(sentence, codec, worker, communicator);
         for (std::uint64_t step = 0; step < 12; ++step) {
           const double loss = sync->step(other, {step, 0.01, false}).loss;
           EXPECT_EQ(served->step(worker, {step, 0.01, false}).loss, loss);
@@ -81,7 +60,7 @@ TEST_P(Servers, KeepReplicasEqualWithCodedModels) {
   for (const char* sentence : {"servers=1", "down=sign(block=64)", "down=(topk(0.2) | qsgd(bits=6))"}) {
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
       Perceptron worker(communicator.rank(), "sgd(momentum=0.5)");
-      const auto served = make(with(sentence), "ef | topk(0.2)", worker, communicator);
+      const auto served = make_served(with(sentence), "ef | topk(0.2)", worker, communicator);
       double first = 0, last = 0;
       for (std::uint64_t step = 0; step < 60; ++step) {
         last = served->step(worker, {step, 0.05, false}).loss;
@@ -112,7 +91,7 @@ TEST_P(Servers, ComeToTheLeastSum) {
                                               {with("mode=async, down=topk(0.5)"), "qsgd(bits=4)", 0.1}}) {
     run_threads(ranks, 20s, [&, &sentence = sentence, &codec = codec, &near = near](Communicator& communicator) {
       Quadratic worker(communicator.rank());
-      const auto served = make(sentence, codec, worker, communicator);
+      const auto served = make_served(sentence, codec, worker, communicator);
       for (std::uint64_t step = 0; step < 500; ++step) {
         served->step(worker, {step, 0.01, false});
         if (step % 4 == 3) communicator.barrier();
@@ -133,7 +112,7 @@ TEST_P(Servers, OfSomeWorkersComeToWhatAllWant) {
   for (const std::string& sentence : {some, some + ", late=carry", std::string("gradients=1, down=topk(0.5)")}) {
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
       Quadratic worker(1);
-      const auto served = make(with(sentence), "none", worker, communicator);
+      const auto served = make_served(with(sentence), "none", worker, communicator);
       for (std::uint64_t step = 0; step < 400; ++step) served->step(worker, {step, 0.02, false});
       served->rest();
       EXPECT_NEAR(worker.parameters()[3], 2, 0.01) << sentence;
@@ -144,74 +123,6 @@ TEST_P(Servers, OfSomeWorkersComeToWhatAllWant) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Servers, testing::Values(1, 2, 3, 4, 7, 8));
 
-// Takes each step when the test lets it.
-class Held final : public Quadratic {
- public:
-  Held(int rank, std::function<void(std::uint64_t)> before) : Quadratic(rank), before_(std::move(before)) {}
-  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
-    before_(step);
-    return Quadratic::compute_gradient(step, calls);
-  }
-
- private:
-  std::function<void(std::uint64_t)> before_;
-};
-
-// The slow worker begins a step only when another worker is as far ahead as it may be.
-TEST(ParameterServer, LetsWorkersRunAheadUpToTheBound) {
-  constexpr std::uint64_t bound = 3, steps = 12;
-  for (const char* mode : {"mode=stale, bound=3", "mode=async"}) {
-    const bool bounded = std::string_view(mode).starts_with("mode=stale");
-    Mutex mutex;
-    Condition changed;
-    std::uint64_t slow = 0, fast = 0;
-    run_threads(3, 20s, [&](Communicator& communicator) {
-      Held worker(communicator.rank(), [&](std::uint64_t step) {
-        Lock lock(mutex);
-        if (communicator.rank() == 2) {
-          slow = step;
-          const std::uint64_t ahead = std::min(steps - 1, bounded ? step + bound : steps);
-          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return fast >= ahead; })) << mode;
-        } else if (communicator.rank() == 0) {
-          fast = step;
-          EXPECT_LE(step, bounded ? slow + 1 + bound : steps);
-          changed.notify_all();
-        }
-      });
-      const auto served = make(with(mode), "none", worker, communicator);
-      for (std::uint64_t step = 0; step < steps; ++step) served->step(worker, {step, 0.01, false});
-      served->rest();
-      expect_replicas(worker.parameters(), communicator, mode);
-    });
-  }
-}
-
-// No worker waits for a straggler, and one that comes back is answered like the others.
-TEST(ParameterServer, GoesOnWithoutAStraggler) {
-  for (const char* sentence : {"gradients=2", "gradients=2, late=carry", "gradients=2, down=sign(block=32)"}) {
-    Mutex mutex;
-    Condition changed;
-    int ended = 0;
-    run_threads(3, 20s, [&](Communicator& communicator) {
-      Held worker(communicator.rank(), [&](std::uint64_t step) {
-        Lock lock(mutex);
-        if (communicator.rank() == 1 && step == 2) {
-          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return ended > 0; })) << sentence;
-        }
-      });
-      const auto served = make(with(sentence), "none", worker, communicator);
-      for (std::uint64_t step = 0; step < 30; ++step) served->step(worker, {step, 0.05, false});
-      {
-        const Lock lock(mutex);
-        if (communicator.rank() != 1) ++ended;
-        changed.notify_all();
-      }
-      served->rest();
-      expect_replicas(worker.parameters(), communicator, sentence);
-    });
-  }
-}
-
 TEST(ParameterServer, WithServersThatDoNothingElse) {
   for (const char* sentence : {"dedicated=true", "servers=2, dedicated=true", "servers=2, dedicated=true, mode=async",
                                "dedicated=true, down=topk(0.3)", "dedicated=true, mode=stale, bound=1",
@@ -221,7 +132,7 @@ TEST(ParameterServer, WithServersThatDoNothingElse) {
     run_threads(4, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank() < idle ? 77 : 1);  // a dedicated server's own gradient must not matter
       worker.fails = communicator.rank() < idle;
-      const auto served = make(with(sentence), "none", worker, communicator);
+      const auto served = make_served(with(sentence), "none", worker, communicator);
       StepReport report;
       for (std::uint64_t step = 0; step < 400; ++step) report = served->step(worker, {step, 0.02, false});
       EXPECT_LT(report.loss, 1e-3);
@@ -233,85 +144,6 @@ TEST(ParameterServer, WithServersThatDoNothingElse) {
       served->rest();
       expect_replicas(worker.parameters(), communicator, sentence);
     });
-  }
-}
-
-TEST(ParameterServer, StopsTogetherWhenOneIsAsked) {
-  for (const char* sentence :
-       {"mode=sync", "servers=2", "gradients=2, count=each", "mode=stale, count=each",
-        "mode=async, servers=3, count=each", "servers=2, dedicated=true", "dedicated=true, mode=async, count=each"}) {
-    for (const int asked : {0, 1, 3}) {
-      std::vector<std::uint64_t> ended(4);
-      run_threads(4, 20s, [&](Communicator& communicator) {
-        Quadratic worker(communicator.rank());
-        const auto served = make(with(sentence), "none", worker, communicator);
-        std::uint64_t step = 0;
-        while (!served->step(worker, {step, 0.01, step >= 7 && communicator.rank() == asked}).stop) ++step;
-        served->rest();
-        ended[static_cast<std::size_t>(communicator.rank())] = step;
-      });
-      for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << sentence << ", rank " << asked;
-      EXPECT_GE(ended[0], 7U);
-    }
-  }
-}
-
-constexpr std::array together = {"gradients=2",
-                                 "mode=stale",
-                                 "mode=stale, bound=0",
-                                 "mode=async",
-                                 "mode=async, servers=3",
-                                 "servers=2, dedicated=true, mode=async",
-                                 "dedicated=true, mode=stale, servers=1"};
-
-// They meet once all of them together have made enough steps, however few the slow one made, or when one is asked to
-// stop; and go on from there.
-TEST(ParameterServer, CountsTogether) {
-  for (const char* sentence : together) {
-    for (const bool asked : {false, true}) {
-      const std::string what = fmt::format("{}, {}", sentence, asked ? "asked" : "enough");
-      const bool waits = std::string_view(sentence).find("stale") != std::string_view::npos;
-      Mutex mutex;
-      Condition changed;
-      std::uint64_t fast = 0;
-      bool meet = false;
-      std::vector<std::vector<std::uint64_t>> met(4);
-      run_threads(4, 20s, [&](Communicator& communicator) {
-        const int rank = communicator.rank();
-        // Without a bound the last worker takes a step when another one has begun that four steps later.
-        Held worker(rank, [&](std::uint64_t step) {
-          Lock lock(mutex);
-          if (rank != 3) fast = std::max(fast, step);
-          changed.notify_all();
-          if (rank != 3 || waits) return;
-          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return meet || fast >= step + 4; })) << what;
-        });
-        const auto served = make(with(sentence), "none", worker, communicator);
-        ASSERT_TRUE(served->traits().counts_together && served->own_speed()) << what;
-        std::uint64_t step = 0;
-        for (const std::uint64_t meeting : {10U, 17U}) {
-          StepReport report;
-          while (!report.meets) {
-            report = served->step(worker, {step++, 0.01, asked && rank == 2 && step > 5, asked ? 0 : meeting});
-            EXPECT_FALSE(report.stop);
-          }
-          {
-            const Lock lock(mutex);
-            meet = true;
-            changed.notify_all();
-          }
-          served->rest();
-          const auto made = served->own_speed()->rank_steps();
-          EXPECT_EQ(made[static_cast<std::size_t>(rank)], step) << what;
-          EXPECT_TRUE(asked || std::reduce(made.begin(), made.end()) >= 4 * meeting) << what;
-          expect_replicas(worker.parameters(), communicator, what);
-          EXPECT_TRUE(waits || meeting > 10 || std::ranges::max(made) >= made[3] + 2) << what;
-          met[static_cast<std::size_t>(rank)] = made;
-          served->go_on();
-        }
-      });
-      for (const auto& made : met) EXPECT_EQ(made, met[0]) << what;
-    }
   }
 }
 
@@ -330,7 +162,7 @@ TEST(ParameterServer, SendsWhatTheFormulaSays) {
       run_threads(ranks, 20s,
                   [&, &sentence = sentence, &servers = servers, &dedicated = dedicated](Communicator& communicator) {
                     Perceptron worker(communicator.rank(), "sgd");
-                    const auto served = make(with(sentence), "qsgd(bits=4)", worker, communicator);
+                    const auto served = make_served(with(sentence), "qsgd(bits=4)", worker, communicator);
                     const int rank = communicator.rank();
                     const auto shards = share_out(worker.buckets(), static_cast<std::size_t>(servers));
                     const auto workers = static_cast<std::uint64_t>(dedicated ? ranks - servers : ranks);
@@ -382,8 +214,8 @@ TEST(ParameterServer, ResumesToTheSameBits) {
     run_threads(3, 20s, [&, &sentence = sentence, &codec = codec](Communicator& communicator) {
       const auto clone = communicator.clone();
       Perceptron worker(communicator.rank(), "sgd(momentum=0.5)"), other(communicator.rank(), "sgd(momentum=0.5)");
-      const auto algorithm = make(with(sentence), codec, worker, communicator);
-      const auto again = make(with(sentence), codec, other, *clone);
+      const auto algorithm = make_served(with(sentence), codec, worker, communicator);
+      const auto again = make_served(with(sentence), codec, other, *clone);
       for (std::uint64_t step = 0; step < 16; ++step) {
         if (step == 9) {
           algorithm->rest();
