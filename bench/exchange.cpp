@@ -179,7 +179,7 @@ class Sleeper final : public Worker {
 int run(const Arguments& arguments) {
   const World world = find_world("");
   const std::chrono::seconds deadline(arguments.deadline);
-  auto communicator = connect_gloo(world, {"", "", deadline, deadline});
+  auto communicator = connect_gloo(world, {.deadline = deadline, .connect_deadline = deadline});
   if (!arguments.link.empty()) {
     communicator = make_shaped(std::move(communicator), parse_links("link", arguments.link, world.size));
   }

@@ -1,7 +1,4 @@
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -10,14 +7,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -67,35 +63,6 @@ class Report {
  private:
   bool failed_ = false;
 };
-
-std::string text_of(const sockaddr& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = address.sa_family == AF_INET
-                          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in&>(address).sin_addr)
-                          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
-  return inet_ntop(address.sa_family, bytes, text.data(), text.size()) != nullptr ? text.data() : "?";
-}
-
-struct Interface {
-  bool up = false;
-  std::vector<std::string> addresses;
-};
-
-std::map<std::string, Interface> interfaces() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) throw Error(fmt::format("getifaddrs: {}", std::strerror(errno)));
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-  std::map<std::string, Interface> found;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    Interface& interface = found[entry->ifa_name];
-    interface.up = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
-    const sockaddr* address = entry->ifa_addr;
-    if (address != nullptr && (address->sa_family == AF_INET || address->sa_family == AF_INET6)) {
-      interface.addresses.push_back(text_of(*address));
-    }
-  }
-  return found;
-}
 
 void check_interfaces(Report& report, const std::string& wanted) {
   const auto found = interfaces();

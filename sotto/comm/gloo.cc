@@ -15,20 +15,6 @@
 #include "sotto/core/error.h"
 
 namespace sotto {
-namespace {
-
-// The look-up of a name may block for very long, so it is bounded.
-std::string near_address(const World& world, const TransportOptions& options) {
-  const auto address =
-      bounded(Clock::now() + options.connect_deadline, options.stop, [world] { return address_towards(world); });
-  if (address) return *address;
-  const int signal = options.stop ? options.stop() : 0;
-  if (signal != 0) throw Stopped(fmt::format("rank {}: stopped by a signal", world.rank), signal);
-  throw CommError(fmt::format("rank {}: nobody says where the host `{}` is", world.rank, world.host));
-}
-
-}  // namespace
-
 std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOptions& options) {
   ignore_broken_pipes();
   auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
@@ -38,7 +24,7 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOp
       require_interface(options.interface);
       settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
     } else {
-      const std::string address = options.address.empty() ? near_address(world, options) : options.address;
+      const std::string address = options.address.empty() ? near_address(world, options.connect_deadline, options.stop) : options.address;
       settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
     }
   } catch (const Error&) {

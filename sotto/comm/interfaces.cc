@@ -1,8 +1,10 @@
 #include "sotto/comm/interfaces.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,15 +12,26 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <memory>
-#include <set>
+#include <ranges>
 #include <string_view>
 
+#include "sotto/comm/bounded.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
+
+// The numeric form of an IPv4 or IPv6 address; "" if it is something else.
+std::string text_of(const sockaddr& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes = address.sa_family == AF_INET
+                          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in&>(address).sin_addr)
+                          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  return ::inet_ntop(address.sa_family, bytes, text.data(), text.size()) != nullptr ? text.data() : "";
+}
 
 // The local address of a connection to `target`, or nothing. Connecting a datagram socket sends nothing.
 std::string near_end(const SocketAddress& target) {
@@ -26,13 +39,24 @@ std::string near_end(const SocketAddress& target) {
   if (socket < 0) return {};
   sockaddr_storage near{};
   socklen_t length = sizeof(near);
-  std::array<char, NI_MAXHOST> text{};
   const bool known = ::connect(socket, target.get(), target.length()) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&near), &length) == 0 &&
-                     ::getnameinfo(reinterpret_cast<const sockaddr*>(&near), length, text.data(), text.size(), nullptr,
-                                   0, NI_NUMERICHOST) == 0;
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&near), &length) == 0;
   ::close(socket);
-  return known ? text.data() : std::string();
+  return known ? text_of(reinterpret_cast<const sockaddr&>(near)) : std::string();
+}
+
+std::string address_towards(const World& world) {
+  for (const SocketAddress& each : resolve(world.host, std::max<std::uint16_t>(world.port, 1))) {
+    std::string address = near_end(each);
+    if (address.empty()) continue;
+    if (is_loopback(address) && !is_loopback(world.host) && world.local_size < world.size) {
+      throw ConfigError(fmt::format(
+          "the name `{}` leads to {} here, where ranks on other machines cannot come; give the interface or address",
+          world.host, address));
+    }
+    return address;
+  }
+  throw ConfigError(fmt::format("there is no way from here to `{}`, where the ranks meet", world.host));
 }
 
 }  // namespace
@@ -65,29 +89,34 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port) 
 
 bool is_loopback(std::string_view host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
 
-void require_interface(const std::string& name) {
+std::map<std::string, Interface> interfaces() {
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return;  // the transport will find out, and say so
+  if (::getifaddrs(&list) != 0) throw CommError(fmt::format("getifaddrs: {}", std::strerror(errno)));
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  std::set<std::string> names;
-  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) names.insert(each->ifa_name);
-  if (!names.contains(name)) {
-    throw ConfigError(fmt::format("there is no network interface `{}`; there are {}", name, fmt::join(names, ", ")));
+  std::map<std::string, Interface> found;
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    Interface& interface = found[each->ifa_name];
+    interface.up = (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_RUNNING) != 0;
+    const std::string address = each->ifa_addr != nullptr ? text_of(*each->ifa_addr) : "";
+    if (!address.empty()) interface.addresses.push_back(address);
   }
+  return found;
 }
 
-std::string address_towards(const World& world) {
-  for (const SocketAddress& each : resolve(world.host, std::max<std::uint16_t>(world.port, 1))) {
-    std::string address = near_end(each);
-    if (address.empty()) continue;
-    if (is_loopback(address) && !is_loopback(world.host) && world.local_size < world.size) {
-      throw ConfigError(fmt::format(
-          "the name `{}` leads to {} here, where ranks on other machines cannot come; give the interface or address",
-          world.host, address));
-    }
-    return address;
-  }
-  throw ConfigError(fmt::format("there is no way from here to `{}`, where the ranks meet", world.host));
+Interface require_interface(const std::string& name) {
+  const auto all = interfaces();
+  if (const auto found = all.find(name); found != all.end()) return found->second;
+  throw ConfigError(
+      fmt::format("there is no network interface `{}`; there are {}", name, fmt::join(std::views::keys(all), ", ")));
+}
+
+std::string near_address(const World& world, std::chrono::milliseconds deadline, const Stop& stop) {
+  // The look-up of a name may block for very long.
+  const auto address = bounded(Clock::now() + deadline, stop, [world] { return address_towards(world); });
+  if (address) return *address;
+  const int signal = stop ? stop() : 0;
+  if (signal != 0) throw Stopped(fmt::format("rank {}: stopped by a signal", world.rank), signal);
+  throw CommError(fmt::format("rank {}: nobody says where the host `{}` is", world.rank, world.host));
 }
 
 }  // namespace sotto

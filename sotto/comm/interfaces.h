@@ -2,11 +2,14 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 
 namespace sotto {
@@ -31,11 +34,19 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port);
 
 bool is_loopback(std::string_view host);  // "127.0.0.1", "localhost", "::1"
 
+// A network interface of this machine, with its numeric addresses.
+struct Interface {
+  bool up = false;
+  std::vector<std::string> addresses;
+};
+std::map<std::string, Interface> interfaces();  // by name; CommError if the system does not tell
+
 // ConfigError, with the names of the existing interfaces, unless this machine has this network interface.
-void require_interface(const std::string& name);
+Interface require_interface(const std::string& name);
 
 // This machine's numeric address from which packets go to the host of the store. ConfigError if that host is unknown,
-// or if its name resolves to this machine's loopback although there are ranks on other machines.
-std::string address_towards(const World& world);
+// or if its name resolves to this machine's loopback although there are ranks on other machines. CommError if the
+// look-up of the name takes longer than `deadline`; Stopped if `stop` says so.
+std::string near_address(const World& world, std::chrono::milliseconds deadline, const Stop& stop);
 
 }  // namespace sotto

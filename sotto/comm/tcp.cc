@@ -25,13 +25,14 @@ namespace {
 class TcpCommunicator final : public Communicator, private TcpLines::Owner {
  public:
   // Ranks find each other in this section of the meeting; all must use the same name.
-  TcpCommunicator(std::shared_ptr<Meeting> meeting, const std::string& section, asio::ip::address address, int rank,
-                  int size, std::chrono::milliseconds deadline)
+  TcpCommunicator(std::shared_ptr<Meeting> meeting, const std::string& section, asio::ip::address address,
+                  std::shared_ptr<const Tls> tls, int rank, int size, std::chrono::milliseconds deadline)
       : Communicator(rank, size, deadline),
         meeting_(std::move(meeting)),
         places_(meeting_->section(section)),
         address_(std::move(address)),
-        lines_(io_, rank, size, address_, *this),
+        tls_(std::move(tls)),
+        lines_(io_, rank, size, address_, tls_, *this),
         due_(io_),
         peers_(static_cast<std::size_t>(size)) {
     places_.leave(rank, lines_.place());
@@ -126,12 +127,13 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
   }
 
   std::unique_ptr<Communicator> do_clone() override {
-    return std::make_unique<TcpCommunicator>(meeting_, meeting_->next_name("tcp"), address_, rank(), size(),
+    return std::make_unique<TcpCommunicator>(meeting_, meeting_->next_name("tcp"), address_, tls_, rank(), size(),
                                              deadline());
   }
 
   std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
-    return make_tcp_mailbox(meeting_, meeting_->next_name("mail"), address_, rank(), size(), max_bytes, deadline());
+    return make_tcp_mailbox(meeting_, meeting_->next_name("mail"), address_, tls_, rank(), size(), max_bytes,
+                            deadline());
   }
 
   std::optional<std::string> place_of(int peer) override { return places_.find(peer, until_); }
@@ -170,6 +172,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
   std::shared_ptr<Meeting> meeting_;
   TcpPlaces places_;
   asio::ip::address address_;
+  std::shared_ptr<const Tls> tls_;  // null: no secret
   asio::io_context io_{1};
   TcpLines lines_;
   asio::steady_timer due_;          // when the next message that waits for its time may leave
@@ -183,38 +186,38 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
   std::vector<Peer> peers_;
 };
 
-// The address to listen at: the interface or address of the options, or else the host of the store. ConfigError unless
-// it is a loopback address.
-asio::ip::address loopback_address(const World& world, const TransportOptions& options) {
-  std::string address = options.address.empty() ? world.host : options.address;
+// The address to listen at: that of the options, or the one from which packets go to the host of the store. ConfigError
+// if everybody could read what goes over it.
+asio::ip::address own_address(const World& world, const TransportOptions& options) {
+  std::string said = options.address == "localhost" ? "127.0.0.1" : options.address;
   if (!options.interface.empty()) {
-    require_interface(options.interface);
-    address = options.interface == "lo" ? "127.0.0.1" : options.interface;
+    const Interface interface = require_interface(options.interface);
+    if (interface.addresses.empty()) {
+      throw ConfigError(fmt::format("{}: it has no address", named("interface", options.interface)));
+    }
+    said = interface.addresses.front();
   }
-  if (address == "localhost") address = "127.0.0.1";
+  if (said.empty()) said = near_address(world, options.connect_deadline, options.stop);
   asio::error_code unreadable;
-  auto found = asio::ip::make_address(address, unreadable);
-  if (!unreadable && found.is_loopback()) return found;
-  throw ConfigError(
-      fmt::format("{}: it serves loopback addresses only, since its links have no keys yet, and {} is none; choose {}",
-                  named("backend", "tcp"), address, named("backend", "gloo")));
+  const auto address = asio::ip::make_address(said, unreadable);
+  if (unreadable) throw ConfigError(fmt::format("{}: it is no numeric address", named("address", said)));
+  if (address.is_loopback() && world.local_size < world.size) {
+    throw ConfigError(fmt::format("{}: ranks on other hosts cannot come there", named("address", said)));
+  }
+  if (address.is_loopback() || !options.secret.empty()) return address;
+  throw ConfigError(fmt::format(
+      "{}: ranks would meet at {}, where others can read and change what they send; give all ranks the same {} "
+      "(`sotto secret new FILE` makes one), or choose {}",
+      named("backend", "tcp"), said, named("secret"), named("backend", "gloo")));
 }
 
 }  // namespace
 
-void require_tcp(const World& world) {
-  if (world.local_size == world.size) return;
-  throw ConfigError(
-      fmt::format("{}: it reaches the ranks of one host only, since its links have no keys yet, and {} of {} are on "
-                  "others; choose {}",
-                  named("backend", "tcp"), world.size - world.local_size, world.size, named("backend", "gloo")));
-}
-
 std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOptions& options) {
-  require_tcp(world);
-  const auto address = loopback_address(world, options);
+  const auto tls = options.secret.empty() ? nullptr : std::make_shared<const Tls>(read_secret(options.secret));
+  const auto address = own_address(world, options);
   auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
-  return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", address, world.rank, world.size,
+  return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", address, tls, world.rank, world.size,
                                            options.deadline);
 }
 

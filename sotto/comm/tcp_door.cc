@@ -9,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -19,6 +20,7 @@ namespace {
 using Tcp = asio::ip::tcp;
 
 constexpr std::chrono::milliseconds pause(20);
+constexpr std::string_view wants_secret = " tls";
 
 TcpKey new_key() {
   TcpKey key;
@@ -36,15 +38,17 @@ bool equal(const TcpKey& one, const TcpKey& other) {
 
 }  // namespace
 
-// A connection that has not said yet which rank it is from.
+// A connection that has not said yet which rank it is from. What is under way keeps it in memory.
 struct TcpDoor::Guest {
-  explicit Guest(Tcp::socket accepted) : socket(std::move(accepted)) {}
-  Tcp::socket socket;
+  explicit Guest(Tcp::socket accepted) : stream(std::make_shared<TcpStream>(std::move(accepted))) {}
+  std::shared_ptr<TcpStream> stream;
   std::array<std::byte, TcpHello::bytes> hello{};
+  bool dismissed = false;  // then the door may be gone
 };
 
-TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, Enter enter)
-    : rank_(rank), size_(size), key_(new_key()), enter_(std::move(enter)), acceptor_(io), again_(io) {
+TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, const Tls* tls,
+                 Enter enter)
+    : rank_(rank), size_(size), tls_(tls), key_(new_key()), enter_(std::move(enter)), acceptor_(io), again_(io) {
   try {
     const Tcp::endpoint endpoint(address, 0);
     acceptor_.open(endpoint.protocol());
@@ -56,21 +60,24 @@ TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::addre
   accept();
 }
 
-TcpDoor::~TcpDoor() = default;
+TcpDoor::~TcpDoor() { close(); }
 
-// "127.0.0.1 4242 KEY", with the key as 32 hexadecimal digits.
+// "127.0.0.1 4242 KEY" or "127.0.0.1 4242 KEY tls", with the key as 32 hexadecimal digits.
 std::string TcpDoor::place() const {
   const Tcp::endpoint endpoint = acceptor_.local_endpoint();
   std::string text = fmt::format("{} {} ", endpoint.address().to_string(), endpoint.port());
   for (const std::byte part : key_) text += fmt::format("{:02x}", std::to_integer<unsigned>(part));
-  return text;
+  return tls_ != nullptr ? text.append(wants_secret) : text;
 }
 
 TcpPlace read_tcp_place(const std::string& text) {
   const auto space = text.find(' ');
   const auto second = text.find(' ', space + 1);
-  if (second == text.npos || text.size() != second + 1 + 2 * sizeof(TcpKey)) throw WireError("no address was left");
+  if (second == text.npos) throw WireError("no address was left");
+  const std::size_t key_end = second + 1 + 2 * sizeof(TcpKey);
   TcpPlace place;
+  place.secret = text.ends_with(wants_secret);
+  if (text.size() != key_end + (place.secret ? wants_secret.size() : 0)) throw WireError("no address was left");
   asio::error_code bad;
   place.address = asio::ip::make_address(text.substr(0, space), bad);
   const char* const end = text.data() + second;
@@ -90,7 +97,7 @@ void TcpDoor::close() {
   asio::error_code ignored;
   acceptor_.close(ignored);
   again_.cancel();
-  guests_.clear();
+  while (!guests_.empty()) dismiss(guests_.front());
 }
 
 void TcpDoor::accept() {
@@ -103,25 +110,39 @@ void TcpDoor::accept() {
       });
       return;
     }
-    if (guests_.size() == most_guests) guests_.pop_front();
+    if (guests_.size() == most_guests) dismiss(guests_.front());
     guests_.push_back(std::make_shared<Guest>(std::move(socket)));
-    hear_hello(guests_.back());
+    take_proof(guests_.back());
     accept();
   });
 }
 
+void TcpDoor::take_proof(const std::shared_ptr<Guest>& guest) {
+  guest->stream->start(tls_, TcpStream::Side::server, [this, guest](const asio::error_code& error) {
+    if (guest->dismissed) return;
+    if (error) return dismiss(guest);
+    hear_hello(guest);
+  });
+}
+
 void TcpDoor::hear_hello(const std::shared_ptr<Guest>& guest) {
-  const std::weak_ptr<Guest> known = guest;
-  asio::async_read(guest->socket, asio::buffer(guest->hello),
-                   [this, known](const asio::error_code& error, std::size_t) {
-                     const auto here = known.lock();
-                     if (!here) return;
-                     if (!error) take_in(*here);
-                     std::erase(guests_, here);
+  asio::async_read(*guest->stream, asio::buffer(guest->hello),
+                   [this, guest](const asio::error_code& error, std::size_t) {
+                     if (guest->dismissed) return;
+                     if (error) return dismiss(guest);
+                     take_in(*guest);
+                     guest->dismissed = true;
+                     std::erase(guests_, guest);
                    });
 }
 
-void TcpDoor::take_in(Guest& guest) {
+void TcpDoor::dismiss(const std::shared_ptr<Guest>& guest) {
+  guest->dismissed = true;
+  guest->stream->close();
+  guests_.remove(std::shared_ptr(guest));
+}
+
+void TcpDoor::take_in(const Guest& guest) {
   TcpHello hello;
   try {
     hello = read_hello(guest.hello);
@@ -131,7 +152,7 @@ void TcpDoor::take_in(Guest& guest) {
   const bool member = equal(hello.key, key_) && hello.to == static_cast<std::uint32_t>(rank_) &&
                       hello.size == static_cast<std::uint32_t>(size_) && hello.from < hello.size &&
                       hello.from != hello.to;
-  if (member) enter_(static_cast<int>(hello.from), std::move(guest.socket));
+  if (member) enter_(static_cast<int>(hello.from), guest.stream);
 }
 
 }  // namespace sotto

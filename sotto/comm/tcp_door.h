@@ -12,36 +12,43 @@
 #include <string>
 
 #include "sotto/comm/tcp_frame.h"
+#include "sotto/comm/tcp_stream.h"
 
 namespace sotto {
 
-// Where a rank listens for its peers. A new connection must first say which rank it is from, with the key of this door.
+// Where a rank listens for its peers. If there is a secret, a new connection must first prove that it knows it, and is
+// private from then on. Then it must say which rank it is from, with the key of this door.
 // Connections of strangers, and those that send garbage, are closed and have no other effect. At most `most_guests`
 // connections that have not yet said this stay open; a member whose connection was closed for that reason tries again.
 // Everything runs on the thread that runs the io_context.
 class TcpDoor {
  public:
   static constexpr std::size_t most_guests = 64;
-  // A peer has come. The socket is closed unless it is kept.
-  using Enter = std::function<void(int peer, asio::ip::tcp::socket socket)>;
+  // A peer has come. The connection is closed unless it is kept.
+  using Enter = std::function<void(int peer, std::shared_ptr<TcpStream> stream)>;
 
-  // Listens at a port of this address that the system chooses. CommError if that is not possible.
-  TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, Enter enter);
+  // Listens at a port of this address that the system chooses. CommError if that is not possible. `tls` is null if
+  // there is no secret.
+  TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, const Tls* tls, Enter enter);
   ~TcpDoor();
   TcpDoor(const TcpDoor&) = delete;
   TcpDoor& operator=(const TcpDoor&) = delete;
 
-  // Text that tells members of the job where this door is, and its key: for read_tcp_place().
+  // Text that tells members of the job where this door is, its key, and whether a secret is wanted: for
+  // read_tcp_place().
   std::string place() const;
   void close();  // lets no connection in any more
 
  private:
   struct Guest;
   void accept();
+  void take_proof(const std::shared_ptr<Guest>& guest);
   void hear_hello(const std::shared_ptr<Guest>& guest);
-  void take_in(Guest& guest);
+  void take_in(const Guest& guest);
+  void dismiss(const std::shared_ptr<Guest>& guest);
 
   int rank_, size_;
+  const Tls* tls_;
   TcpKey key_;
   Enter enter_;
   asio::ip::tcp::acceptor acceptor_;
@@ -54,6 +61,7 @@ struct TcpPlace {
   asio::ip::address address;
   std::uint16_t port = 0;
   TcpKey key{};
+  bool secret = false;  // a secret is wanted
 };
 TcpPlace read_tcp_place(const std::string& text);  // WireError if it is something else
 

@@ -28,10 +28,13 @@ constexpr std::size_t staging_bytes = 64 << 10;  // short messages of this many 
 // choose, since the receiver finds the bytes in the processor's cache. Long links will need larger ones.
 constexpr int send_buffer = 128 << 10, receive_buffer = 256 << 10;
 
+bool is_closed(const asio::error_code& error) {
+  return error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe ||
+         error == asio::error::connection_refused;
+}
+
 std::string reason_of(const asio::error_code& error) {
-  const bool closed = error == asio::error::eof || error == asio::error::connection_reset ||
-                      error == asio::error::broken_pipe || error == asio::error::connection_refused;
-  if (closed) return "the connection was closed: the peer ended or was killed";
+  if (is_closed(error)) return "the connection was closed: the peer ended or was killed";
   return "the connection broke: " + error.message();
 }
 
@@ -45,12 +48,12 @@ struct TcpLines::Line {
     std::span<const std::byte> data;
   };
 
-  Line(asio::io_context& io, int of) : peer(of), socket(io), again(io), staged(staging_bytes) {}
+  Line(asio::io_context& io, int of) : peer(of), again(io), staged(staging_bytes) {}
 
   int peer;
   State state = State::unused;
   unsigned turn = 0;
-  Tcp::socket socket;
+  std::shared_ptr<TcpStream> stream;  // null: unused
   asio::steady_timer again;  // for the next attempt to connect
   std::array<std::byte, TcpHello::bytes> greeting{};
   std::string reason;  // why it is closed
@@ -69,12 +72,15 @@ struct TcpLines::Line {
   std::optional<std::span<std::byte>> room;  // for the missing part of that frame
 };
 
-TcpLines::TcpLines(asio::io_context& io, int rank, int size, const asio::ip::address& address, Owner& owner)
+TcpLines::TcpLines(asio::io_context& io, int rank, int size, const asio::ip::address& address,
+                   std::shared_ptr<const Tls> tls, Owner& owner)
     : io_(io),
       rank_(rank),
       size_(size),
+      tls_(std::move(tls)),
       owner_(owner),
-      door_(io, rank, size, address, [this](int peer, Tcp::socket socket) { take_over(peer, std::move(socket)); }),
+      door_(io, rank, size, address, tls_.get(),
+            [this](int peer, std::shared_ptr<TcpStream> stream) { take_over(peer, std::move(stream)); }),
       lines_(static_cast<std::size_t>(size)) {}
 
 TcpLines::~TcpLines() = default;
@@ -106,24 +112,22 @@ void TcpLines::resume(int peer) {
 }
 
 void TcpLines::close() {
-  asio::error_code ignored;
   door_.close();
   for (const auto& line : lines_) {
     if (!line) continue;
     ++line->turn;
     line->state = Line::State::closed;
     line->reason = "the connection was closed here";
-    line->socket.close(ignored);
+    if (line->stream) line->stream->close();
   }
 }
 
 void TcpLines::lose(Line& line, const std::string& reason) {
-  asio::error_code ignored;
   ++line.turn;
   line.state = Line::State::closed;
   line.reason = reason;
   line.again.cancel();
-  line.socket.close(ignored);
+  if (line.stream) line.stream->close();
   line.outgoing.clear();
   line.room.reset();
   owner_.lost(line.peer, reason);
@@ -136,19 +140,24 @@ void TcpLines::connect(Line& line) {
     const auto text = owner_.place_of(line.peer);
     if (!text) return connect_later(line);
     place = read_tcp_place(*text);
+    if (place.secret != (tls_ != nullptr)) {
+      throw ConfigError(fmt::format("{} has a {}, and {} has none; give all ranks the same one",
+                                    place.secret ? "it" : "this rank", named("secret"),
+                                    place.secret ? "this rank" : "it"));
+    }
   } catch (const std::exception& error) {
     return lose(line, error.what());
   }
   write_hello({static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(line.peer),
                static_cast<std::uint32_t>(size_), place.key},
               line.greeting);
-  line.socket = Tcp::socket(io_);
-  line.socket.async_connect(Tcp::endpoint(place.address, place.port),
-                            [this, &line, turn = ++line.turn](const asio::error_code& error) {
-                              if (turn != line.turn) return;
-                              if (error) return lose(line, reason_of(error));
-                              greet(line);
-                            });
+  line.stream = std::make_shared<TcpStream>(Tcp::socket(io_));
+  line.stream->socket().async_connect(Tcp::endpoint(place.address, place.port),
+                                     [this, &line, turn = ++line.turn](const asio::error_code& error) {
+                                       if (turn != line.turn) return;
+                                       if (error) return lose(line, reason_of(error));
+                                       prove(line);
+                                     });
 }
 
 void TcpLines::connect_later(Line& line) {
@@ -158,10 +167,19 @@ void TcpLines::connect_later(Line& line) {
   });
 }
 
+void TcpLines::prove(Line& line) {
+  line.stream->start(tls_.get(), TcpStream::Side::client, [this, &line, turn = line.turn](const asio::error_code& error) {
+    if (turn != line.turn) return;
+    if (!error) return greet(line);
+    if (is_closed(error)) return connect_later(line);
+    lose(line, fmt::format("its secret is another one: {}", error.message()));
+  });
+}
+
 // A peer closes this connection without a welcome if it has made one itself, or has too many guests, so this rank tries
 // again. If the peer has ended, the next attempt finds no listener.
 void TcpLines::greet(Line& line) {
-  asio::async_write(line.socket, asio::buffer(line.greeting),
+  asio::async_write(*line.stream, asio::buffer(line.greeting),
                     [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
                       if (turn != line.turn) return;
                       if (error) return connect_later(line);
@@ -170,7 +188,7 @@ void TcpLines::greet(Line& line) {
 }
 
 void TcpLines::hear_welcome(Line& line) {
-  asio::async_read(line.socket, asio::buffer(line.greeting.data(), TcpFrame::bytes),
+  asio::async_read(*line.stream, asio::buffer(line.greeting.data(), TcpFrame::bytes),
                    [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
                      if (turn != line.turn) return;
                      if (error) return connect_later(line);
@@ -187,10 +205,10 @@ void TcpLines::hear_welcome(Line& line) {
 
 void TcpLines::opened(Line& line) {
   asio::error_code ignored;
-  line.socket.non_blocking(true, ignored);
-  line.socket.set_option(Tcp::no_delay(true), ignored);
-  line.socket.set_option(asio::socket_base::send_buffer_size(send_buffer), ignored);
-  line.socket.set_option(asio::socket_base::receive_buffer_size(receive_buffer), ignored);
+  Tcp::socket& socket = line.stream->socket();
+  socket.set_option(Tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::send_buffer_size(send_buffer), ignored);
+  socket.set_option(asio::socket_base::receive_buffer_size(receive_buffer), ignored);
   line.state = Line::State::open;
   line.received = 1;  // the hello or the welcome
   write(line);
@@ -198,13 +216,14 @@ void TcpLines::opened(Line& line) {
 }
 
 // Of two connections that are made at the same time, both sides keep that of the lower rank.
-void TcpLines::take_over(int peer, Tcp::socket socket) {
+void TcpLines::take_over(int peer, std::shared_ptr<TcpStream> stream) {
   Line& line = line_of(peer);
   const bool ours_is_kept = line.state == Line::State::connecting && rank_ < peer;
   if (ours_is_kept || line.state == Line::State::open || line.state == Line::State::closed) return;
   ++line.turn;
   line.again.cancel();
-  line.socket = std::move(socket);
+  if (line.stream) line.stream->close();
+  line.stream = std::move(stream);
   line.outgoing.push_front({TcpFrame::Kind::welcome, {}});
   opened(line);
 }
@@ -219,7 +238,7 @@ void TcpLines::write(Line& line) {
       asio::buffer(line.head.data() + of_head, TcpFrame::bytes - of_head),
       asio::buffer(letter.data.data() + of_data, letter.data.size() - of_data)};
   line.writing = true;
-  line.socket.async_write_some(rest, [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
+  line.stream->async_write_some(rest, [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
     if (turn != line.turn) return;
     line.writing = false;
     if (error) return lose(line, reason_of(error));
@@ -252,7 +271,7 @@ void TcpLines::read(Line& line) {
   const std::array<asio::mutable_buffer, 2> space{
       asio::buffer(room.data(), room.size()), asio::buffer(line.staged.data() + line.held, staging_bytes - line.held)};
   line.reading = true;
-  line.socket.async_read_some(space, [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
+  line.stream->async_read_some(space, [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
     if (turn != line.turn) return;
     line.reading = false;
     if (error) return lose(line, reason_of(error));

@@ -2,7 +2,6 @@
 
 #include <asio/io_context.hpp>
 #include <asio/ip/address.hpp>
-#include <asio/ip/tcp.hpp>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -12,12 +11,15 @@
 
 #include "sotto/comm/tcp_door.h"
 #include "sotto/comm/tcp_frame.h"
+#include "sotto/comm/tcp_stream.h"
+#include "sotto/comm/tls.h"
 
 namespace sotto {
 
 // One rank's connections to the others, for one communicator or mailbox. A connection to a peer is made when either
 // side first sends to it or expects something from it, so a rank has a socket for each peer that it uses, and one that
-// listens. Everything runs on the thread that runs the io_context; no function blocks.
+// listens. Everything runs on the thread that runs the io_context, which must not run any more after the lines are
+// destroyed; no function blocks.
 //
 // If two ranks connect to each other at the same time, the connection that the lower rank makes is kept. A frame that
 // is no frame, or that the owner refuses, closes the connection that it came from.
@@ -44,8 +46,10 @@ class TcpLines {
     ~Owner() = default;
   };
 
-  // Listens at a port of this address that the system chooses. CommError if that is not possible.
-  TcpLines(asio::io_context& io, int rank, int size, const asio::ip::address& address, Owner& owner);
+  // Listens at a port of this address that the system chooses. CommError if that is not possible. All ranks must have
+  // the same secret, or none: then `tls` is null, and everything can be read on the way.
+  TcpLines(asio::io_context& io, int rank, int size, const asio::ip::address& address, std::shared_ptr<const Tls> tls,
+           Owner& owner);
   ~TcpLines();
   TcpLines(const TcpLines&) = delete;
   TcpLines& operator=(const TcpLines&) = delete;
@@ -67,12 +71,13 @@ class TcpLines {
   Line& line_of(int peer);
   void connect(Line& line);
   void connect_later(Line& line);
+  void prove(Line& line);
   void greet(Line& line);
   void hear_welcome(Line& line);
   void opened(Line& line);
   void lose(Line& line, const std::string& reason);
 
-  void take_over(int peer, asio::ip::tcp::socket socket);
+  void take_over(int peer, std::shared_ptr<TcpStream> stream);
 
   void write(Line& line);
   void written(Line& line, std::size_t bytes);
@@ -81,6 +86,7 @@ class TcpLines {
 
   asio::io_context& io_;
   int rank_, size_;
+  std::shared_ptr<const Tls> tls_;
   Owner& owner_;
   TcpDoor door_;
   std::vector<std::unique_ptr<Line>> lines_;  // by rank; null: not used yet

@@ -32,12 +32,13 @@ TcpFrame::Kind frame_of(Frame::Kind kind) {
 
 class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
  public:
-  TcpMailbox(std::shared_ptr<Meeting> meeting, const std::string& section, const asio::ip::address& address, int rank,
-             int size, std::size_t max_bytes, std::chrono::milliseconds deadline)
+  TcpMailbox(std::shared_ptr<Meeting> meeting, const std::string& section, const asio::ip::address& address,
+             std::shared_ptr<const Tls> tls, int rank, int size, std::size_t max_bytes,
+             std::chrono::milliseconds deadline)
       : QueuedMailbox(rank, size, max_bytes, deadline, false),
         meeting_(std::move(meeting)),
         places_(meeting_->section(section)),
-        lines_(io_, rank, size, address, *this),
+        lines_(io_, rank, size, address, std::move(tls), *this),
         states_(static_cast<std::size_t>(size)) {
     places_.leave(rank, lines_.place());
     if (size > 1) carrier_ = start_thread("a mailbox", [this] { io_.run(); });
@@ -169,9 +170,10 @@ class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
 }  // namespace
 
 std::unique_ptr<Mailbox> make_tcp_mailbox(std::shared_ptr<Meeting> meeting, const std::string& section,
-                                          const asio::ip::address& address, int rank, int size, std::size_t max_bytes,
-                                          std::chrono::milliseconds deadline) {
-  return std::make_unique<TcpMailbox>(std::move(meeting), section, address, rank, size, max_bytes, deadline);
+                                          const asio::ip::address& address, std::shared_ptr<const Tls> tls, int rank,
+                                          int size, std::size_t max_bytes, std::chrono::milliseconds deadline) {
+  return std::make_unique<TcpMailbox>(std::move(meeting), section, address, std::move(tls), rank, size, max_bytes,
+                                      deadline);
 }
 
 }  // namespace sotto

@@ -16,6 +16,7 @@ namespace sotto {
 struct TransportOptions {
   std::string interface = {};  // network interface ("eth0"); empty: by address
   std::string address = {};    // address or host name to bind; empty: the address that routes to the store
+  std::string secret = {};     // file with the secret of all ranks (secret.h); empty: none
   std::chrono::milliseconds deadline{60000};          // of each operation
   std::chrono::milliseconds connect_deadline{60000};  // until all ranks have come
   Stop stop = {};                                     // called while they come and connect
@@ -30,6 +31,8 @@ struct Transport {
 
   // Who chooses the network, as a whole clause; empty: TransportOptions::interface and ::address do.
   std::string_view own_networks;
+  // Why it takes no secret, as a whole clause; empty: TransportOptions::secret makes its connections private.
+  std::string_view no_secret;
   // How the ranks find each other, as a whole clause; empty: they meet in a store at World::host and World::port.
   std::string_view own_meeting;
 

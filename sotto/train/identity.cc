@@ -127,6 +127,7 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   TrainOptions shared = choices.options;
   shared.interface.clear();
   shared.address.clear();
+  shared.secret.clear();
   shared.master.clear();
   shared.data.data_dir.clear();
   shared.weights.clear();    // their content counts

@@ -63,6 +63,7 @@ struct TrainOptions {
   std::int64_t codec_threads = 1;
   std::string interface;
   std::string address;
+  std::string secret;
   std::string master;
 
   std::string train_dir;

@@ -24,6 +24,7 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
   const std::chrono::seconds deadline(options.deadline);
   auto communicator = choices.transport->connect(world, {.interface = options.interface,
                                                          .address = options.address,
+                                                         .secret = options.secret,
                                                          .deadline = deadline,
                                                          .connect_deadline = deadline,
                                                          .stop = StopSignal::caught});

@@ -1,13 +1,38 @@
 #pragma once
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "job.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/transport.h"
 
 namespace sotto {
+
+// A secret in a file that goes with the process that first asked for it.
+class SecretFile {
+ public:
+  static const std::string& path() {
+    static const SecretFile file;
+    return file.path_;
+  }
+  ~SecretFile() {
+    if (::getpid() == maker_) std::filesystem::remove(path_);
+  }
+  SecretFile(const SecretFile&) = delete;
+  SecretFile& operator=(const SecretFile&) = delete;
+
+ private:
+  SecretFile() { write_secret(new_secret(), path_); }
+  pid_t maker_ = ::getpid();
+  std::string path_ = std::filesystem::temp_directory_path() / ("sotto-test-secret-" + std::to_string(maker_));
+};
 
 // Why ranks that the launcher starts on this machine cannot use the transport; empty if they can.
 inline std::string obstacle(const Transport& transport, int ranks) {
@@ -22,13 +47,29 @@ inline std::string obstacle(const Transport& transport, int ranks) {
   }
 }
 
-// The transports of the table that such ranks can use. The others have their own test programs (MPI), or need hardware
+// The transport `tcp` with a secret. The file is written before ranks are forked.
+inline constexpr std::string_view private_tcp = "tcp_with_a_secret";
+
+inline std::unique_ptr<Communicator> connect_private_tcp(const World& world, const TransportOptions& options) {
+  TransportOptions with = options;
+  with.secret = SecretFile::path();
+  return transport_table().require("backend", "tcp").connect(world, with);
+}
+
+inline auto connect_of(const std::string& name) {
+  if (name != private_tcp) return transport_table().require("backend", name).connect;
+  SecretFile::path();
+  return &connect_private_tcp;
+}
+
+// The transports of the table that such ranks can use, and private_tcp. The others have their own test programs (MPI), or need hardware
 // that this machine lacks (NCCL).
 inline std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
   for (const Transport& transport : transport_table()) {
     if (transport.own_meeting.empty() && obstacle(transport, 8).empty()) names.emplace_back(transport.name);
   }
+  names.emplace_back(private_tcp);
   return names;
 }
 
@@ -37,7 +78,7 @@ class OverTransport : public Job, public testing::WithParamInterface<std::string
  protected:
   std::vector<Ended> run(int ranks, std::chrono::milliseconds deadline,
                          const std::function<void(Communicator&)>& body) const {
-    return run_over(transport_table().require("backend", GetParam()).connect, ranks, deadline, body);
+    return run_over(connect_of(GetParam()), ranks, deadline, body);
   }
 };
 
@@ -51,7 +92,7 @@ class OverTransportWithRanks : public Job, public testing::WithParamInterface<st
  protected:
   std::vector<Ended> run(std::chrono::milliseconds deadline, const std::function<void(Communicator&)>& body) const {
     const auto& [name, ranks] = GetParam();
-    return run_over(transport_table().require("backend", name).connect, ranks, deadline, body);
+    return run_over(connect_of(name), ranks, deadline, body);
   }
 };
 

@@ -7,75 +7,24 @@
 #include <asio/buffer.hpp>
 #include <asio/read.hpp>
 #include <asio/write.hpp>
-#include <chrono>
-#include <deque>
-#include <functional>
-#include <map>
-#include <memory>
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/core/timer.h"
+#include "tests/comm/tcp_ranks.h"
 
 namespace sotto {
 namespace {
 
-using namespace std::chrono_literals;
-using Bytes = std::vector<std::byte>;
+using test::Bytes;
+using test::message;
+using test::Ranks;
 
-// A rank that takes every message of at most `most` bytes.
-class Rank final : public TcpLines::Owner {
- public:
-  Rank(asio::io_context& io, int rank, int size, const std::vector<std::unique_ptr<Rank>>& all)
-      : lines(io, rank, size, asio::ip::address_v4::loopback(), *this), all_(all) {}
-
-  std::optional<std::string> place_of(int peer) override { return all_.at(static_cast<std::size_t>(peer))->place; }
-  std::optional<std::span<std::byte>> room_for(int peer, const TcpFrame& frame) override {
-    if (frame.length > most) throw WireError("too long");
-    if (!reads) return std::nullopt;
-    return std::span(coming[peer] = Bytes(frame.length));
-  }
-  bool received(int peer, const TcpFrame& /*frame*/) override {
-    came[peer].push_back(std::move(coming[peer]));
-    return true;
-  }
-  void sent(int /*peer*/) override { ++messages_sent; }
-  void lost(int peer, const std::string& reason) override { losses[peer] = reason; }
-
-  std::size_t most = 1 << 26;
-  bool reads = true;
-  std::map<int, Bytes> coming;
-  std::map<int, std::deque<Bytes>> came;
-  std::map<int, std::string> losses;
-  int messages_sent = 0;
-  TcpLines lines;
-  std::string place = lines.place();
-
- private:
-  const std::vector<std::unique_ptr<Rank>>& all_;
-};
-
-class Lines : public testing::Test {
+class Lines : public Ranks {
  protected:
-  void start(int size) {
-    for (int rank = 0; rank < size; ++rank) all_.push_back(std::make_unique<Rank>(io_, rank, size, all_));
-  }
-  Rank& rank(int number) { return *all_.at(static_cast<std::size_t>(number)); }
-  void run_until(const std::function<bool()>& done) {
-    const auto end = Clock::now() + 30s;
-    while (!done() && Clock::now() < end) io_.run_one_until(end);
-    ASSERT_TRUE(done());
-  }
-  void send(int from, int to, const Bytes& data) { rank(from).lines.send(to, TcpFrame::Kind::message, data); }
-
-  // A connection to a rank's door.
-  asio::ip::tcp::socket stranger(int to) {
-    const TcpPlace place = read_tcp_place(rank(to).place);
-    asio::ip::tcp::socket socket(io_);
-    socket.connect({place.address, place.port});
-    return socket;
-  }
   // A connection that claims to be rank 1, as a member would.
   asio::ip::tcp::socket false_member(int to, TcpKey key) {
     auto socket = stranger(to);
@@ -94,16 +43,7 @@ class Lines : public testing::Test {
     EXPECT_NE(rank(0).losses[1].find(reason), std::string::npos) << rank(0).losses[1];
     EXPECT_TRUE(rank(0).came[1].empty());
   }
-
-  asio::io_context io_{1};
-  std::vector<std::unique_ptr<Rank>> all_;
 };
-
-Bytes message(std::size_t length, int seed) {
-  Bytes data(length);
-  for (std::size_t i = 0; i < length; ++i) data[i] = static_cast<std::byte>(i * 31 + static_cast<std::size_t>(seed));
-  return data;
-}
 
 Bytes frame(TcpFrame head, std::size_t data) {
   Bytes bytes(TcpFrame::bytes + data);
@@ -122,22 +62,7 @@ TEST_F(Lines, AreMadeToThePeersThatAreUsed) {
   EXPECT_EQ(rank(1).lines.connections() + rank(3).lines.connections(), 0U);
 }
 
-TEST_F(Lines, CarryLargeMessagesInBothDirectionsAtOnce) {
-  start(2);
-  const std::array<Bytes, 2> large{message(20'000'001, 1), message(30'000'000, 2)};
-  const Bytes small = message(10, 3), empty;
-  for (const int from : {0, 1}) {
-    send(from, 1 - from, large.at(static_cast<std::size_t>(from)));
-    send(from, 1 - from, empty);
-    send(from, 1 - from, small);
-  }
-  run_until([&] { return rank(0).came[1].size() == 3 && rank(1).came[0].size() == 3; });
-  EXPECT_EQ(rank(0).came[1], (std::deque<Bytes>{large[1], empty, small}));
-  EXPECT_EQ(rank(1).came[0], (std::deque<Bytes>{large[0], empty, small}));
-  EXPECT_EQ(rank(0).messages_sent, 3);
-  EXPECT_EQ(rank(0).lines.connections(), 1U) << "one for both directions";
-  EXPECT_EQ(rank(1).lines.connections(), 1U);
-}
+TEST_F(Lines, CarryLargeMessagesInBothDirectionsAtOnce) { cross(); }
 
 TEST_F(Lines, WaitForRoom) {
   start(2);
@@ -153,18 +78,16 @@ TEST_F(Lines, WaitForRoom) {
   EXPECT_EQ(rank(1).came[0].back(), data);
 }
 
-TEST_F(Lines, StrangersHaveNoEffect) {
+TEST_F(Lines, StrangersHaveNoEffect) { crowd(); }
+
+TEST_F(Lines, AMemberWithAnotherKeyHasNoEffect) {
   start(2);
-  std::vector<asio::ip::tcp::socket> strangers;
-  for (std::size_t i = 0; i < 2 * TcpDoor::most_guests; ++i) strangers.push_back(stranger(0));  // all silent
-  for (std::size_t i = 0; i < strangers.size(); i += 3) asio::write(strangers[i], asio::buffer(message(200, 1)));
-  strangers.push_back(false_member(0, {}));
+  const auto other = false_member(0, {});
   const Bytes data = message(1000, 2);
   send(1, 0, data);
   run_until([&] { return rank(0).came[1].size() == 1; });
   EXPECT_EQ(rank(0).came[1][0], data);
   EXPECT_TRUE(rank(0).losses.empty());
-  EXPECT_EQ(rank(0).lines.connections(), 1U);
 }
 
 TEST_F(Lines, AMemberThatComesTwiceIsLetInOnce) {
@@ -206,12 +129,18 @@ TEST_F(Lines, SayThatAPlaceIsNone) {
   start(2);
   for (const char* bad :
        {"", "127.0.0.1", "127.0.0.1 80 00", "elsewhere 80 00112233445566778899aabbccddeeff",
-        "127.0.0.1 99999 00112233445566778899aabbccddeeff", "127.0.0.1 80 00112233445566778899aabbccddeefg"}) {
+        "127.0.0.1 99999 00112233445566778899aabbccddeeff", "127.0.0.1 80 00112233445566778899aabbccddeefg",
+        "127.0.0.1 80 00112233445566778899aabbccddeeff lts", "127.0.0.1 80 00112233445566778899aabbccdd tls"}) {
     EXPECT_THROW(read_tcp_place(bad), WireError) << bad;
   }
   rank(1).place = "nowhere";
   send(0, 1, {});
   EXPECT_EQ(rank(0).losses[1], "no address was left");
+}
+
+TEST_F(Lines, CanBeReadOnTheWay) {
+  constexpr std::string_view words = "what anybody can read";
+  EXPECT_NE(hear(words).find(words), std::string::npos);
 }
 
 TEST(TcpFrame, IsReadAsItWasWritten) {

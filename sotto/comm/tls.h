@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <system_error>
+
+#include "sotto/comm/secret.h"
+
+namespace sotto {
+
+// Makes connections private among those that know a secret: TLS 1.3 with the secret as pre-shared key (RFC 8446), and a
+// fresh Diffie-Hellman exchange for each connection, so that a secret that is lost later opens no recorded connection.
+// Both sides prove that they know the secret. There are no certificates.
+class Tls {
+ public:
+  explicit Tls(const Secret& secret);
+  ~Tls();
+  Tls(const Tls&) = delete;
+  Tls& operator=(const Tls&) = delete;
+
+ private:
+  friend class TlsLine;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// One connection over a socket that does not block and outlives it. No function blocks: each does what it can at once,
+// and says what it waits for.
+class TlsLine {
+ public:
+  enum class Side { client, server };
+  enum class Wants { nothing, read, write };
+  struct Progress {
+    std::size_t bytes = 0;  // if not 0, the other two say nothing
+    Wants wants = Wants::nothing;
+    std::error_code error{};
+  };
+
+  TlsLine(const Tls& tls, int socket, Side side);
+  ~TlsLine();
+  TlsLine(const TlsLine&) = delete;
+  TlsLine& operator=(const TlsLine&) = delete;
+
+  Progress handshake();  // done if it wants nothing and there is no error
+  // Reads into the first room, then into the second. After the handshake.
+  Progress read(std::array<std::span<std::byte>, 2> rooms);
+  // Writes the first part, then the second. What was not written must come first in the next call.
+  Progress write(std::array<std::span<const std::byte>, 2> parts);
+
+ private:
+  struct Impl;
+  Progress progress(int result);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sotto

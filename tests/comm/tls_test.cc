@@ -1,0 +1,126 @@
+// Connections with a secret: who gets in, and what somebody on the way can read or change.
+#include "sotto/comm/tls.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "tests/comm/tcp_ranks.h"
+
+namespace sotto {
+namespace {
+
+using test::message;
+using test::Rank;
+using test::Ranks;
+using test::Tap;
+using test::tapped;
+
+class PrivateLines : public Ranks {
+ protected:
+  PrivateLines() : Ranks(std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{2}})) {}
+
+  // Both ranks with what they have; rank 0 sends. Returns what it says of rank 1.
+  std::string loss_with(std::shared_ptr<const Tls> other) {
+    all_.push_back(std::make_unique<Rank>(io_, 0, 2, tls_, all_));
+    all_.push_back(std::make_unique<Rank>(io_, 1, 2, std::move(other), all_));
+    send(0, 1, {});
+    run_until([&] { return rank(0).losses.contains(1); });
+    EXPECT_TRUE(rank(1).losses.empty());
+    EXPECT_EQ(rank(1).lines.connections(), 0U);
+    return rank(0).losses[1];
+  }
+};
+
+TEST_F(PrivateLines, CarryLargeMessagesInBothDirectionsAtOnce) { cross(); }
+TEST_F(PrivateLines, StrangersHaveNoEffect) { crowd(); }
+
+TEST_F(PrivateLines, LetNobodyInWithAnotherSecret) {
+  const std::string reason = loss_with(std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{3}}));
+  EXPECT_TRUE(reason.starts_with("its secret is another one: TLS: ")) << reason;
+}
+
+TEST_F(PrivateLines, SayThatThePeerHasNoSecret) {
+  EXPECT_EQ(loss_with(nullptr), "this rank has a secret, and it has none; give all ranks the same one");
+}
+
+TEST_F(PrivateLines, SayThatThisRankHasNone) {
+  const auto theirs = std::exchange(tls_, nullptr);
+  EXPECT_EQ(loss_with(theirs), "it has a secret, and this rank has none; give all ranks the same one");
+}
+
+// Who does not say so in its place is found out by the handshake.
+TEST_F(PrivateLines, SpeakToNobodyWithoutTheSecret) {
+  all_.push_back(std::make_unique<Rank>(io_, 0, 2, nullptr, all_));
+  all_.push_back(std::make_unique<Rank>(io_, 1, 2, tls_, all_));
+  rank(0).place += " tls";
+  send(1, 0, message(100, 1));
+  for (int i = 0; i < 2000; ++i) io_.poll_one();
+  EXPECT_TRUE(rank(0).came.empty());
+  EXPECT_EQ(rank(1).messages_sent, 0);
+  EXPECT_EQ(rank(0).lines.connections() + rank(1).lines.connections(), 0U);
+}
+
+constexpr std::string_view words = "what nobody else should read";
+
+TEST_F(PrivateLines, CannotBeReadOnTheWay) {
+  const std::string heard = hear(words);
+  EXPECT_EQ(heard.find(words), std::string::npos);
+  EXPECT_GE(heard.size(), words.size());
+}
+
+class ChangedOnTheWay : public PrivateLines, public testing::WithParamInterface<std::size_t> {};
+
+// Wherever a byte is changed, the connection ends, and no message comes that was not sent.
+TEST_P(ChangedOnTheWay, ConnectionsEnd) {
+  start(2);
+  Tap tap(io_, read_tcp_place(rank(0).place).port, GetParam());
+  rank(0).place = tapped(rank(0).place, tap.port());
+  send(1, 0, message(20'000, 5));
+  run_until([&] { return rank(0).losses.contains(1) || rank(1).losses.contains(0); });
+  EXPECT_TRUE(rank(0).came[1].empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Bytes, ChangedOnTheWay, testing::Values(7, 100, 200, 700, 900, 5'000, 15'000, 20'000));
+
+TEST(SecretFile, IsReadAsItWasWritten) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("sotto-secret-{}", ::getpid());
+  std::filesystem::create_directories(folder);
+  const std::string path = folder / "secret";
+  const Secret secret = new_secret();
+  EXPECT_NE(secret, new_secret());
+  write_secret(secret, path);
+  EXPECT_EQ(read_secret(path), secret);
+  EXPECT_EQ(std::filesystem::file_size(path), 65U);
+  const auto error_of = [](auto call) -> std::string {
+    try {
+      call();
+      return "no error";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of([&] { write_secret(secret, path); }),
+            "secret " + path + ": there is such a file already, and a job may need it");
+  EXPECT_EQ(error_of([&] { read_secret(path + "2"); }), "secret " + path + "2: No such file or directory");
+  std::filesystem::permissions(path, std::filesystem::perms(0640));
+  EXPECT_EQ(error_of([&] { read_secret(path); }), "secret " + path + ": others may read it; `chmod 600` it");
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  for (const std::string& bad : {std::string(), std::string(63, 'a'), std::string(64, 'g'), std::string(66, 'a')}) {
+    std::ofstream(path) << bad;
+    EXPECT_EQ(error_of([&] { read_secret(path); }),
+              "secret " + path + ": it is no secret: 64 hexadecimal digits, as `sotto secret new` writes");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace sotto
