@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sotto/comm/bounded.h"
+#include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/c10d.h"
 #include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/gloo_connect.h"

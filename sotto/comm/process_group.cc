@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 
+#include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/c10d.h"
 #include "sotto/comm/gloo_connect.h"
 #include "sotto/comm/meeting.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "sotto/comm/broken_pipes.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -17,8 +18,6 @@ namespace {
 constexpr std::string_view identity = "sotto";
 constexpr std::size_t record = 16 << 10;   // data of a TLS record
 constexpr std::size_t at_once = 256 << 10;  // bytes of one call, so that one peer does not hold up the others
-// AES-GCM is safe for 2^24.5 records under one key (RFC 8446, section 5.5).
-constexpr std::uint64_t bytes_of_a_key = std::uint64_t{1} << 36;
 
 class Category final : public std::error_category {
  public:
@@ -70,12 +69,14 @@ int find(SSL* ssl, const unsigned char* id, std::size_t length, SSL_SESSION** se
 }  // namespace
 
 struct Tls::Impl {
-  explicit Impl(const Secret& known) : secret(known), context(SSL_CTX_new(TLS_method())) {
+  Impl(const Secret& known, std::uint64_t bytes)
+      : secret(known), bytes_of_a_key(bytes), context(SSL_CTX_new(TLS_method())) {
     if (context == nullptr || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
         SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") != 1 || SSL_CTX_set_num_tickets(context, 0) != 1) {
       SSL_CTX_free(context);
       throw CommError("OpenSSL cannot make connections with TLS 1.3");
     }
+    ignore_broken_pipes();
     SSL_CTX_set_app_data(context, &secret);
     SSL_CTX_set_psk_use_session_callback(context, offer);
     SSL_CTX_set_psk_find_session_callback(context, find);
@@ -94,24 +95,26 @@ struct Tls::Impl {
   Impl& operator=(const Impl&) = delete;
 
   Secret secret;
+  std::uint64_t bytes_of_a_key;
   SSL_CTX* context;
 };
 
-Tls::Tls(const Secret& secret) : impl_(std::make_unique<Impl>(secret)) {}
+Tls::Tls(const Secret& secret, std::uint64_t bytes_of_a_key) : impl_(std::make_unique<Impl>(secret, bytes_of_a_key)) {}
 Tls::~Tls() = default;
 
 struct TlsLine::Impl {
-  explicit Impl(SSL* made) : ssl(made) {}
+  explicit Impl(const Tls::Impl& tls) : bytes_of_a_key(tls.bytes_of_a_key), ssl(SSL_new(tls.context)) {}
   ~Impl() { SSL_free(ssl); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
+  std::uint64_t bytes_of_a_key;
   SSL* ssl;
   std::uint64_t written = 0;  // bytes with the present key
   std::array<std::byte, record> joined{};
 };
 
-TlsLine::TlsLine(const Tls& tls, int socket, Side side) : impl_(std::make_unique<Impl>(SSL_new(tls.impl_->context))) {
+TlsLine::TlsLine(const Tls& tls, int socket, Side side) : impl_(std::make_unique<Impl>(*tls.impl_)) {
   if (impl_->ssl == nullptr || SSL_set_fd(impl_->ssl, socket) != 1) throw CommError("no memory for TLS");
   if (side == Side::client) {
     // A listener without the secret could offer a certificate instead. None is trusted.
@@ -183,8 +186,8 @@ TlsLine::Progress TlsLine::write(std::array<std::span<const std::byte>, 2> parts
     head = head.subspan(of_head);
     data = data.subspan(count - of_head);
     impl_->written += count;
-    if (impl_->written >= bytes_of_a_key) {
-      SSL_key_update(impl_->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+    if (impl_->written >= impl_->bytes_of_a_key) {
+      if (SSL_key_update(impl_->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return {.error = tls_error(ERR_peek_error())};
       impl_->written = 0;
     }
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -12,10 +13,13 @@ namespace sotto {
 
 // Makes connections private among those that know a secret: TLS 1.3 with the secret as pre-shared key (RFC 8446), and a
 // fresh Diffie-Hellman exchange for each connection, so that a secret that is lost later opens no recorded connection.
-// Both sides prove that they know the secret. There are no certificates.
+// Both sides prove that they know the secret. There are no certificates. SIGPIPE is ignored from then on
+// (broken_pipes.h).
 class Tls {
  public:
-  explicit Tls(const Secret& secret);
+  // A side changes its key after so many bytes. AES-GCM is safe for 2^24.5 records of 16 KiB under one key (RFC 8446,
+  // section 5.5), which is more than the default.
+  explicit Tls(const Secret& secret, std::uint64_t bytes_of_a_key = std::uint64_t{1} << 36);
   ~Tls();
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;

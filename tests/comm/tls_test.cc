@@ -18,6 +18,7 @@
 namespace sotto {
 namespace {
 
+using test::Bytes;
 using test::message;
 using test::Rank;
 using test::Ranks;
@@ -42,6 +43,22 @@ class PrivateLines : public Ranks {
 
 TEST_F(PrivateLines, CarryLargeMessagesInBothDirectionsAtOnce) { cross(); }
 TEST_F(PrivateLines, StrangersHaveNoEffect) { crowd(); }
+
+TEST_F(PrivateLines, ChangeTheirKeys) {
+  tls_ = std::make_shared<const Tls>(new_secret(), 100'000);  // for messages of 20 and 30 MB
+  cross();
+}
+
+TEST_F(PrivateLines, OutliveAPeerThatEnds) {
+  start(2);
+  const Bytes data = message(1 << 20, 1);
+  send(0, 1, data);
+  run_until([&] { return rank(1).came[0].size() == 1; });
+  rank(1).lines.close();
+  for (int i = 0; i < 10 && rank(0).losses.empty(); ++i) send(0, 1, data);
+  run_until([&] { return rank(0).losses.contains(1); });
+  EXPECT_EQ(rank(0).losses[1], "the connection was closed: the peer ended or was killed");
+}
 
 TEST_F(PrivateLines, LetNobodyInWithAnotherSecret) {
   const std::string reason = loss_with(std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{3}}));
