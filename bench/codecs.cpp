@@ -162,7 +162,8 @@ void verify(Codec& codec, const Input& input) {
                         ? square <= 1 - contract.delta + 1e-3  // a mean over several draws, because of heavy tails
                         : std::isfinite(square);
   if (!good)
-    throw NumericError(fmt::format("{}: a relative error of {}, which its contract forbids", codec.traits().sentence, error));
+    throw NumericError(
+        fmt::format("{}: a relative error of {}, which its contract forbids", codec.traits().sentence, error));
 }
 
 // Such as "12.34 1.23x of 1.0 ok": GB/s, multiple of memcpy, bar.

@@ -69,7 +69,8 @@ void run(const Arguments& arguments) {
   const auto none = std::span<std::byte>();
   const double one_way = seconds(*communicator, arguments.repeats, first ? out : none, first ? none : in);
   const double both = seconds(*communicator, arguments.repeats, out, in);
-  const double empty = seconds(*communicator, 20 * arguments.repeats, std::span(out).first(100), std::span(in).first(100));
+  const double empty =
+      seconds(*communicator, 20 * arguments.repeats, std::span(out).first(100), std::span(in).first(100));
   if (!first) return;
   const auto rate = [&](double time) { return static_cast<double>(arguments.bytes) / time / 1e9; };
   fmt::print("{:.4f} {:.4f} {:.1f}\n", rate(one_way), 2 * rate(both), empty * 1e6);

@@ -24,7 +24,8 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOp
       require_interface(options.interface);
       settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
     } else {
-      const std::string address = options.address.empty() ? near_address(world, options.connect_deadline, options.stop) : options.address;
+      const std::string address =
+          options.address.empty() ? near_address(world, options.connect_deadline, options.stop) : options.address;
       settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
     }
   } catch (const Error&) {

@@ -54,7 +54,7 @@ struct TcpLines::Line {
   State state = State::unused;
   unsigned turn = 0;
   std::shared_ptr<TcpStream> stream;  // null: unused
-  asio::steady_timer again;  // for the next attempt to connect
+  asio::steady_timer again;           // for the next attempt to connect
   std::array<std::byte, TcpHello::bytes> greeting{};
   std::string reason;  // why it is closed
 
@@ -153,11 +153,11 @@ void TcpLines::connect(Line& line) {
               line.greeting);
   line.stream = std::make_shared<TcpStream>(Tcp::socket(io_));
   line.stream->socket().async_connect(Tcp::endpoint(place.address, place.port),
-                                     [this, &line, turn = ++line.turn](const asio::error_code& error) {
-                                       if (turn != line.turn) return;
-                                       if (error) return lose(line, reason_of(error));
-                                       prove(line);
-                                     });
+                                      [this, &line, turn = ++line.turn](const asio::error_code& error) {
+                                        if (turn != line.turn) return;
+                                        if (error) return lose(line, reason_of(error));
+                                        prove(line);
+                                      });
 }
 
 void TcpLines::connect_later(Line& line) {
@@ -168,12 +168,13 @@ void TcpLines::connect_later(Line& line) {
 }
 
 void TcpLines::prove(Line& line) {
-  line.stream->start(tls_.get(), TcpStream::Side::client, [this, &line, turn = line.turn](const asio::error_code& error) {
-    if (turn != line.turn) return;
-    if (!error) return greet(line);
-    if (is_closed(error)) return connect_later(line);
-    lose(line, fmt::format("its secret is another one: {}", error.message()));
-  });
+  line.stream->start(tls_.get(), TcpStream::Side::client,
+                     [this, &line, turn = line.turn](const asio::error_code& error) {
+                       if (turn != line.turn) return;
+                       if (!error) return greet(line);
+                       if (is_closed(error)) return connect_later(line);
+                       lose(line, fmt::format("its secret is another one: {}", error.message()));
+                     });
 }
 
 // A peer closes this connection without a welcome if it has made one itself, or has too many guests, so this rank tries
@@ -238,12 +239,13 @@ void TcpLines::write(Line& line) {
       asio::buffer(line.head.data() + of_head, TcpFrame::bytes - of_head),
       asio::buffer(letter.data.data() + of_data, letter.data.size() - of_data)};
   line.writing = true;
-  line.stream->async_write_some(rest, [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
-    if (turn != line.turn) return;
-    line.writing = false;
-    if (error) return lose(line, reason_of(error));
-    written(line, bytes);
-  });
+  line.stream->async_write_some(rest,
+                                [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
+                                  if (turn != line.turn) return;
+                                  line.writing = false;
+                                  if (error) return lose(line, reason_of(error));
+                                  written(line, bytes);
+                                });
 }
 
 void TcpLines::written(Line& line, std::size_t bytes) {
@@ -271,15 +273,16 @@ void TcpLines::read(Line& line) {
   const std::array<asio::mutable_buffer, 2> space{
       asio::buffer(room.data(), room.size()), asio::buffer(line.staged.data() + line.held, staging_bytes - line.held)};
   line.reading = true;
-  line.stream->async_read_some(space, [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
-    if (turn != line.turn) return;
-    line.reading = false;
-    if (error) return lose(line, reason_of(error));
-    const std::size_t direct = line.room ? std::min(bytes, line.room->size()) : 0;
-    if (line.room) line.room = line.room->subspan(direct);
-    line.held += bytes - direct;
-    read(line);
-  });
+  line.stream->async_read_some(space,
+                               [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
+                                 if (turn != line.turn) return;
+                                 line.reading = false;
+                                 if (error) return lose(line, reason_of(error));
+                                 const std::size_t direct = line.room ? std::min(bytes, line.room->size()) : 0;
+                                 if (line.room) line.room = line.room->subspan(direct);
+                                 line.held += bytes - direct;
+                                 read(line);
+                               });
 }
 
 // Takes frames from the staged bytes until some bytes are missing, or there is no room.

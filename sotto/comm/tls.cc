@@ -16,7 +16,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view identity = "sotto";
-constexpr std::size_t record = 16 << 10;   // data of a TLS record
+constexpr std::size_t record = 16 << 10;    // data of a TLS record
 constexpr std::size_t at_once = 256 << 10;  // bytes of one call, so that one peer does not hold up the others
 
 class Category final : public std::error_category {

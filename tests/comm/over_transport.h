@@ -62,8 +62,8 @@ inline auto connect_of(const std::string& name) {
   return &connect_private_tcp;
 }
 
-// The transports of the table that such ranks can use, and private_tcp. The others have their own test programs (MPI), or need hardware
-// that this machine lacks (NCCL).
+// The transports of the table that such ranks can use, and private_tcp. The others have their own test programs (MPI),
+// or need hardware that this machine lacks (NCCL).
 inline std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
   for (const Transport& transport : transport_table()) {
