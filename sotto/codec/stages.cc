@@ -13,6 +13,7 @@
 #include "sotto/codec/code/rans.h"
 #include "sotto/codec/code/zstd.h"
 #include "sotto/codec/quantise/adaptive.h"
+#include "sotto/codec/quantise/alq.h"
 #include "sotto/codec/quantise/bf16.h"
 #include "sotto/codec/quantise/clusters.h"
 #include "sotto/codec/quantise/f16.h"
@@ -29,6 +30,7 @@
 #include "sotto/codec/quantise/signs.h"
 #include "sotto/codec/quantise/terngrad.h"
 #include "sotto/codec/quantise/uint8.h"
+#include "sotto/codec/quantise/zipml.h"
 #include "sotto/codec/select/atomo.h"
 #include "sotto/codec/select/block.h"
 #include "sotto/codec/select/randomk.h"
@@ -134,6 +136,11 @@ constexpr std::array entries{
     entry<Adaptive>("adaptive", "as qsgd, with as many bits for each segment as an error budget wants",
                     "Alimohammadi et al., MLSys 2024; Yan et al., 2021",
                     "2 to bits + 1 bits a value, 4 bytes a bucket and 4 a segment"),
+    entry<Alq>("alq", "as qsgd, with levels that coordinate descent fits to each segment",
+               "Faghri et al., NeurIPS 2020", "bits + 1 bits a value, 4 bytes a bucket and 4 (2^bits - 2) a segment"),
+    entry<ZipMl>("zipml", "as qsgd, with the levels of least variance for each segment",
+                 "Zhang et al., ICML 2017; Ben Basat et al., 2024",
+                 "bits + 1 bits a value, 4 bytes a bucket and 4 (2^bits - 2) a segment"),
     entry<ClusterQuantiser>("clusters", "the mean of a bucket of the value's cluster, or the cluster's centre",
                             "none known; LSS-SGD, in a fork of ATOMO's code; Arthur, Vassilvitskii, SODA 2007",
                             "ceil(log2 2c) bits a value, and 4 buckets + 4 c bytes a segment, or 8 c with centres"),

@@ -125,6 +125,19 @@ inline float from_level(std::int32_t level, float norm, float step) {
   return norm * (static_cast<float>(level) * step);
 }
 
+// The symbol of a share beside |y|, drawn at random (level_table.h). `shares` has `count` = 2^bits numbers, then a 2.
+inline std::uint16_t random_share(float y, const float* shares, std::size_t count, std::uint32_t number) {
+  const float magnitude = std::fabs(y) < 1.0F ? std::fabs(y) : 1.0F;
+  std::size_t place = 0;
+  for (std::size_t half = count / 2; half > 0; half /= 2) {
+    if (magnitude >= shares[place + half]) place += half;
+  }
+  const float gap = shares[place + 1] - shares[place];
+  const bool up = (magnitude - shares[place]) / gap > static_cast<float>(number >> 8) * 0x1p-24F;
+  const std::size_t level = place + (up ? 1 : 0);
+  return static_cast<std::uint16_t>(2 * level - (std::signbit(y) && level > 0 ? 1 : 0));
+}
+
 // Adds a gradient to the momentum u, and the momentum to v (momentum.h).
 inline void add_momentum(float m, float gradient, float& u, float& v) {
   u = m * u + gradient;

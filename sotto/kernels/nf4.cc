@@ -33,26 +33,8 @@ struct NearestRun {
   std::uint16_t* symbols;
 };
 
-struct AddNf4Run {
-  HWY_INLINE void operator()(std::size_t begin, std::size_t end, float norm) const {
-    std::size_t i = begin;
-    for (; i + lanes <= end; i += lanes) {
-      const VI symbol = hn::PromoteTo(I32(), hn::LoadU(U16(), symbols + i));
-      accumulate(hn::Mul(set(norm), hn::GatherIndex(F32(), nf4_levels.data(), symbol)), set(scale), out + i);
-    }
-    for (; i < end; ++i) out[i] += scale * (norm * nf4_levels[symbols[i]]);
-  }
-  const std::uint16_t* symbols;
-  float scale;
-  float* out;
-};
-
 void nearest_nf4(std::span<const float> values, const Norms& norms, std::span<std::uint16_t> symbols) {
   for_norms(norms, values.size(), NearestRun{values.data(), symbols.data()});
-}
-
-void add_nf4(std::span<const std::uint16_t> symbols, const Norms& norms, float scale, std::span<float> out) {
-  for_norms(norms, out.size(), AddNf4Run{symbols.data(), scale, out.data()});
 }
 
 }  // namespace HWY_NAMESPACE
@@ -63,13 +45,9 @@ HWY_AFTER_NAMESPACE();
 namespace sotto::kernels {
 
 HWY_EXPORT(nearest_nf4);
-HWY_EXPORT(add_nf4);
 
 void nearest_nf4(std::span<const float> values, const Norms& norms, std::span<std::uint16_t> symbols) {
   HWY_DYNAMIC_DISPATCH(nearest_nf4)(values, norms, symbols);
-}
-void add_nf4(std::span<const std::uint16_t> symbols, const Norms& norms, float scale, std::span<float> out) {
-  HWY_DYNAMIC_DISPATCH(add_nf4)(symbols, norms, scale, out);
 }
 
 }  // namespace sotto::kernels

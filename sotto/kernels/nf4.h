@@ -23,7 +23,5 @@ inline constexpr std::array<float, 15> nf4_middles = [] {
 
 // symbols[i] = the number of middles below value / norm; 7, the level 0, where the norm is 0.
 void nearest_nf4(std::span<const float> values, const Norms& norms, std::span<std::uint16_t> symbols);
-// out[i] += scale * (norm * level). REQUIRES symbols below 16.
-void add_nf4(std::span<const std::uint16_t> symbols, const Norms& norms, float scale, std::span<float> out);
 
 }  // namespace sotto::kernels

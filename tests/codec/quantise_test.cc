@@ -90,6 +90,40 @@ TEST(Variance, OfQsgdIsThatOfItsCoins) {
   }
 }
 
+TEST(Variance, OfFittedLevelsIsThatOfTheTwoLevelsBesideAValue) {
+  const Input input = two_segments();
+  for (const auto& [text, bits] : {std::pair{"alq(bits={}, bucket=100)", 2},
+                                   {"alq(bits={}, bucket=100, rounds=2)", 3},
+                                   {"zipml(bits={}, bucket=100)", 2},
+                                   {"zipml(bits={}, bucket=100)", 4}}) {
+    const std::string sentence = fmt::format(fmt::runtime(text), bits);
+    const auto codec = make_codec(read_stages(sentence));
+    const std::size_t between = (std::size_t{1} << bits) - 2;
+    // Of segments that are no longer than the sample, levels are the same in each step. Those of the second segment
+    // come after the levels and the three norms of the first.
+    const auto message = encode(*codec, input);
+    double expected = 0;
+    for (const std::size_t s : {0, 1}) {
+      std::vector<double> levels{0};
+      for (std::size_t j = 0; j < between; ++j) {
+        levels.push_back(kernels::load<float>(message.data() + sizeof(Header), s * (between + 3) + j));
+      }
+      levels.push_back(1);
+      const auto values = std::span(input.values).subspan(s * 250, s == 0 ? 250 : 30);
+      for (std::size_t at = 0; at < values.size(); at += 100) {
+        const auto some = values.subspan(at, std::min<std::size_t>(100, values.size() - at));
+        const double norm = largest(some);
+        for (const float v : some) {
+          const double r = std::abs(static_cast<double>(v)) / norm;
+          const auto high = std::ranges::lower_bound(levels, r);
+          if (high != levels.begin()) expected += norm * norm * (*high - r) * (r - *(high - 1));
+        }
+      }
+    }
+    expect_variance(sentence, input, expected);
+  }
+}
+
 TEST(Variance, OfTernGradIsScaleTimesSumOfMagnitudesLessSquares) {
   const Input input = two_segments();
   const double expected = over_blocks(input, 1000, [](std::span<const float> some) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -117,6 +118,26 @@ TEST_F(Refused, Clusters) {
   expect_refused("clusters(c=1, decode=centre, percentile=100, raw=0)", "after the last symbol", 0,
                  {0, 0, 0, 0, 0, 0, 0x80, 0x3F, 0x20}, 5);
   expect_refused("clusters", "value that is not finite", 0, {0, 0, 0xC0, 0x7F}, 1);
+}
+
+TEST_F(Refused, FittedLevels) {
+  // 16 values with two levels between 0 and 1, one norm, and symbols of 3 bits.
+  const auto body = [](float first, float second, float norm, std::uint8_t last = 0) {
+    std::vector<std::uint8_t> bytes(3 * sizeof(float) + 6);
+    const std::array floats{first, second, norm};
+    std::memcpy(bytes.data(), floats.data(), sizeof(floats));
+    bytes.back() = last;
+    return bytes;
+  };
+  for (const std::string name : {"alq", "zipml"}) {
+    const std::string sentence = name + "(bits=2)";
+    for (const auto& [first, second] :
+         {std::pair{0.5F, 0.25F}, {-0.5F, 0.5F}, {-0.0F, 0.5F}, {0.5F, 1.5F}, {NAN, 0.5F}, {0.5F, NAN}}) {
+      expect_refused(sentence, name + ": levels that do not ascend", 0, body(first, second, 1));
+    }
+    expect_refused(sentence, name + ": the scale of a block is negative", 0, body(0.25F, 0.5F, -1));
+    expect_refused(sentence, name + ": bits after the last symbol", 0, body(0.25F, 0.5F, 1, 0x80), 15);
+  }
 }
 
 TEST_F(Refused, Bins) {

@@ -90,6 +90,8 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "adaptive",
                                "adaptive(error=0.02, bucket=1000)",
                                "topk(0.02) | adaptive(error=0.1)",
+                               "alq(bits=4, bucket=1000)",
+                               "zipml",
                                "clusters",
                                "clusters(c=3, decode=centre)",
                                "quantile",

@@ -12,6 +12,7 @@
 #include "sotto/kernels/element_bytes.h"
 #include "sotto/kernels/float8.h"
 #include "sotto/kernels/int8.h"
+#include "sotto/kernels/level_table.h"
 #include "sotto/kernels/levels.h"
 #include "sotto/kernels/load.h"
 #include "sotto/kernels/nf4.h"
@@ -120,11 +121,43 @@ TEST(Targets, Nf4) {
         return std::ranges::count_if(nf4_middles, [y](float middle) { return y > middle; });
       },
       norm_of);
+}
+
+TEST(Targets, Shares) {
+  const ElementStream stream{77, 88};
+  constexpr std::uint32_t offset = 0xFFFFFF00U;
+  std::vector<std::uint32_t> listed(lengths.back());
+  for (std::size_t i = 0; i < listed.size(); ++i) listed[i] = static_cast<std::uint32_t>(3 * i + 1);
+  for (std::size_t bits = 1; bits <= 8; ++bits) {
+    const std::size_t count = std::size_t{1} << bits;
+    std::vector<float> shares(count + 1, 1);
+    for (std::size_t j = 0; j + 2 < count; ++j) {
+      shares[j] = static_cast<float>(j * j) / static_cast<float>(count * count);
+    }
+    shares.front() = 0;
+    shares[count] = 2;  // two levels are 1, where there are more than two
+    for (const bool list : {false, true}) {
+      const auto draws = [&](std::size_t n) {
+        return Draws{stream, offset, list ? std::span(listed).first(n) : std::span<const std::uint32_t>()};
+      };
+      check_encode<std::uint16_t>(
+          [&](auto values, auto out) {
+            std::vector<std::uint16_t> symbols(values.size());
+            random_shares(values, SomeNorms(values.size()).get(), shares, draws(values.size()), symbols);
+            std::ranges::copy(std::as_bytes(std::span(symbols)), out.begin());
+          },
+          [&](float v, std::size_t i) {
+            return element::random_share(element::Grid(norm_of(i), 1).at(v), shares.data(), count,
+                                         stream.quick(draws(lengths.back()).number(i)));
+          },
+          norm_of);
+    }
+  }
   check_add<std::uint16_t>(
       [](auto in, float scale, auto out) {
         std::vector<std::uint16_t> symbols(out.size());
         for (std::size_t i = 0; i < symbols.size(); ++i) symbols[i] = load<std::uint16_t>(in.data(), i) % 16;
-        add_nf4(symbols, SomeNorms(out.size()).get(), scale, out);
+        add_from_table(symbols, SomeNorms(out.size()).get(), nf4_levels, scale, out);
       },
       [](std::uint16_t symbol, std::size_t i) { return norm_of(i) * nf4_levels[symbol % 16]; });
 }

@@ -6,6 +6,7 @@ from .bins import quantise_minmax, quantise_quantile
 from .case import Case
 from .clusters import Clusters
 from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
+from .fitted import FITTED_CASES
 from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
 from .quantise import (CASES, quantise_adaptive, quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd,
@@ -44,7 +45,7 @@ def cases():
     topk_small = "topk(ratio=0.4, scope=segment, dense=0)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
     return [
-        *(Case(name, sentence, quantise, **more) for name, sentence, quantise, more in CASES),
+        *(Case(name, sentence, quantise, **more) for name, sentence, quantise, more in CASES + FITTED_CASES),
         # The other worked examples of docs/wire.
         Case("small-clusters", *clusters(c=1, percentile=100, raw=0, buckets=4, least=2), layout="small"),
         Case("small-quantile", "quantile(bins=256)", quantise_quantile(256), layout="small"),

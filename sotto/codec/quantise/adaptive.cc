@@ -1,7 +1,6 @@
 #include "sotto/codec/quantise/adaptive.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "sotto/codec/shared_work.h"
@@ -39,13 +38,7 @@ bool Adaptive::encode(const Values& values, std::span<std::byte> side, std::span
   const auto data = values.data;
   const std::size_t block = blocks_.block;
   const auto norms = side.subspan(head);
-  std::atomic<bool> finite = true;
-  const std::size_t blocks_at_once = std::max<std::size_t>(kernels::sum_chunk / block, 1);
-  pool().run_stretches(block_count(data.size(), block), blocks_at_once, [&](std::size_t begin, std::size_t end) {
-    const auto part = data.subspan(begin * block, std::min(end * block, data.size()) - begin * block);
-    if (!largest_magnitudes(part, block, norms.subspan(begin * sizeof(float)))) finite = false;
-  });
-  if (!finite) return false;
+  if (!write_norms(pool(), data, block, norms)) return false;
   const double squares = spread_of_chunks(pool(), data.size(), [&](std::size_t begin, std::size_t end) {
                            return kernels::spread_squares(data.subspan(begin, end - begin));
                          }).sum;

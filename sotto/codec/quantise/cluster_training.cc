@@ -10,6 +10,7 @@
 
 #include "sotto/codec/quantise/bucket_shares.h"
 #include "sotto/codec/quantise/k_means.h"
+#include "sotto/codec/quantise/spread_sample.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
@@ -93,11 +94,7 @@ ClusterTraining::Sides ClusterTraining::sample(std::span<const float> values, co
       room[--others] = std::abs(value);
     }
   };
-  for (std::size_t j = 0; j < count; ++j) {
-    const std::size_t begin = j * values.size() / count;
-    const std::size_t size = (j + 1) * values.size() / count - begin;
-    add(values[begin + ((stream.at(static_cast<std::uint32_t>(j)) * std::uint64_t{size}) >> 32)]);
-  }
+  visit_sample(values.size(), count, stream, [&](std::size_t i) { add(values[i]); });
   return {room.subspan(others), room.first(positive)};
 }
 

@@ -144,7 +144,7 @@ bool ClusterQuantiser::encode_centred(std::span<const float> values, const Clust
   const Boundaries boundaries(found.centres);
   std::memcpy(side.data(), found.centres.data(), side.size());
   std::atomic<bool> finite = true;
-  pool().run_stretches(values.size(), ClusterSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(values.size(), PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     symbols().pack(begin, end, packed, [&](std::size_t from, std::span<std::uint16_t> out) {
       const auto part = values.subspan(from, out.size());
       if (!kernels::all_finite(part)) finite = false;

@@ -4,6 +4,7 @@
 
 #include "sotto/codec/quantise/cluster_tables.h"
 #include "sotto/codec/quantise/cluster_training.h"
+#include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/stage.h"
 
 namespace sotto {
@@ -40,7 +41,7 @@ class ClusterQuantiser final : public Quantise, public WholeUnits {
   unsigned width_of(std::size_t values) const { return goes_raw(values) ? 32 : width_; }
   bool hashed() const { return options_.decode == "hash"; }
   std::size_t clusters() const { return 2 * static_cast<std::size_t>(options_.c); }
-  ClusterSymbols symbols() const { return {width_}; }
+  PackedSymbols symbols() const { return {width_}; }
   std::size_t chunks_at_once() const;
   const Clusters* clusters_for(const Values& values);
   bool reach_too_far(std::span<const float> centres, std::span<const float> values) const;

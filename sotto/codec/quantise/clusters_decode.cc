@@ -74,8 +74,8 @@ void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const st
     throw WireError("clusters: centres that do not ascend, or are not finite, or not of their side");
   }
   if (clusters() == std::size_t{1} << width_) return;
-  const ClusterSymbols all{width_};
-  pool().run_stretches(values, ClusterSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
+  const PackedSymbols all{width_};
+  pool().run_stretches(values, PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     all.unpack(begin, end, packed, [&](std::size_t, std::span<const std::uint16_t> symbols) {
       const std::uint16_t largest = *std::ranges::max_element(symbols);
       if (largest >= clusters()) throw WireError(fmt::format("cluster {} of {}", largest, clusters()));
@@ -89,8 +89,8 @@ void ClusterQuantiser::add_decoded(std::span<const std::byte> side, std::span<co
   const auto sizes = read_sizes(side, hashed() ? clusters() : 0);
   const auto tables = tables_of(sizes);
   const auto means = side.subspan(hashed() ? clusters() * sizeof(std::uint16_t) : 0);
-  const ClusterSymbols all{width_};
-  pool().run_stretches(out.size(), ClusterSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
+  const PackedSymbols all{width_};
+  pool().run_stretches(out.size(), PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     all.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
       const auto target = out.subspan(from, symbols.size());
       if (hashed()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "sotto/codec/quantise/side.h"
 #include "sotto/codec/stage.h"
@@ -48,6 +49,18 @@ struct NormBlocks {
 // Writes the largest magnitude of each block as its norm; returns whether all are finite.
 inline bool largest_magnitudes(std::span<const float> values, std::size_t block, std::span<std::byte> side) {
   return kernels::max_abs_blocks(values, block, side) < kernels::infinity_bits;
+}
+
+// The same for all blocks of a unit, on several threads.
+inline bool write_norms(ThreadPool& pool, std::span<const float> values, std::size_t block,
+                               std::span<std::byte> side) {
+  std::atomic<bool> finite = true;
+  const std::size_t blocks_at_once = std::max<std::size_t>(kernels::sum_chunk / block, 1);
+  pool.run_stretches(block_count(values.size(), block), blocks_at_once, [&](std::size_t begin, std::size_t end) {
+    const auto part = values.subspan(begin * block, std::min(end * block, values.size()) - begin * block);
+    if (!largest_magnitudes(part, block, side.subspan(begin * sizeof(float)))) finite = false;
+  });
+  return finite;
 }
 
 // What qsgd, int4 and terngrad share: levels of -top .. top times norm / top, packed as symbols of bits + 1 bits

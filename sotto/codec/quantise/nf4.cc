@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sotto/kernels/level_table.h"
 #include "sotto/kernels/nf4.h"
 
 namespace sotto {
@@ -22,7 +23,7 @@ void Nf4::add_decoded(std::span<const std::byte> side, std::span<const std::byte
     const auto part = out.subspan(begin, std::min(NormBlocks::chunk, out.size() - begin));
     const auto some = std::span(symbols).first(part.size());
     kernels::unpack_bits(packed.subspan(begin / 2, kernels::packed_bytes(some.size(), 4)), 4, some);
-    kernels::add_nf4(some, blocks_.norms(side, begin), scale, part);
+    kernels::add_from_table(some, blocks_.norms(side, begin), kernels::nf4_levels, scale, part);
   }
 }
 
