@@ -67,8 +67,7 @@ class Gather final : public Aggregator {
     if (over_ == Over::holders) {
       return parts_.codec->add_mean_of_holders(messages_.first(ranks), whole, bucket);
     }
-    const float share = 1.0F / static_cast<float>(ranks);
-    for (const auto& message : messages_.first(ranks)) message->add_to(bucket, share);
+    parts_.codec->add_sum(messages_.first(ranks), 1.0F / static_cast<float>(ranks), bucket);
   }
 
   AggregatorParts parts_;

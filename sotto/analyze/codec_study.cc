@@ -30,8 +30,8 @@ void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const Captu
   std::vector<std::span<const float>> values;
   for (const GradientFile& input : inputs) values.emplace_back(input.values);
   for (std::size_t c = 0; c < codecs.size(); ++c) {
-    const auto seconds = merge_seconds(*codecs[c], inputs.front().layout, values, merges);
-    for (std::size_t m = 0; m < merges.size(); ++m) studied[c].merges.push_back({merges[m], seconds[m]});
+    const auto measured = measure_merges(*codecs[c], inputs.front().layout, values, merges);
+    for (std::size_t m = 0; m < merges.size(); ++m) studied[c].merges.push_back({merges[m], measured[m]});
   }
 }
 

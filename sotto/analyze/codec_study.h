@@ -23,10 +23,10 @@ struct StudiedGradient {
   DecodedErrors errors{};  // of the last repeat
 };
 
-// How long it takes to add up so many messages of a codec.
+// How long it takes to add up so many messages of a codec, and how far the sum is from that of the vectors.
 struct Merge {
   std::size_t messages = 0;
-  double seconds = 0;
+  MeasuredMerge measured{};
 };
 
 // A codec, what it does to each captured gradient, and how long merges take.

@@ -98,11 +98,13 @@ std::string codecs_csv(std::span<const StudiedCodec> codecs) {
 }
 
 std::string merges_csv(std::span<const StudiedCodec> codecs) {
-  std::string text = "codec,value,messages,seconds\n";
+  std::string text = "codec,value,messages,seconds,error,merged_seconds,merged_error\n";
   for (const StudiedCodec& codec : codecs) {
     for (const Merge& merge : codec.merges) {
-      text += fmt::format("{},{},{},{}\n", in_quotes(codec.sentence), in_quotes(codec.value), merge.messages,
-                          cell(merge.seconds));
+      const auto& [each, merged] = merge.measured;
+      text += fmt::format("{},{},{},{},{},{},{}\n", in_quotes(codec.sentence), in_quotes(codec.value), merge.messages,
+                          cell(each.seconds), cell(each.error), merged ? cell(merged->seconds) : "",
+                          merged ? cell(merged->error) : "");
     }
   }
   return text;

@@ -155,13 +155,16 @@ void add_last(const GradientAnalysis& analysis, std::span<const std::string> nam
 // Groups of codecs come after the `first` groups of tensors.
 void add_codecs(std::span<const StudiedCodec> codecs, std::size_t first, Json& plots) {
   Plot errors("codec-errors", "Errors of codecs: |x - x'|^2 / |x|^2", "step");
-  Plot merges("merges", "Milliseconds to add up messages", "messages");
+  Plot merges("merges", "Milliseconds to add up messages, merged where that is possible", "messages");
   for (std::size_t c = 0; c < codecs.size(); ++c) {
     std::map<std::uint64_t, std::vector<double>> by_step;
     for (const StudiedGradient& g : codecs[c].gradients) by_step[g.step].push_back(g.errors.square);
     Places over, times;
     for (const auto& [step, values] : by_step) over.add(static_cast<double>(step), values);
-    for (const Merge& merge : codecs[c].merges) times.add(static_cast<double>(merge.messages), {1e3 * merge.seconds});
+    for (const auto& [messages, measured] : codecs[c].merges) {
+      const double seconds = measured.merged ? measured.merged->seconds : measured.each.seconds;
+      times.add(static_cast<double>(messages), {1e3 * seconds});
+    }
     errors.add(first + c, "codec", over);
     merges.add(first + c, "codec", times);
   }

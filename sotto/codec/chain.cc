@@ -38,6 +38,7 @@ ChainParts::ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool
       packing(stages.quantise->packing()),
       whole(dynamic_cast<const WholeUnits*>(stages.quantise.get())),
       agreed(dynamic_cast<AgreedNumbers*>(stages.quantise.get())),
+      merged(dynamic_cast<MergedUnits*>(stages.quantise.get())),
       one_block(has_one_block(*stages.quantise)),
       slice(slice_for(*stages.quantise, pool->grain())),
       stretch((pool->grain() + slice - 1) / slice * slice) {
@@ -53,6 +54,7 @@ ChainParts::ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool
   traits.additive = !stages.transform || stages.transform->traits().additive;
   // Rows of several ranks can be summed if the map is the same on every rank.
   traits.lists_atoms = stages.select.chooses() && !stages.within && traits.additive;
+  traits.merges = merged != nullptr && merged->merges() && in_place();
   if (linear() != nullptr) traits.linear_type = linear()->type();
 }
 

@@ -32,6 +32,9 @@ class Chain final : public Codec {
   void add_mean_of_holders(std::span<const std::unique_ptr<Opened>> messages, Range part, Bucket& out) override {
     reader_.add_mean_of_holders(messages, part, out);
   }
+  void add_sum(std::span<const std::unique_ptr<Opened>> messages, float scale, Bucket& out) override {
+    if (!traits().merges || !reader_.add_merged(messages, scale, out)) Codec::add_sum(messages, scale, out);
+  }
 
   std::size_t linear_count(const Layout& layout) override { return reader_.linear_count(layout); }
   void to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) override {

@@ -32,7 +32,8 @@ void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
   if (numbers.size() != each * segments.size()) throw std::logic_error("Codec::propose: agreed_count() numbers");
   for (std::size_t i = 0; each > 0 && i < segments.size(); ++i) {
     const Range range = segments[i].range();
-    parts_->agreed->propose(bucket.values.subspan(range.begin, range.size()), numbers.subspan(i * each, each));
+    parts_->agreed->propose(bucket.values.subspan(range.begin, range.size()), place_of(bucket.index, i),
+                            numbers.subspan(i * each, each));
   }
 }
 

@@ -26,6 +26,9 @@ class ChainEncoder : public ChainMessage {
   void write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows);
   void gather_rows(const Bucket& bucket, const Streams& streams);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
+  static std::uint64_t place_of(std::uint16_t bucket, std::size_t segment) {
+    return (std::uint64_t{bucket} << 32U) | segment;
+  }
   static std::optional<std::uint64_t> place_of(const Slot& slot, const Streams& streams);
   Values values_of(const Unit& unit, const Bucket& bucket, const Streams& streams);
   SummedBytes quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,

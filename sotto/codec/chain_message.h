@@ -44,6 +44,7 @@ struct ChainParts {
   Packing packing;
   const WholeUnits* whole;  // null: units can be cut
   AgreedNumbers* agreed;    // null: ranks agree on no numbers
+  MergedUnits* merged;      // null: messages are decoded one by one
   bool one_block;           // a unit has one block or is a whole, so it is quantised in one call
   std::size_t slice;        // otherwise: values per call of the quantiser, whole blocks that fill whole bytes
   std::size_t stretch;      // the smallest size of a stretch, in values
@@ -52,7 +53,7 @@ struct ChainParts {
 // The message that is being made or read: its pieces, atoms and units, and buffers that are reused from message to
 // message. docs/wire/README.md explains these words and the bytes. The functions of this class, of ChainEncoder and of
 // OpenedChain lie by stage: chain.cc (plans, units, stretches), chain_select.cc, chain_quantise.cc, chain_code.cc,
-// chain_linear.cc, chain_mean.cc; chain_encode.cc and chain_decode.cc join the stages.
+// chain_linear.cc, chain_mean.cc, chain_merge.cc; chain_encode.cc and chain_decode.cc join the stages.
 class ChainMessage {
  public:
   explicit ChainMessage(std::shared_ptr<ChainParts> parts);

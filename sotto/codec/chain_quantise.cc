@@ -8,7 +8,7 @@ namespace sotto {
 
 std::optional<std::uint64_t> ChainEncoder::place_of(const Slot& slot, const Streams& streams) {
   if (slot.atoms.split > 0) return std::nullopt;
-  return (std::uint64_t{streams.bucket} << 32U) | slot.piece.segment;
+  return place_of(streams.bucket, slot.piece.segment);
 }
 
 Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {

@@ -97,6 +97,7 @@ struct CodecTraits {
   // Whether from_linear() of a sum equals the sum of the single from_linear() results. If not, only the mean of all
   // ranks is known, not what was sent of one rank's vector.
   bool additive = true;
+  bool merges = false;  // add_sum() adds messages up before it decodes them
 };
 
 // The lossy or lossless code of a bucket. Abstract so that whoever uses one needs no header of a stage. An object
@@ -129,6 +130,13 @@ class Codec {
   // messages of this codec.
   virtual void add_mean_of_holders(std::span<const std::unique_ptr<Opened>> /*messages*/, Range /*part*/,
                                    Bucket& /*out*/) {}
+
+  // out += scale * (the sum of these messages), as add_to() of each in their order. If traits().merges, messages are
+  // added up before they are decoded, which is quicker and may change their values: until the next add_sum(), add_to()
+  // of each gives its part of the sum. REQUIRES open messages of this codec, of whole buckets.
+  virtual void add_sum(std::span<const std::unique_ptr<Opened>> messages, float scale, Bucket& out) {
+    for (const auto& message : messages) message->add_to(out, scale);
+  }
 
   // Linear codecs also have a form of linear_count() numbers of traits().linear_type that can be summed over
   // ranks element by element. For the same seed, step and bucket its numbers stand for the same elements on every rank.

@@ -153,44 +153,4 @@ Measurement measure(Codec& codec, const Layout& layout, std::span<const float> i
   return measure(std::span(&one, 1), layout, input, repeats, most).front();
 }
 
-std::vector<double> merge_seconds(Codec& codec, const Layout& layout, std::span<const std::span<const float>> inputs,
-                                  std::span<const std::size_t> counts, std::size_t most) {
-  std::vector<double> seconds(counts.size());
-  const auto opened = codec.make_opened();
-  const auto plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
-  for (std::size_t b = 0; b < plans.size(); ++b) {
-    const Range range = plans[b].range;
-    const std::array<Range, 1> whole{Range{0, range.size()}};
-    const auto bucket_of = [&](std::span<const float> input) {  // encode() does not change it
-      return Bucket{{const_cast<float*>(input.data()) + range.begin, range.size()},
-                    &plans[b].layout,
-                    static_cast<std::uint16_t>(b)};
-    };
-    std::vector<float> agreed(codec.agreed_count(plans[b].layout)), proposed(agreed.size());
-    for (std::size_t i = 0; !agreed.empty() && i < inputs.size(); ++i) {
-      codec.propose(bucket_of(inputs[i]), proposed);
-      for (std::size_t n = 0; n < agreed.size(); ++n)
-        agreed[n] = i == 0 ? proposed[n] : std::max(agreed[n], proposed[n]);
-    }
-    std::vector<Message> messages(inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      codec.encode(bucket_of(inputs[i]), Key{.rank = static_cast<std::uint16_t>(i)}, agreed, whole, {&messages[i], 1});
-    }
-    std::vector<float> values(range.size());
-    Bucket sum{values, &plans[b].layout, static_cast<std::uint16_t>(b)};
-    const auto add = [&](std::size_t message, float share) {
-      opened->open(messages[message % messages.size()].view(), plans[b].layout, whole[0]);
-      opened->add_to(sum, share);
-    };
-    add(0, 0.0F);  // warms up
-    for (std::size_t c = 0; c < counts.size(); ++c) {
-      std::ranges::fill(values, 0.0F);
-      const Timer timer;
-      for (std::size_t i = 0; i < counts[c]; ++i) add(i, 1.0F / static_cast<float>(counts[c]));
-      seconds[c] += timer.seconds();
-    }
-  }
-  return seconds;
-}
-
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,9 +38,22 @@ struct MeasuredErrors {
 std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
                                            std::span<const float> input, int repeats, std::size_t most = most_elements);
 
-// The seconds that it takes to open so many messages and to add each to one vector, for each of the `counts`. Messages
-// are made of the inputs, vectors of this layout, in turn. REQUIRES an input.
-std::vector<double> merge_seconds(Codec& codec, const Layout& layout, std::span<const std::span<const float>> inputs,
-                                  std::span<const std::size_t> counts, std::size_t most = most_elements);
+// One way to add up messages: the seconds that it takes, with opening them, and |sum - wanted| / |wanted|, where the
+// wanted sum is that of the vectors themselves.
+struct AddedMessages {
+  double seconds = 0;
+  double error = 0;
+};
+struct MeasuredMerge {
+  AddedMessages each;                   // one message after the other is opened and added to one vector
+  std::optional<AddedMessages> merged;  // all are opened, and merged before they are decoded, if the codec does that
+};
+
+// Measures merges of so many messages, for each of the `counts`. Messages are made of the inputs, vectors of this
+// layout, in turn. Messages that a code stage coded are not merged, since each would need room for its body. REQUIRES
+// an input.
+std::vector<MeasuredMerge> measure_merges(Codec& codec, const Layout& layout,
+                                          std::span<const std::span<const float>> inputs,
+                                          std::span<const std::size_t> counts, std::size_t most = most_elements);
 
 }  // namespace sotto

@@ -22,8 +22,13 @@ class OpenedChain final : public Opened, private ChainMessage {
   void clear_chosen(const Key& key, Bucket& out);
   // Codec::add_mean_of_holders(); no message need be open here.
   void add_mean_of_holders(std::span<const std::unique_ptr<Opened>> messages, Range part, Bucket& out);
+  // Codec::add_sum() of messages that can be merged; no message need be open here. Returns false, and does nothing, if
+  // these cannot.
+  bool add_merged(std::span<const std::unique_ptr<Opened>> messages, float scale, Bucket& out);
 
  private:
+  template <class Visit>
+  bool visit_units_of(std::span<const std::unique_ptr<Opened>> messages, Visit visit);
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan);
   std::span<const std::byte> decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
                                                 std::size_t packed);
@@ -40,6 +45,8 @@ class OpenedChain final : public Opened, private ChainMessage {
   Sections sections_;               // of the message that is open
   Scratch<float> sums_;             // of the rows of all atoms, over the messages
   Scratch<std::uint32_t> holders_;  // number of messages that hold each atom
+  Scratch<std::byte> merged_;       // side information of messages that were merged
+  std::vector<MergedUnits::Unit> merging_;  // a unit of each of these messages
 };
 
 }  // namespace sotto

@@ -186,7 +186,7 @@ struct Packing {
 // or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
 // called for such stretches whatever the grain is. `side` then holds the blocks of that stretch; if the piece is one
 // block, it holds that block. A quantiser may also offer the interfaces below, by deriving from them: WholeUnits,
-// AgreedNumbers, LinearForm, Bins (quantise/bins.h) and BinSketch.
+// AgreedNumbers, MergedUnits, LinearForm, Bins (quantise/bins.h) and BinSketch.
 class Quantise : public Stage {
  public:
   virtual Packing packing() const { return {}; }                              // never called for WholeUnits
@@ -227,9 +227,27 @@ class AgreedNumbers {
  public:
   virtual ~AgreedNumbers() = default;
   virtual std::size_t agreed_count() const = 0;  // numbers a segment; 0: none with these options
-  // Writes this rank's numbers for a whole segment. They are finite whatever the values are: encode() is what reports
-  // values that are not finite.
-  virtual void propose(std::span<const float> values, std::span<float> numbers) = 0;
+  // Writes this rank's numbers for a whole segment; `place` is that of its Values. They are finite whatever the values
+  // are: encode() is what reports values that are not finite.
+  virtual void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) = 0;
+};
+
+// Offered by a quantiser that can add up the units of several messages before they are decoded, if all of them were
+// encoded with the same agreed numbers. The size of its units depends on the number of values alone.
+class MergedUnits {
+ public:
+  virtual ~MergedUnits() = default;
+  struct Unit {
+    std::span<const std::byte> side, packed;
+  };
+  virtual bool merges() const = 0;  // false: not with these options
+  // Whether such units of `values` values, one of each message, can be added up. They have passed check().
+  virtual bool can_merge(std::span<const Unit> units, std::size_t values) const = 0;
+  // out[i] += scale * (the sum over the units of value i). Writes the side information that all the units have from now
+  // on: add_decoded() with it gives what was added of a single unit, but for the rounding of sums. REQUIRES
+  // can_merge(), `merged` of the size of a unit's side information, and out.size() values.
+  virtual void add_merged(std::span<const Unit> units, float scale, std::span<std::byte> merged,
+                          std::span<float> out) const = 0;
 };
 
 // Offered by a cast, whose values can be summed element by element if the stages before it are the same on every rank.

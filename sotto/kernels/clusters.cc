@@ -57,6 +57,20 @@ void add_to_buckets(std::span<const float> values, std::span<const std::uint16_t
   }
 }
 
+void add_to_waiting(std::span<const float> values, std::span<const std::uint16_t> symbols, std::size_t first,
+                    std::span<const Table> tables, std::uint64_t chunk, std::span<BucketSum> buckets,
+                    std::span<BucketSum> waiting) {
+  for (std::size_t j = 0; j < values.size(); ++j) {
+    const std::size_t b = tables[symbols[j]].bucket(first + j);
+    if (waiting[b].count != chunk) {
+      buckets[b].sum += waiting[b].sum;
+      waiting[b] = {0, chunk};
+    }
+    waiting[b].sum += static_cast<double>(values[j]);
+    ++buckets[b].count;
+  }
+}
+
 void add_buckets(std::span<const std::uint16_t> symbols, std::size_t first, std::span<const Table> tables,
                  std::span<const std::byte> buckets, float scale, std::span<float> out) {
   for (std::size_t j = 0; j < out.size(); ++j) {

@@ -32,6 +32,12 @@ struct BucketSum {
 void add_to_buckets(std::span<const float> values, std::span<const std::uint16_t> symbols, std::size_t first,
                     std::span<const Table> tables, std::span<BucketSum> buckets);
 
+// The same, but what values of one chunk add to a bucket waits, and is added to buckets[b].sum when a value of another
+// chunk falls into it: waiting[b] has the sum so far, and as its count the number of its chunk, which is not 0.
+void add_to_waiting(std::span<const float> values, std::span<const std::uint16_t> symbols, std::size_t first,
+                    std::span<const Table> tables, std::uint64_t chunk, std::span<BucketSum> buckets,
+                    std::span<BucketSum> waiting);
+
 // out[j] += scale * buckets[tables[symbols[j]].bucket(first + j)]. `buckets` holds floats at any alignment.
 void add_buckets(std::span<const std::uint16_t> symbols, std::size_t first, std::span<const Table> tables,
                  std::span<const std::byte> buckets, float scale, std::span<float> out);

@@ -98,7 +98,9 @@ std::vector<Case> cases() {
           "ef | int8", "ef | threshold(1.0) | f16 | zstd", "svd(rank=2, exact=1) | atomo(s=2)", "dct(8) | atomo(20%)",
           "ef | randomk(0.01)", "ef | randomk(0.1, shared=false) | qsgd(bits=4)", "ef | block(16, 0.1)",
           "ef | block(16, 0.1, shared)", "momentum | topk(0.05)", "demo | dct(8) | topk(0.1)",
-          "memsgd | topk(0.05) | qsgd(bits=4)", "momentum | randomk(0.1)"}) {
+          "memsgd | topk(0.05) | qsgd(bits=4)", "momentum | randomk(0.1)",
+          "ef | clusters(c=2, buckets=40, least=4, raw=5, shared=true)",
+          "ef | clusters(c=5, decode=centre, raw=5, shared=true) | rans"}) {
       all.push_back({ranks, method, "gather"});
     }
     for (const char* method :

@@ -145,6 +145,7 @@ def test_errors_of_codecs_are_those_of_numpy(analysed):
     assert swept[0] > swept[1] > 0, "what more is sent of has less error"
     merges = rows(analysed, "merges")
     assert [row["messages"] for row in merges] == ["4", "64"] * 5 and all(float(row["seconds"]) > 0 for row in merges)
+    assert all(float(row["error"]) > 0 for row in merges if "topk" in row["codec"])
 
 
 def test_what_is_printed(analysed, good, tmp_path):

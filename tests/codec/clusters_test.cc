@@ -288,11 +288,11 @@ TEST(Clusters, EntropyAndSharesAreExact) {
   EXPECT_EQ(histogram_entropy(equal, bins), 0);
   EXPECT_EQ(histogram_entropy({}, bins), 0);
   EXPECT_DOUBLE_EQ(histogram_entropy(two, bins), 2 - 0.75 * std::log2(3.0));
-  std::vector<std::uint16_t> sizes(3);
+  std::vector<std::uint32_t> sizes(3);
   share_out(100, 10, std::vector<double>{1, 2, 4}, sizes);
-  EXPECT_EQ(sizes, (std::vector<std::uint16_t>{20, 30, 50}));
+  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{20, 30, 50}));
   share_out(100, 10, std::vector<double>{0, 0, 0}, sizes);
-  EXPECT_EQ(sizes, (std::vector<std::uint16_t>{33, 33, 34}));
+  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{33, 33, 34}));
 }
 
 TEST(KMeans, FindsGroupsAndStopsWhereThereAreNoMore) {

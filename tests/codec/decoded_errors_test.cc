@@ -62,17 +62,37 @@ TEST(DecodedErrors, OfAVectorOfSeveralMessages) {
   }
 }
 
-TEST(MergeSeconds, AreOfAsManyMessages) {
+TEST(MeasuredMerges, HaveTheErrorOfTheSumEitherWay) {
   const Layout layout({{"a", 0, {1000}}}, 1000);
-  const std::vector<float> x(1000, 1.0F), y(1000, -1.0F);
-  const std::vector<std::span<const float>> inputs{x, y};
-  const std::vector<std::size_t> counts{1, 64};
-  for (const char* sentence : {"topk(0.1)", "int8", "qsgd(4) | rans"}) {  // int8 agrees on a scale first
-    const auto seconds = merge_seconds(*make_codec(read_stages(sentence)), layout, inputs, counts, 300);
-    ASSERT_EQ(seconds.size(), 2U);
-    EXPECT_GT(seconds[0], 0);
-    EXPECT_GT(seconds[1], 0);
+  std::vector<float> x(1000), y(1000);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    x[i] = static_cast<float>(i % 7) - 2;
+    y[i] = static_cast<float>(i % 5) - 2;
   }
+  const std::vector<std::span<const float>> inputs{x, y};
+  const std::vector<std::size_t> counts{1, 3, 64};
+  const auto measured = [&](const char* sentence) {
+    return measure_merges(*make_codec(read_stages(sentence)), layout, inputs, counts, 300);
+  };
+  for (const char* sentence : {"f32", "topk(0.1, dense=0)", "terngrad(shared=true)", "qsgd(4) | rans"}) {
+    const auto all = measured(sentence);
+    ASSERT_EQ(all.size(), 3U);
+    for (const MeasuredMerge& merge : all) {
+      EXPECT_GT(merge.each.seconds, 0);
+      EXPECT_EQ(merge.each.error < 1e-6, std::string_view(sentence) == "f32") << sentence;
+      EXPECT_FALSE(merge.merged);
+    }
+  }
+  for (const char* sentence : {"clusters(c=3, decode=centre, raw=0, shared=true)",
+                               "clusters(c=3, buckets=100, raw=0, shared=true)"}) {
+    for (const MeasuredMerge& merge : measured(sentence)) {
+      ASSERT_TRUE(merge.merged);
+      EXPECT_GT(merge.merged->seconds, 0);
+      EXPECT_GT(merge.each.error, 0.01);
+      EXPECT_NEAR(merge.merged->error, merge.each.error, 0.3 * merge.each.error) << sentence;
+    }
+  }
+  EXPECT_FALSE(measured("clusters(c=3, raw=0, buckets=100, shared=true) | zstd").front().merged);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ class Thirds final : public Quantise, public AgreedNumbers {
   Packing packing() const override { return {.group = 3, .bytes = 1}; }
   std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
   std::size_t agreed_count() const override { return 2; }
-  void propose(std::span<const float> values, std::span<float> numbers) override {
+  void propose(std::span<const float> values, std::uint64_t, std::span<float> numbers) override {
     numbers[0] = -1;
     numbers[1] = std::bit_cast<float>(kernels::max_abs_bits(values));
   }

@@ -13,7 +13,7 @@ class Watching final : public Quantise, public AgreedNumbers {
  public:
   Packing packing() const override { return Packing::of_width(32); }
   std::size_t agreed_count() const override { return 1; }
-  void propose(std::span<const float>, std::span<float>) override {}
+  void propose(std::span<const float>, std::uint64_t, std::span<float>) override {}
   bool encode(const Values& values, std::span<std::byte>, std::span<std::byte> packed) override {
     EXPECT_EQ(values.step, 9U);
     EXPECT_EQ(values.place, std::uint64_t{4} << 32);

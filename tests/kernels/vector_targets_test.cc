@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "sotto/core/random.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/cluster_counts.h"
 #include "sotto/kernels/clusters.h"
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/momentum.h"
@@ -63,6 +65,90 @@ TEST(Targets, Buckets) {
     EXPECT_EQ(sums[b].count, expected[b].count);
   }
   EXPECT_EQ(out, expected_out);
+}
+
+TEST(Targets, CountedClusters) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Philox random(seed, Purpose::test);
+    for (unsigned width = 1; width <= 8; ++width) {
+      const std::size_t clusters = std::min<std::size_t>((std::size_t{1} << width) - (width > 1 ? 1 : 0), 20);
+      std::vector<std::vector<std::byte>> packed, unpacked;
+      std::vector<std::uint8_t> expected(clusters * count);
+      for (int row = 0; row < 6; ++row) {
+        std::vector<std::uint16_t> symbols(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          symbols[i] = static_cast<std::uint16_t>(random.below(1U << width));
+          if (symbols[i] < clusters) ++expected[symbols[i] * count + i];
+        }
+        packed.emplace_back(packed_bytes(count, width));
+        pack_bits(symbols, width, packed.back());
+        Stretch<std::byte> bytes(count, shift);
+        unpack_to_bytes(packed.back(), width, bytes.span());
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(std::to_integer<unsigned>(bytes.span()[i]), symbols[i]);
+        EXPECT_TRUE(bytes.guarded());
+        unpacked.emplace_back(bytes.span().begin(), bytes.span().end());
+        EXPECT_EQ(largest_symbol(packed.back(), width, count), count > 0 ? *std::ranges::max_element(symbols) : 0);
+      }
+      for (const bool as_packed : {true, false}) {
+        if (as_packed && 8 % width != 0) continue;
+        const unsigned each = as_packed ? width : 8;
+        const auto& from = as_packed ? packed : unpacked;
+        const std::vector<std::span<const std::byte>> rows(from.begin(), from.end());
+        Stretch<std::uint8_t> unordered(clusters * (8 / each) * packed_bytes(count, each), shift, 0);
+        count_symbols(std::span(rows).first(5), each, unordered.span());
+        count_symbols(std::span(rows).subspan(5), each, unordered.span());
+        EXPECT_TRUE(unordered.guarded());
+        Stretch<std::uint8_t> counts(clusters * count, shift, 3);
+        order_counts(unordered.span(), each, clusters, counts.span());
+        EXPECT_TRUE(counts.guarded());
+        ASSERT_TRUE(std::ranges::equal(counts.span(), expected)) << width;
+      }
+
+      std::vector<Table> tables;
+      std::vector<float> means(10 * clusters);
+      for (float& mean : means) mean = static_cast<float>(random.normal());
+      for (std::size_t k = 0; k < clusters; ++k) tables.push_back({static_cast<std::uint32_t>(10 * k), 10});
+      Stretch<float> out(count, shift, 1);
+      if (count == 0) continue;
+      add_counted_centres(expected, std::span(means).first(clusters), 0.5F, out.span());
+      add_counted_buckets(expected, 11, tables, means, 2, out.span());
+      for (std::size_t i = 0; i < count; ++i) {
+        float centred = 0;
+        float hashed = 0;
+        for (std::size_t k = 0; k < clusters; ++k) {
+          centred += static_cast<float>(expected[k * count + i]) * means[k];
+          hashed += static_cast<float>(expected[k * count + i]) * means[tables[k].bucket(11 + i)];
+        }
+        ASSERT_EQ(out.span()[i], 1 + 0.5F * centred + 2 * hashed);
+      }
+      EXPECT_TRUE(out.guarded());
+    }
+  });
+}
+
+TEST(Targets, WaitingBuckets) {
+  constexpr std::array<Table, 2> tables{Table{0, 5}, {5, 3}};
+  const std::vector<float> values = numbers(1000, 71, 100);
+  std::vector<std::uint16_t> symbols(1000);
+  std::vector<BucketSum> sums(8), waiting(8), expected(8);
+  for (std::size_t i = 0; i < 1000; ++i) symbols[i] = static_cast<std::uint16_t>(i % 2);
+  for (std::size_t begin = 0; begin < 1000; begin += 100) {  // two calls a chunk
+    std::vector<BucketSum> of_chunk(8);
+    for (const std::size_t from : {begin, begin + 50}) {
+      const auto some = std::span(values).subspan(from, 50);
+      const auto its = std::span(symbols).subspan(from, 50);
+      add_to_waiting(some, its, from, tables, begin / 100 + 1, sums, waiting);
+      add_to_buckets(some, its, from, tables, of_chunk);
+    }
+    for (std::size_t b = 0; b < 8; ++b) {
+      expected[b].sum += of_chunk[b].sum;
+      expected[b].count += of_chunk[b].count;
+    }
+  }
+  for (std::size_t b = 0; b < 8; ++b) {
+    EXPECT_EQ(sums[b].sum + waiting[b].sum, expected[b].sum);
+    EXPECT_EQ(sums[b].count, expected[b].count);
+  }
 }
 
 TEST(Targets, Vectors) {

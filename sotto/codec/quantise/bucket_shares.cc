@@ -24,7 +24,7 @@ double histogram_entropy(std::span<const float> ascending, std::span<std::uint32
   return entropy;
 }
 
-void share_out(std::size_t total, std::size_t least, std::span<const double> weights, std::span<std::uint16_t> sizes) {
+void share_out(std::size_t total, std::size_t least, std::span<const double> weights, std::span<std::uint32_t> sizes) {
   const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
   const std::size_t spare = total - least * sizes.size();
   double sum = 0;
@@ -35,7 +35,7 @@ void share_out(std::size_t total, std::size_t least, std::span<const double> wei
     const bool last = k + 1 == sizes.size();
     const std::size_t until =
         last ? spare : std::min(static_cast<std::size_t>(share * static_cast<double>(spare)), spare);
-    sizes[k] = static_cast<std::uint16_t>(least + until - given);
+    sizes[k] = static_cast<std::uint32_t>(least + until - given);
     given = until;
   }
 }

@@ -12,6 +12,6 @@ double histogram_entropy(std::span<const float> ascending, std::span<std::uint32
 
 // sizes[k] = `least` plus a share, by weights[k], of the rest of `total`, rounded so that the sum is `total`. Equal
 // shares if all weights are 0.
-void share_out(std::size_t total, std::size_t least, std::span<const double> weights, std::span<std::uint16_t> sizes);
+void share_out(std::size_t total, std::size_t least, std::span<const double> weights, std::span<std::uint32_t> sizes);
 
 }  // namespace sotto

@@ -10,7 +10,7 @@
 namespace sotto {
 
 // The buckets that belong to each cluster.
-inline std::array<kernels::Table, most_clusters> tables_of(std::span<const std::uint16_t> sizes) {
+inline std::array<kernels::Table, most_clusters> tables_of(std::span<const std::uint32_t> sizes) {
   std::array<kernels::Table, most_clusters> tables{};
   std::uint32_t first = 0;
   for (std::size_t k = 0; k < sizes.size(); ++k) {

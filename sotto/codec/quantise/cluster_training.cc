@@ -31,12 +31,17 @@ void ClustersOptions::visit(OptionVisitor& v) {
   v.option("retrain", retrain, "steps after which clusters are found anew", Bounds{1, 1e9});
   v.option("sample", sample, "values, at most, that clusters are found from", Bounds{1, 1U << 24});
   v.option("raw", raw, "segments of at most so many values go as floats", Bounds{0, 1U << 30});
-  v.option("buckets", buckets, "of all tables together", Bounds{2, 65535});
+  v.option("buckets", buckets, "of all tables together", Bounds{2, 1e7});
   v.option("least", least, "buckets that each table has at least", Bounds{1, 1000});
   v.option("sizes", sizes, "by the product of what, of each cluster, the other buckets are shared out",
            {"entropy_centre_density", "entropy_centre", "entropy", "density"});
   v.option("outliers", outliers, "times as much for clusters of outliers", Bounds{0, 1e6});
   v.option("bins", bins, "of the histogram that a cluster's entropy is of", Bounds{2, 10000});
+  if (!v.records() || shared) {
+    v.option("shared", shared,
+             "the ranks agree on clusters first, so that `gather` merges messages before it decodes them; at most 8 "
+             "clusters a side");
+  }
 }
 
 std::string ClustersOptions::problem() const {
@@ -44,6 +49,7 @@ std::string ClustersOptions::problem() const {
   if (decode == "hash" && buckets < 2 * c * least) {
     return fmt::format("{} clusters of at least {} buckets each are more than buckets={}", 2 * c, least, buckets);
   }
+  if (shared && c > 8) return "shared clusters can be 8 a side, or fewer: say c=8";
   return "";
 }
 

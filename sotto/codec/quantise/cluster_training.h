@@ -26,6 +26,7 @@ struct ClustersOptions {
   std::string sizes = "entropy_centre";
   double outliers = 2;
   std::int64_t bins = 100;
+  bool shared = false;
   void visit(OptionVisitor& v);
   std::string problem() const;
 };
@@ -33,7 +34,7 @@ struct ClustersOptions {
 // The clusters of one unit: c for values that are not positive and c for positive values, in ascending order.
 struct Clusters {
   std::vector<float> centres;
-  std::vector<std::uint16_t> sizes;  // number of buckets of each cluster; empty if values are decoded to centres
+  std::vector<std::uint32_t> sizes;  // number of buckets of each cluster; empty if values are decoded to centres
 };
 
 // Boundaries between neighbouring clusters: a value above boundary k belongs to cluster k + 1 or a later one. Padded

@@ -26,7 +26,7 @@ ClusterQuantiser::ClusterQuantiser(const ClustersOptions& options)
 
 std::size_t ClusterQuantiser::side_bytes(std::size_t values) const {
   if (goes_raw(values)) return 0;
-  return hashed() ? clusters() * sizeof(std::uint16_t) + static_cast<std::size_t>(options_.buckets) * sizeof(float)
+  return hashed() ? sizes_bytes() + static_cast<std::size_t>(options_.buckets) * sizeof(float)
                   : clusters() * sizeof(float);
 }
 
@@ -46,10 +46,12 @@ void ClusterQuantiser::reserve(std::optional<std::uint64_t> place, std::size_t v
   if (goes_raw(values)) return;
   training_.reserve(values, place ? found_[*place].clusters : once_.clusters);
   if (hashed()) sums_.room((chunks_at_once() + 1) * static_cast<std::size_t>(options_.buckets));
+  agreed_.centres.reserve(clusters());
+  agreed_.sizes.reserve(clusters());
 }
 
 std::size_t ClusterQuantiser::chunks_at_once() const {
-  return pool().threads() == 1 ? 1 : 4 * static_cast<std::size_t>(pool().threads());
+  return pool().threads() == 1 || has_many_buckets() ? 1 : 4 * static_cast<std::size_t>(pool().threads());
 }
 
 // Returns null if a value is not finite.
@@ -90,15 +92,14 @@ bool ClusterQuantiser::encode(const Values& values, std::span<std::byte> side, s
     kernels::to_f32(values.data, 1, packed.first(values.data.size_bytes()));
     return kernels::all_finite(values.data);
   }
-  const Clusters* found = clusters_for(values);
+  const Clusters* found = options_.shared ? &agreed_clusters(values.agreed) : clusters_for(values);
   if (found == nullptr) return false;
   return hashed() ? encode_hashed(values.data, *found, side, packed)
                   : encode_centred(values.data, *found, side, packed);
 }
 
 // Sums are computed chunk by chunk, several chunks at once, and joined in order.
-bool ClusterQuantiser::encode_hashed(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
-                                     std::span<std::byte> packed) {
+void ClusterQuantiser::sum_buckets(std::span<const float> values, const Clusters& found, std::span<std::byte> packed) {
   const Boundaries boundaries(found.centres);
   const auto tables = tables_of(found.sizes);
   const auto buckets = static_cast<std::size_t>(options_.buckets);
@@ -128,10 +129,41 @@ bool ClusterQuantiser::encode_hashed(std::span<const float> values, const Cluste
       }
     }
   }
-  std::memcpy(side.data(), found.sizes.data(), clusters() * sizeof(std::uint16_t));
-  const auto means = side.subspan(clusters() * sizeof(std::uint16_t));
+}
+
+// The same sums where a chunk has fewer values than there are buckets: its sums wait in their buckets, and are joined
+// when the next value of another chunk falls into the same bucket.
+void ClusterQuantiser::sum_many_buckets(std::span<const float> values, const Clusters& found,
+                                        std::span<std::byte> packed) {
+  const Boundaries boundaries(found.centres);
+  const auto tables = tables_of(found.sizes);
+  const auto buckets = static_cast<std::size_t>(options_.buckets);
+  const auto sums = sums_.room(2 * buckets);
+  const auto total = sums.first(buckets);
+  const auto waiting = sums.subspan(buckets);  // the sum of a chunk, and the number of that chunk, from 1
+  std::ranges::fill(sums, kernels::BucketSum{});
+  symbols().pack(0, values.size(), packed, [&](std::size_t from, std::span<std::uint16_t> out) {
+    const auto part = values.subspan(from, out.size());
+    kernels::find_clusters(part, boundaries.all(), out);
+    kernels::add_to_waiting(part, out, from, tables, from / kernels::sum_chunk + 1, total, waiting);
+  });
+  for (std::size_t b = 0; b < buckets; ++b) total[b].sum += waiting[b].sum;
+}
+
+bool ClusterQuantiser::encode_hashed(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
+                                     std::span<std::byte> packed) {
+  has_many_buckets() ? sum_many_buckets(values, found, packed) : sum_buckets(values, found, packed);
+  for (std::size_t k = 0; k < clusters(); ++k) {
+    if (has_many_buckets()) {
+      kernels::store(side.data(), k, found.sizes[k]);
+    } else {
+      kernels::store(side.data(), k, static_cast<std::uint16_t>(found.sizes[k]));
+    }
+  }
+  const auto total = sums_.room(static_cast<std::size_t>(options_.buckets));
+  const auto means = side.subspan(sizes_bytes());
   bool finite = true;
-  for (std::size_t b = 0; b < buckets; ++b) {
+  for (std::size_t b = 0; b < total.size(); ++b) {
     const double mean = total[b].count > 0 ? total[b].sum / static_cast<double>(total[b].count) : 0;
     finite = finite && std::isfinite(mean);
     kernels::store(means.data(), b, static_cast<float>(mean) + 0.0F);
@@ -197,12 +229,14 @@ bool ClusterQuantiser::are_clusters(std::span<const float> centres, std::span<co
 Contract ClusterQuantiser::contract(std::size_t largest) const {
   Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::segment};
   if (goes_raw(largest)) return contract;
-  contract.chance = Contract::Chance::own;  // centres are found from a random sample
+  if (!options_.shared) contract.chance = Contract::Chance::own;  // centres are found from a random sample
   // The m values of a bucket have one sign, so replacing them by their mean leaves |v|^2 - |v|_1^2 / m <= (1 - 1/m)
-  // |v|^2. Centres give no bound: they may fit the values of an earlier step.
-  contract.kind = hashed() ? Contract::Kind::contraction : Contract::Kind::none;
-  contract.delta = hashed() ? 1 / static_cast<double>(largest) : 0;
-  if (!hashed()) contract.omega = std::numeric_limits<double>::infinity();
+  // |v|^2. Centres give no bound: they may fit the values of an earlier step. Nor do merged means: they may be those of
+  // another rank.
+  const bool own_means = hashed() && !options_.shared;
+  contract.kind = own_means ? Contract::Kind::contraction : Contract::Kind::none;
+  contract.delta = own_means ? 1 / static_cast<double>(largest) : 0;
+  if (!own_means) contract.omega = std::numeric_limits<double>::infinity();
   return contract;
 }
 

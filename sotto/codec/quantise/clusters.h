@@ -14,7 +14,11 @@ namespace sotto {
 // centres, to the centre of the cluster (1, 2 or 3 bits per value with 1, 2 or 4 clusters per side). The message
 // contains the tables or centres, so a decoder needs nothing else. The quantiser remembers the clusters of each segment
 // and finds them anew every `retrain` steps, or sooner if the centres have become far too large for the values.
-class ClusterQuantiser final : public Quantise, public WholeUnits {
+//
+// With `shared`, each rank proposes its clusters, and all take those that reach farthest. So a bucket is the same one
+// on every rank. Messages can then be merged: the tables become the mean table, and of the symbols only how many ranks
+// have each of them at a value matters. The sum is decoded once.
+class ClusterQuantiser final : public Quantise, public WholeUnits, public AgreedNumbers, public MergedUnits {
  public:
   using Options = ClustersOptions;
   explicit ClusterQuantiser(const ClustersOptions& options);
@@ -28,13 +32,19 @@ class ClusterQuantiser final : public Quantise, public WholeUnits {
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override;
+  std::size_t agreed_count() const override { return options_.shared ? (hashed() ? 2 : 1) * clusters() : 0; }
+  void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) override;
+  bool merges() const override { return options_.shared; }
+  bool can_merge(std::span<const Unit> units, std::size_t values) const override;
+  void add_merged(std::span<const Unit> units, float scale, std::span<std::byte> merged,
+                  std::span<float> out) const override;
   void visit_state(StateVisitor& visitor) override;
   Contract contract(std::size_t largest) const override;
 
  private:
-  struct Found {  // clusters, and the step in which they were found
+  struct Found {
     Clusters clusters;
-    std::uint64_t step = 0;
+    std::uint64_t step = 0;  // in which they were found; if shared: how often they were proposed
     bool any() const { return !clusters.centres.empty(); }
   };
   bool goes_raw(std::size_t values) const { return values <= raw_; }
@@ -42,14 +52,23 @@ class ClusterQuantiser final : public Quantise, public WholeUnits {
   bool hashed() const { return options_.decode == "hash"; }
   std::size_t clusters() const { return 2 * static_cast<std::size_t>(options_.c); }
   PackedSymbols symbols() const { return {width_}; }
+  bool has_many_buckets() const { return options_.buckets > 65535; }
+  std::size_t size_bytes() const { return has_many_buckets() ? sizeof(std::uint32_t) : sizeof(std::uint16_t); }
+  std::size_t sizes_bytes() const { return hashed() ? clusters() * size_bytes() : 0; }  // of all tables
   std::size_t chunks_at_once() const;
   const Clusters* clusters_for(const Values& values);
+  const Clusters& agreed_clusters(std::span<const float> numbers);
   bool reach_too_far(std::span<const float> centres, std::span<const float> values) const;
   bool encode_hashed(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
                      std::span<std::byte> packed);
+  void sum_buckets(std::span<const float> values, const Clusters& found, std::span<std::byte> packed);
+  void sum_many_buckets(std::span<const float> values, const Clusters& found, std::span<std::byte> packed);
   bool encode_centred(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
                       std::span<std::byte> packed);
+  std::array<std::uint32_t, most_clusters> read_sizes(std::span<const std::byte> side) const;
   void check_tables(std::span<const std::byte> side) const;
+  void count(std::span<const Unit> units, std::size_t begin, std::span<std::uint8_t> counts) const;
+  void merge_tables(std::span<const Unit> units, std::span<std::byte> merged) const;
   static bool are_centres(std::span<const std::byte> centres);
   bool are_clusters(std::span<const float> centres, std::span<const float> sizes) const;
 
@@ -59,7 +78,8 @@ class ClusterQuantiser final : public Quantise, public WholeUnits {
   ClusterTraining training_;
   std::map<std::uint64_t, Found> found_;  // by place
   Found once_;                            // for values without a place
-  Scratch<kernels::BucketSum> sums_;
+  Clusters agreed_;
+  Scratch<kernels::BucketSum> sums_;  // first those of the whole unit
 };
 
 }  // namespace sotto

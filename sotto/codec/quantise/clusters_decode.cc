@@ -9,6 +9,7 @@
 #include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
+#include "sotto/kernels/cluster_counts.h"
 #include "sotto/kernels/load.h"
 
 namespace sotto {
@@ -20,20 +21,23 @@ bool is_of_side(float value, bool positive) {
   return std::isfinite(value) && (positive ? value > 0 : value < 0);
 }
 
-std::array<std::uint16_t, most_clusters> read_sizes(std::span<const std::byte> side, std::size_t clusters) {
-  std::array<std::uint16_t, most_clusters> sizes{};
-  for (std::size_t k = 0; k < clusters; ++k) sizes[k] = kernels::load<std::uint16_t>(side.data(), k);
+}  // namespace
+
+std::array<std::uint32_t, most_clusters> ClusterQuantiser::read_sizes(std::span<const std::byte> side) const {
+  std::array<std::uint32_t, most_clusters> sizes{};
+  for (std::size_t k = 0; k < sizes_bytes() / size_bytes(); ++k) {
+    sizes[k] = has_many_buckets() ? kernels::load<std::uint32_t>(side.data(), k)
+                                  : kernels::load<std::uint16_t>(side.data(), k);
+  }
   return sizes;
 }
 
-}  // namespace
-
 void ClusterQuantiser::check_tables(std::span<const std::byte> side) const {
-  const auto sizes = read_sizes(side, clusters());
-  const auto means = side.subspan(clusters() * sizeof(std::uint16_t));
+  const auto sizes = read_sizes(side);
+  const auto means = side.subspan(sizes_bytes());
   std::size_t bucket = 0;
   for (std::size_t k = 0; k < clusters(); ++k) {
-    const std::size_t end = bucket + sizes[k];
+    const std::size_t end = bucket + std::size_t{sizes[k]};
     if (sizes[k] < options_.least || end > static_cast<std::size_t>(options_.buckets)) {
       throw WireError(fmt::format("clusters: a table of {} buckets, where each has {} or more, and all have {}",
                                   sizes[k], options_.least, options_.buckets));
@@ -74,22 +78,26 @@ void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const st
     throw WireError("clusters: centres that do not ascend, or are not finite, or not of their side");
   }
   if (clusters() == std::size_t{1} << width_) return;
-  const PackedSymbols all{width_};
   pool().run_stretches(values, PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
-    all.unpack(begin, end, packed, [&](std::size_t, std::span<const std::uint16_t> symbols) {
-      const std::uint16_t largest = *std::ranges::max_element(symbols);
-      if (largest >= clusters()) throw WireError(fmt::format("cluster {} of {}", largest, clusters()));
-    });
+    const auto some = packed.subspan(begin / 8 * width_, kernels::packed_bytes(end - begin, width_));
+    std::size_t largest = 0;
+    if (width_ <= 8) {
+      largest = kernels::largest_symbol(some, width_, end - begin);
+    } else {
+      symbols().unpack(begin, end, packed, [&](std::size_t, std::span<const std::uint16_t> all) {
+        largest = std::max<std::size_t>(largest, *std::ranges::max_element(all));
+      });
+    }
+    if (largest >= clusters()) throw WireError(fmt::format("cluster {} of {}", largest, clusters()));
   });
 }
 
 void ClusterQuantiser::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                                    std::span<float> out) const {
   if (goes_raw(out.size())) return kernels::add_f32(packed, scale, out);
-  const auto sizes = read_sizes(side, hashed() ? clusters() : 0);
-  const auto tables = tables_of(sizes);
-  const auto means = side.subspan(hashed() ? clusters() * sizeof(std::uint16_t) : 0);
-  const PackedSymbols all{width_};
+  const auto tables = tables_of(read_sizes(side));
+  const auto means = side.subspan(sizes_bytes());
+  const PackedSymbols all = symbols();
   pool().run_stretches(out.size(), PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     all.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
       const auto target = out.subspan(from, symbols.size());

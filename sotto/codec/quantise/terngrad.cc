@@ -31,7 +31,7 @@ std::optional<float> TernGrad::scale_of(std::span<const float> values) const {
   return static_cast<float>(std::min<double>(most, cut));
 }
 
-void TernGrad::propose(std::span<const float> values, std::span<float> numbers) {
+void TernGrad::propose(std::span<const float> values, std::uint64_t /*place*/, std::span<float> numbers) {
   numbers[0] = scale_of(values).value_or(0.0F);
 }
 

@@ -50,7 +50,7 @@ class TernGrad final : public Quantise, public AgreedNumbers {
   }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   std::size_t agreed_count() const override { return options_.shared ? 1 : 0; }
-  void propose(std::span<const float> values, std::span<float> numbers) override;
+  void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

@@ -1,0 +1,43 @@
+#include "sotto/codec/chain.h"
+
+namespace sotto {
+
+// Calls visit(unit, side) for all units with values, in order, until it returns false: merging_ then holds the unit of
+// each message, and `side` is where its side information lies. REQUIRES units whose sizes depend on their values alone,
+// as those of MergedUnits.
+template <class Visit>
+bool OpenedChain::visit_units_of(std::span<const std::unique_ptr<Opened>> messages, Visit visit) {
+  const auto& units = dynamic_cast<const OpenedChain&>(*messages.front()).units_;
+  Range side;
+  Range packed;
+  for (const Unit& unit : units) {
+    side = {side.end, side.end + parts_->side_bytes(unit.kept)};
+    packed = {packed.end, packed.end + unit.packed};
+    if (unit.kept == 0) continue;
+    merging_.clear();
+    for (const auto& message : messages) {
+      const Sections& all = dynamic_cast<const OpenedChain&>(*message).sections_;
+      merging_.push_back({all.side.subspan(side.begin, side.size()), all.packed.subspan(packed.begin, packed.size())});
+    }
+    if (!visit(unit, side)) return false;
+  }
+  return true;
+}
+
+bool OpenedChain::add_merged(std::span<const std::unique_ptr<Opened>> messages, float scale, Bucket& out) {
+  if (messages.size() < 2) return false;
+  const MergedUnits& quantise = *parts_->merged;
+  if (!visit_units_of(messages, [&](const Unit& unit, Range) { return quantise.can_merge(merging_, unit.kept); })) {
+    return false;
+  }
+  const auto merged = merged_.room(dynamic_cast<const OpenedChain&>(*messages.front()).sections_.side.size());
+  visit_units_of(messages, [&](const Unit& unit, Range side) {
+    quantise.add_merged(merging_, scale, merged.subspan(side.begin, side.size()),
+                        out.values.subspan(unit.value, unit.kept));
+    return true;
+  });
+  for (const auto& message : messages) dynamic_cast<OpenedChain&>(*message).sections_.side = merged;
+  return true;
+}
+
+}  // namespace sotto
