@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sotto/codec/contract.h"
+#include "sotto/codec/quantise/pooled_units.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 
@@ -21,6 +22,11 @@ std::size_t slice_for(const Quantise& quantise, std::size_t grain) {
   const Contract contract = quantise.contract(wanted);
   const std::size_t step = std::lcm(contract.block, quantise.packing().group);
   return std::max<std::size_t>(wanted / step, 1) * step;
+}
+
+bool pools_units(const Quantise& quantise) {
+  const auto* pooled = dynamic_cast<const PooledUnits*>(&quantise);
+  return pooled != nullptr && pooled->pools();
 }
 
 bool has_one_block(const Quantise& quantise) {
@@ -39,6 +45,7 @@ ChainParts::ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool
       whole(dynamic_cast<const WholeUnits*>(stages.quantise.get())),
       agreed(dynamic_cast<AgreedNumbers*>(stages.quantise.get())),
       merged(dynamic_cast<MergedUnits*>(stages.quantise.get())),
+      pools(pools_units(*stages.quantise)),
       one_block(has_one_block(*stages.quantise)),
       slice(slice_for(*stages.quantise, pool->grain())),
       stretch((pool->grain() + slice - 1) / slice * slice) {
@@ -54,7 +61,7 @@ ChainParts::ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool
   traits.additive = !stages.transform || stages.transform->traits().additive;
   // Rows of several ranks can be summed if the map is the same on every rank.
   traits.lists_atoms = stages.select.chooses() && !stages.within && traits.additive;
-  traits.merges = merged != nullptr && merged->merges() && in_place();
+  traits.merges = merged != nullptr && merged->merges() && !stages.transform && !stages.select;
   if (linear() != nullptr) traits.linear_type = linear()->type();
 }
 
@@ -105,7 +112,7 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
                       .row = plan.rows,
                       .selected = atoms.count,
                       .selected_at = plan.atoms,
-                      .value = stages_.transform ? plan.rows : piece.range.begin});
+                      .value = parts_->in_place() ? piece.range.begin : plan.rows});
     const bool dense = stages_.select && stages_.select.is_dense(layout.segments()[piece.segment]);
     sizes_.push_back({atoms.count, dense, atoms.chunk});
     limits_.push_back(atoms.count);
@@ -129,10 +136,13 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
     plan.runs.symbols += count * runs.symbols;
     if (count > 0) plan.largest = std::max(plan.largest, size);
   };
+  std::size_t pooled = 0;  // values of the only unit
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Atoms& atoms = slots_[i].atoms;
     const std::size_t most = std::min(atoms.count, limits_[i] * block);
-    if (atoms.split > 0) {
+    if (parts_->pools) {
+      pooled += most;
+    } else if (atoms.split > 0) {
       add_units(most, atoms.split);
       add_units(most, atoms.width - atoms.split);
     } else {
@@ -141,6 +151,7 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
     plan.values += most * atoms.width;
     widest = std::max(widest, atoms.width);
   }
+  if (pooled > 0) add_units(1, pooled);
   plan.values = std::min(plan.values, plan.most * widest);
   plan.max_body +=
       parts_->whole != nullptr ? packed : std::min(packed, parts_->packed_bytes(plan.most * widest) + plan.units);
@@ -188,6 +199,11 @@ void ChainMessage::reserve_selection(const Plan& plan) {
 // Builds the units of the selected atoms. REQUIRES `selected` and `value` of every slot.
 void ChainMessage::cut_units() {
   units_.clear();
+  if (parts_->pools) {
+    const std::size_t count = values_in_slots();
+    if (count > 0) units_.push_back({0, 0, count, 0, count, 0});
+    return;
+  }
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     std::size_t at = slot.value;

@@ -21,7 +21,7 @@ class Chain final : public Codec {
     return ChainMessage(parts_).max_bytes(layout, part);
   }
   std::size_t agreed_count(const Layout& layout) const override {
-    return parts_->agreed_count() * layout.segments().size();
+    return parts_->agreed_count(layout);
   }
   void propose(const Bucket& bucket, std::span<float> numbers) override { encoder_.propose(bucket, numbers); }
   void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,

@@ -206,6 +206,7 @@ const ChainMessage::Slot* ChainMessage::too_large() {
 void OpenedChain::add_rows(const Slot& slot, float scale, Bucket& out) {
   const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
   const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
+  if (!stages_.transform && !stages_.select) return kernels::axpy(1, values, target);
   const auto indices = indices_.room(slot.selected_at + slot.selected).subspan(slot.selected_at);
   const auto first = static_cast<std::uint32_t>(slot.first);
   if (!stages_.transform) {

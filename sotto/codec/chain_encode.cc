@@ -29,8 +29,16 @@ void ChainEncoder::reserve(const Plan& plan) {
 void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
   const std::size_t each = parts_->agreed_count();
   const auto segments = bucket.layout->segments();
-  if (numbers.size() != each * segments.size()) throw std::logic_error("Codec::propose: agreed_count() numbers");
-  for (std::size_t i = 0; each > 0 && i < segments.size(); ++i) {
+  if (numbers.size() != parts_->agreed_count(*bucket.layout)) {
+    throw std::logic_error("Codec::propose: agreed_count() numbers");
+  }
+  if (numbers.empty()) return;
+  if (parts_->pools) {
+    const Plan plan = this->plan(*bucket.layout, {0, bucket.layout->size()});
+    values_.room(plan.values);
+    return parts_->agreed->propose(gather_pieces(bucket), place_of(bucket.index, 0), numbers);
+  }
+  for (std::size_t i = 0; i < segments.size(); ++i) {
     const Range range = segments[i].range();
     parts_->agreed->propose(bucket.values.subspan(range.begin, range.size()), place_of(bucket.index, i),
                             numbers.subspan(i * each, each));
@@ -42,7 +50,7 @@ void ChainEncoder::encode(const Bucket& bucket, const Key& key, std::span<const 
   if (out.size() != parts.size()) throw std::logic_error("Codec::encode: one message per part");
   if (parts.size() > std::numeric_limits<std::uint16_t>::max()) throw std::logic_error("Codec::encode: too many parts");
   if (bucket.values.size() != bucket.layout->size()) throw std::logic_error("Codec::encode: bucket and layout differ");
-  if (agreed.size() != parts_->agreed_count() * bucket.layout->segments().size()) {
+  if (agreed.size() != parts_->agreed_count(*bucket.layout)) {
     throw std::logic_error("Codec::encode: agreed_count() numbers");
   }
   const auto odd = std::ranges::find_if(agreed, [](float number) { return !std::isfinite(number); });
@@ -79,6 +87,8 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
   if (stages_.select) {
     indices = apply_select(bucket, streams, plan);
     gather_rows(bucket, streams);
+  } else if (parts_->pools) {
+    gather_pieces(bucket);
   }
   if (parts_->selection_is_shared()) {
     writer.put(key.seed);
@@ -202,6 +212,16 @@ void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
       }
     });
   }
+}
+
+// Copies all pieces, one after the other: without the padding between them.
+std::span<const float> ChainEncoder::gather_pieces(const Bucket& bucket) {
+  const auto values = values_.room(values_in_slots());
+  for (const Slot& slot : slots_) {
+    const Range range = slot.piece.range;
+    std::ranges::copy(bucket.values.subspan(range.begin, range.size()), values.subspan(slot.value).begin());
+  }
+  return values;
 }
 
 // The second selection: every unit is a group. The floats that it keeps are moved together.

@@ -24,6 +24,7 @@ class ChainEncoder : public ChainMessage {
   std::span<const std::uint32_t> apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan);
   void require_finite(const Select& select, const Layout& layout, const Key& key) const;
   void write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows);
+  std::span<const float> gather_pieces(const Bucket& bucket);
   void gather_rows(const Bucket& bucket, const Streams& streams);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
   static std::uint64_t place_of(std::uint16_t bucket, std::size_t segment) {
@@ -37,7 +38,7 @@ class ChainEncoder : public ChainMessage {
                                   std::span<std::byte> packed);
   void require_readable(const Sections& sections, const Bucket& bucket, const Key& key);
   using ChainMessage::throw_not_finite;
-  [[noreturn]] void throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) const;
+  [[noreturn]] void throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key);
   bool quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc);
   std::size_t compress(std::span<std::byte> body, std::size_t head, Range packed);
   std::span<const float> linear_values(const Bucket& bucket, const Key& key);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sotto/codec/chain.h"
 
 namespace sotto {
@@ -31,11 +33,18 @@ bool OpenedChain::add_merged(std::span<const std::unique_ptr<Opened>> messages, 
     return false;
   }
   const auto merged = merged_.room(dynamic_cast<const OpenedChain&>(*messages.front()).sections_.side.size());
+  const bool in_place = parts_->in_place();
+  if (!in_place) {
+    const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
+    std::ranges::fill(values_.room(plan.values), 0.0F);
+  }
   visit_units_of(messages, [&](const Unit& unit, Range side) {
+    const auto target = in_place ? out.values : values_.room(values_in_slots());
     quantise.add_merged(merging_, scale, merged.subspan(side.begin, side.size()),
-                        out.values.subspan(unit.value, unit.kept));
+                        target.subspan(unit.value, unit.kept));
     return true;
   });
+  for (std::size_t i = 0; !in_place && i < slots_.size(); ++i) add_rows(slots_[i], 1, out);
   for (const auto& message : messages) dynamic_cast<OpenedChain&>(*message).sections_.side = merged;
   return true;
 }

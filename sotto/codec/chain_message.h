@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ struct ChainParts {
   // `made` are the stages that `specs` names. The threads of `pool` share the work.
   ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool> pool);
 
-  bool in_place() const { return !stages.transform && !stages.select; }  // elements are quantised in the bucket itself
+  // Elements are quantised in the bucket itself.
+  bool in_place() const { return !stages.transform && !stages.select && !pools; }
   bool selection_is_shared() const { return stages.select.traits().shared; }
   const LinearForm* linear() const;  // null: the values cannot be summed
   std::size_t side_bytes(std::size_t values) const { return stages.quantise->side_bytes(values); }
@@ -36,7 +38,11 @@ struct ChainParts {
   std::size_t packed_bytes(std::size_t values) const {
     return whole != nullptr ? whole->max_packed_bytes(values) : packing.bytes_of(values);
   }
-  std::size_t agreed_count() const { return agreed != nullptr ? agreed->agreed_count() : 0; }  // numbers a segment
+  std::size_t agreed_count() const { return agreed != nullptr ? agreed->agreed_count() : 0; }  // numbers a unit
+  std::size_t agreed_count(const Layout& layout) const {
+    const std::size_t segments = layout.segments().size();
+    return agreed_count() * (pools ? std::min<std::size_t>(segments, 1) : segments);
+  }
 
   Stages stages;
   CodecTraits traits;
@@ -45,6 +51,7 @@ struct ChainParts {
   const WholeUnits* whole;  // null: units can be cut
   AgreedNumbers* agreed;    // null: ranks agree on no numbers
   MergedUnits* merged;      // null: messages are decoded one by one
+  bool pools;               // all pieces of a message are one unit
   bool one_block;           // a unit has one block or is a whole, so it is quantised in one call
   std::size_t slice;        // otherwise: values per call of the quantiser, whole blocks that fill whole bytes
   std::size_t stretch;      // the smallest size of a stretch, in values

@@ -3,6 +3,7 @@
 #include "sotto/codec/chain_encoder.h"
 #include "sotto/codec/crc.h"
 #include "sotto/codec/shared_work.h"
+#include "sotto/kernels/reduce.h"
 
 namespace sotto {
 
@@ -32,10 +33,11 @@ Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Str
             place};
   }
   const auto number = slot.atoms.first * slot.atoms.width + (unit.value - slot.value);
-  const auto data =
-      stages_.transform ? rows_.room(end).subspan(unit.value) : bucket.values.subspan(unit.value, unit.kept);
+  const auto data = stages_.transform ? rows_.room(end).subspan(unit.value)
+                    : parts_->pools   ? values_.room(end).subspan(unit.value)
+                                      : bucket.values.subspan(unit.value, unit.kept);
   const std::size_t each = parts_->agreed_count();
-  const auto agreed = each > 0 ? agreed_.subspan(slot.piece.segment * each, each) : agreed_;
+  const auto agreed = each > 0 ? agreed_.subspan(parts_->pools ? 0 : slot.piece.segment * each, each) : agreed_;
   return {data, {stream, static_cast<std::uint32_t>(number), {}}, agreed, step, place};
 }
 
@@ -89,8 +91,13 @@ SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Stream
   return {{0, used}, joined.value()};
 }
 
-void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) const {
-  throw_not_finite(bucket.layout->segments()[slots_[unit.slot].piece.segment].name, key);
+void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) {
+  std::size_t number = unit.slot;
+  while (parts_->pools && number + 1 < slots_.size() &&
+         kernels::all_finite(values_.room(values_in_slots()).subspan(slots_[number].value, slots_[number].values()))) {
+    ++number;
+  }
+  throw_not_finite(bucket.layout->segments()[slots_[number].piece.segment].name, key);
 }
 
 // Quantises slice by slice and adds each slice to the checksum while it is in the cache. `crc` is that of the bytes

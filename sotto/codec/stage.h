@@ -186,7 +186,7 @@ struct Packing {
 // or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
 // called for such stretches whatever the grain is. `side` then holds the blocks of that stretch; if the piece is one
 // block, it holds that block. A quantiser may also offer the interfaces below, by deriving from them: WholeUnits,
-// AgreedNumbers, MergedUnits, LinearForm, Bins (quantise/bins.h) and BinSketch.
+// AgreedNumbers, MergedUnits, LinearForm, BinSketch, Bins (quantise/bins.h), PooledUnits (quantise/pooled_units.h).
 class Quantise : public Stage {
  public:
   virtual Packing packing() const { return {}; }                              // never called for WholeUnits

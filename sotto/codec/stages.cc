@@ -24,6 +24,7 @@
 #include "sotto/codec/quantise/minmax_sketch.h"
 #include "sotto/codec/quantise/natural.h"
 #include "sotto/codec/quantise/nf4.h"
+#include "sotto/codec/quantise/pooled_units.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/quantile.h"
 #include "sotto/codec/quantise/sign.h"
@@ -229,6 +230,11 @@ class Assembly {
   }
 
   void check_alone(const StageSpec& spec) const {
+    const auto* pooled = dynamic_cast<const PooledUnits*>(made_.quantise.get());
+    if (pooled != nullptr && pooled->pools() && made_.transform) {
+      fail_at(spec.place, fmt::format("{} takes the values of all segments together, so no transform stands in front",
+                                      spec.text()));
+    }
     const auto* agreed = dynamic_cast<const AgreedNumbers*>(made_.quantise.get());
     if (agreed == nullptr || agreed->agreed_count() == 0 || (!made_.transform && !made_.select)) return;
     fail_at(spec.place, fmt::format("{} wants all ranks to agree on numbers of whole segments, so no transform or "

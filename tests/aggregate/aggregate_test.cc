@@ -100,7 +100,8 @@ std::vector<Case> cases() {
           "ef | block(16, 0.1, shared)", "momentum | topk(0.05)", "demo | dct(8) | topk(0.1)",
           "memsgd | topk(0.05) | qsgd(bits=4)", "momentum | randomk(0.1)",
           "ef | clusters(c=2, buckets=40, least=4, raw=5, shared=true)",
-          "ef | clusters(c=5, decode=centre, raw=5, shared=true) | rans"}) {
+          "ef | clusters(c=5, decode=centre, raw=5, shared=true) | rans",
+          "ef | clusters(c=3, buckets=90, least=4, raw=5, shared=true, scope=bucket)"}) {
       all.push_back({ranks, method, "gather"});
     }
     for (const char* method :

@@ -201,10 +201,55 @@ TEST(MergedClusters, AreProposedForSomeStepsAndThenFoundAnew) {
   }
 }
 
+// One unit has the values of all segments, without the padding between them.
+TEST(ClustersOfABucket, AreThoseOfItsValuesInARow) {
+  const Layout layout = some_layout();  // segments of 5150, 7 and 600 values, and padding
+  const Layout row({{"all", 0, {5757}}}, 5757);
+  const Input input{"gaussian", layout, gaussian(layout, 96)};
+  Input joined{"joined", row, {}};
+  for (const Segment& segment : layout.segments()) {
+    const auto values = std::span(input.values).subspan(segment.offset, segment.numel());
+    joined.values.insert(joined.values.end(), values.begin(), values.end());
+  }
+  for (const char* options : {"c=5, buckets=600", "c=4, decode=centre", "c=5, buckets=600, shared=true"}) {
+    const auto pooled = make_codec(read_stages(fmt::format("clusters({}, scope=bucket)", options)));
+    const auto single = make_codec(read_stages(fmt::format("clusters({})", options)));
+    const auto message = encode(*pooled, input);
+    const auto expected = encode(*single, joined);
+    EXPECT_TRUE(std::ranges::equal(std::span(message).subspan(sizeof(Header)),
+                                   std::span(expected).subspan(sizeof(Header)))) << options;
+    const auto decoded = decode(*pooled, input, message);
+    const auto in_a_row = decode(*single, joined, expected);
+    std::size_t at = 0;
+    for (const Segment& segment : layout.segments()) {
+      for (std::size_t i = 0; i < segment.numel(); ++i) ASSERT_EQ(decoded[segment.offset + i], in_a_row[at++]);
+    }
+    EXPECT_EQ(pooled->agreed_count(layout), single->agreed_count(row));
+  }
+  // After a selection: the values that it kept.
+  const auto selected = make_codec(read_stages("threshold(0, dense=0) | clusters(c=5, buckets=600, scope=bucket)"));
+  EXPECT_LT(square_distance(decode(*selected, input, encode(*selected, input)), input.values),
+            0.1 * square_norm(input.values));
+  EXPECT_THROW(make_codec(read_stages("dct | clusters(scope=bucket)")), ConfigError);
+}
+
+TEST(ClustersOfABucket, AreMerged) {
+  for (const char* decode : {"hash", "centre"}) {
+    Ranks all(fmt::format("clusters(c=5, buckets=300, decode={}, shared=true, scope=bucket)", decode), 10);
+    all.agree();
+    all.encode();
+    const auto before = all.sum_of_each(0.1F);
+    const auto sum = all.sum(0.1F);
+    expect_near(all.sum_of_each(0.1F), sum, 1e-5);
+    EXPECT_LT(square_distance(before, sum), (std::string_view(decode) == "hash" ? 0.1 : 1e-9) * square_norm(before));
+  }
+}
+
 TEST(MergedClusters, AreNamedOnlyWhereTheyAreShared) {
   const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->traits().sentence; };
   EXPECT_EQ(canonical("clusters(c=5, shared=false)").find("shared"), std::string::npos);
-  EXPECT_NE(canonical("clusters(c=5, shared=true)").find("bins=100, shared=true)"), std::string::npos);
+  EXPECT_NE(canonical("clusters(c=5, shared=true)").find("bins=100, shared=true, scope=segment)"), std::string::npos);
+  EXPECT_NE(canonical("clusters(c=5, scope=bucket)").find("bins=100, shared=false, scope=bucket)"), std::string::npos);
   EXPECT_THROW(make_codec(read_stages("clusters(c=9, shared=true)")), ConfigError);
   EXPECT_THROW(make_codec(read_stages("topk(0.1) | clusters(c=5, shared=true)")), ConfigError);
   EXPECT_FALSE(make_codec(read_stages("clusters(c=5)"))->traits().merges);

@@ -106,6 +106,7 @@ std::vector<std::string> list_sentences() {
                                      "clusters(c=5, buckets=60, least=2, percentile=85, raw=0, sizes=density)",
                                      "clusters(c=1, percentile=100, decode=centre, raw=0)",
                                      "clusters(c=3, decode=centre, raw=2)",
+                                     "clusters(c=3, buckets=60, least=2, raw=10, scope=bucket)",
                                      "quantile",
                                      "quantile(bins=11)",
                                      "quantile | minmax_sketch",
@@ -161,7 +162,8 @@ std::vector<std::string> list_sentences() {
   // Ranks agree on numbers of whole segments, so neither a transform nor a selection precedes these.
   for (const char* quantise : {"terngrad(shared=true)", "terngrad(clip=0, shared=true, pack=trits)",
                                "clusters(c=3, buckets=40, raw=5, least=3, shared=true)",
-                               "clusters(c=2, decode=centre, raw=2, shared=true)"}) {
+                               "clusters(c=2, decode=centre, raw=2, shared=true)",
+                               "clusters(c=5, buckets=70, least=2, raw=2, shared=true, scope=bucket)"}) {
     for (const char* code : {"", " | zstd"}) sentences.push_back(std::string(quantise) + code);
   }
   return sentences;

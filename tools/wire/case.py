@@ -30,6 +30,7 @@ class Case:
         self.name, self.sentence = name, sentence
         self.layout = LAYOUTS[layout]
         self.part = part or (0, 0, self.layout.size)  # number, begin, end
+        self.pool = getattr(quantise, "scope", "segment") == "bucket"  # all pieces are one unit
         self.key = dict(seed=0x0123456789ABCDEF, rank=3, generation=2, step=1000, bucket=7)
         self.input = (values or INPUTS[layout])(self.layout)
         # The bytes of these transforms depend on the rounding of sums, which docs/wire leaves open (but not of hadamard).
@@ -81,8 +82,8 @@ class Case:
             sides, symbols = sides + side, symbols + packed
             self.runs.append((packed, len(sel), told[0] if told else None))
             for (j, _), x in zip(sel, back):
-                atom, column = unit[j][2]
-                rows[p][atom][column] = x
+                piece, atom, column = unit[j][2]
+                rows[piece][atom][column] = x
             indices_within += [first_float + j for j, _ in sel]
             first_float += len(unit)
 
@@ -94,13 +95,17 @@ class Case:
         return body(sides, symbols, listed, within and index_list(indices_within, first_float), seed)
 
     def units(self, atoms, chosen, transform):
-        """The units, which are quantised separately: (piece, list of (float, number in the segment, (atom, column)))."""
+        """The units, which are quantised separately: (piece, list of (float, number in the segment, (piece, atom, column)))."""
+        units = self.units_of_pieces(atoms, chosen, transform)
+        return [(0, [value for _, unit in units for value in unit])] if self.pool else units
+
+    def units_of_pieces(self, atoms, chosen, transform):
         units = []
         for p, ((_, rows, first), sel) in enumerate(zip(atoms, chosen)):
             unit, split = [], transform.split and (self.shapes[p][0] if len(self.shapes[p]) > 1 else 1)
             for i, scale in sel:
                 width = len(rows[i])
-                row = [(v * scale if not split or c < split else v, (first + i) * width + c, (i, c)) for c, v in enumerate(rows[i])]
+                row = [(v * scale if not split or c < split else v, (first + i) * width + c, (p, i, c)) for c, v in enumerate(rows[i])]
                 if split:
                     units += [(p, row[:split]), (p, row[split:])]
                 else:

@@ -30,6 +30,11 @@ def cluster_cases():
         ("clusters-entropy-extreme", dict(c=5, raw=0, buckets=70, least=3, sizes="entropy", outliers=0.5), dict(values=extreme)),
         ("clusters-bit", dict(c=1, raw=0, decode="centre", percentile=100), {}),
         ("clusters-centre-part", dict(c=3, raw=0, decode="centre"), dict(part=(1, 32, 103), values=few_large)),
+        ("clusters-shared", dict(c=3, raw=7, buckets=60, least=2, shared=True), {}),
+        ("clusters-shared-centre", dict(c=2, raw=0, decode="centre", shared=True), dict(values=extreme)),
+        ("clusters-bucket", dict(c=3, raw=10, buckets=60, least=2, scope="bucket"), {}),
+        ("clusters-bucket-part", dict(c=2, raw=0, decode="centre", scope="bucket"), dict(part=(1, 32, 103))),
+        ("clusters-bucket-shared", dict(c=4, raw=10, buckets=80, least=3, shared=True, scope="bucket"), {}),
     ]
 
 

@@ -3,6 +3,7 @@
 import math
 import struct
 
+from .draws import QUANTISE, Stream
 from .floats import f32
 from .hash import hash64, place_of
 from .quantise import pack_bits
@@ -67,14 +68,16 @@ def entropy(magnitudes, bins):
 
 class Clusters:
     def __init__(self, c=30, decode="hash", percentile=95, sample=100000, raw=1000, buckets=1000, least=10,
-                 sizes="entropy_centre", outliers=2, bins=100):  # fmt: skip
+                 sizes="entropy_centre", outliers=2, bins=100, shared=False, scope="segment"):  # fmt: skip
         self.c, self.decode, self.percentile, self.sample_size, self.raw = c, decode, percentile, sample, raw
         self.buckets, self.least, self.rule, self.outliers, self.bins = buckets, least, sizes, outliers, bins
+        self.shared, self.scope = shared, scope
 
     def sentence(self):
         return (
             f"clusters(c={self.c}, decode={self.decode}, percentile={self.percentile}, retrain=10, sample={self.sample_size}, "
-            f"raw={self.raw}, buckets={self.buckets}, least={self.least}, sizes={self.rule}, outliers={self.outliers}, bins={self.bins})"
+            f"raw={self.raw}, buckets={self.buckets}, least={self.least}, sizes={self.rule}, outliers={self.outliers}, bins={self.bins}"
+            + (f", shared={str(self.shared).lower()}, scope={self.scope})" if self.shared or self.scope != "segment" else ")")
         )
 
     def sample(self, values, draw):
@@ -108,7 +111,11 @@ class Clusters:
                 size = abs(centres[k]) / most if most > 0 else 0.0
                 w = {"entropy_centre_density": h * size * d, "entropy_centre": h * size, "entropy": h, "density": d}[self.rule]
                 weights[k] = w * (self.outliers if self.percentile < 100 and k in (0, 2 * c - 1) else 1)
-        whole = 0.0
+        sizes = self.share_out(weights)
+        return self.share_out([float(size - self.least) for size in sizes]) if self.shared else sizes
+
+    def share_out(self, weights):
+        whole, c = 0.0, self.c
         for w in weights:
             whole += w
         spare, until, total, sizes = self.buckets - 2 * c * self.least, 0, 0.0, []
@@ -123,7 +130,7 @@ class Clusters:
     def __call__(self, values, draws):
         if len(values) <= self.raw:
             return b"", b"".join(struct.pack("<f", v) for v in values), list(values)
-        values, draw = [float(v) for v in values], draws.stream.number
+        values, draw = [float(v) for v in values], (Stream(0, QUANTISE, 0, 0, 0, 0) if self.shared else draws.stream).number
         sample = self.sample(values, draw)
         positive = self.side(sorted(v for v in sample if v > 0), draw, 2**31)
         others = self.side(sorted(abs(v) for v in sample if not v > 0), draw, 2**31 + 2**16)

@@ -27,6 +27,7 @@ struct ClustersOptions {
   double outliers = 2;
   std::int64_t bins = 100;
   bool shared = false;
+  std::string scope = "segment";
   void visit(OptionVisitor& v);
   std::string problem() const;
 };

@@ -5,6 +5,7 @@
 #include "sotto/codec/quantise/cluster_tables.h"
 #include "sotto/codec/quantise/cluster_training.h"
 #include "sotto/codec/quantise/packed_symbols.h"
+#include "sotto/codec/quantise/pooled_units.h"
 #include "sotto/codec/stage.h"
 
 namespace sotto {
@@ -18,7 +19,11 @@ namespace sotto {
 // With `shared`, each rank proposes its clusters, and all take those that reach farthest. So a bucket is the same one
 // on every rank. Messages can then be merged: the tables become the mean table, and of the symbols only how many ranks
 // have each of them at a value matters. The sum is decoded once.
-class ClusterQuantiser final : public Quantise, public WholeUnits, public AgreedNumbers, public MergedUnits {
+class ClusterQuantiser final : public Quantise,
+                               public WholeUnits,
+                               public AgreedNumbers,
+                               public MergedUnits,
+                               public PooledUnits {
  public:
   using Options = ClustersOptions;
   explicit ClusterQuantiser(const ClustersOptions& options);
@@ -35,6 +40,7 @@ class ClusterQuantiser final : public Quantise, public WholeUnits, public Agreed
   std::size_t agreed_count() const override { return options_.shared ? (hashed() ? 2 : 1) * clusters() : 0; }
   void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) override;
   bool merges() const override { return options_.shared; }
+  bool pools() const override { return options_.scope == "bucket"; }
   bool can_merge(std::span<const Unit> units, std::size_t values) const override;
   void add_merged(std::span<const Unit> units, float scale, std::span<std::byte> merged,
                   std::span<float> out) const override;

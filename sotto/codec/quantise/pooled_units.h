@@ -1,0 +1,13 @@
+#pragma once
+
+namespace sotto {
+
+// Offered by a quantiser whose unit may be all pieces of a message together, one after the other, in place of a unit
+// for each piece. No transform may precede it then.
+class PooledUnits {
+ public:
+  virtual ~PooledUnits() = default;
+  virtual bool pools() const = 0;
+};
+
+}  // namespace sotto
