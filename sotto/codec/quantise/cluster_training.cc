@@ -41,7 +41,7 @@ void ClustersOptions::visit(OptionVisitor& v) {
     v.option("shared", shared,
              "the ranks agree on clusters first, so that `gather` merges messages before it decodes them; at most 8 "
              "clusters a side");
-    v.option("scope", scope, "clusters and tables of each segment, or of a whole bucket (--buckets)",
+    v.option("scope", scope, "clusters and tables of each segment, or of all values of a bucket together",
              {"segment", "bucket"});
   }
 }

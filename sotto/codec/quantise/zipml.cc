@@ -63,9 +63,9 @@ void OptimalLevels::find(const LevelSample& sample, std::size_t most, std::span<
     fill(sample, {step, count}, {step - 1, count}, less, least, choices.subspan(step * count, count));
   }
   std::size_t j = count - 1;
-  for (std::size_t step = steps; step > 1; --step) {
-    j = choices[step * count + j];
-    levels[step - 1] = candidates[j].level;
+  for (std::size_t number = steps; number > 1; --number) {
+    j = choices[number * count + j];
+    levels[number - 1] = candidates[j].level;
   }
 }
 
