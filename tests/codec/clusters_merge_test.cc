@@ -1,12 +1,15 @@
 // Clusters that ranks agree on: their messages are merged before they are decoded.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
+#include "sotto/core/state_file.h"
 #include "sotto/kernels/hash.h"
 #include "sotto/kernels/load.h"
 #include "tests/codec/fixture.h"
@@ -199,6 +202,30 @@ TEST(MergedClusters, AreProposedForSomeStepsAndThenFoundAnew) {
     make_codec(codec->traits().stages)->propose({bad, &layout, 0}, numbers);
     EXPECT_TRUE(std::ranges::all_of(numbers, [](float number) { return number == 0; }));
   }
+}
+
+TEST(MergedClusters, AreStateOfACheckpoint) {
+  const Layout layout = some_layout();
+  const auto codec = make_codec(read_stages("clusters(c=3, retrain=3, shared=true)"));
+  const auto propose = [&](Codec& by, std::uint64_t seed) {
+    std::vector<float> numbers(by.agreed_count(layout));
+    auto values = gaussian(layout, seed);
+    by.propose({values, &layout, 0}, numbers);
+    return numbers;
+  };
+  propose(*codec, 90);
+  propose(*codec, 91);
+  const auto path = std::filesystem::temp_directory_path() / ("sotto-shared-clusters-" + std::to_string(::getpid()));
+  StateWriter writer(path);
+  codec->visit_state(writer);
+  writer.finish();
+  const auto resumed = make_codec(codec->traits().stages);
+  StateReader reader(path);
+  resumed->visit_state(reader);
+  reader.finish();
+  std::filesystem::remove(path);
+  for (const std::uint64_t seed : {92, 93}) EXPECT_EQ(propose(*resumed, seed), propose(*codec, seed));
+  EXPECT_NE(propose(*make_codec(codec->traits().stages), 94), propose(*codec, 94));
 }
 
 // One unit has the values of all segments, without the padding between them.
