@@ -178,9 +178,10 @@ Figures codec_figures(std::span<const StudiedCodec> codecs) {
 }
 
 Figures merge_figures(std::span<const StudiedCodec> codecs) {
-  Figures figures{"Merges: messages that are opened and added to one vector, one by one or merged before they are "
-                  "decoded; error: |sum - wanted| / |wanted|",
-                  {"codec", "messages", "ms", "ms a message", "error", "merged ms", "times as fast", "merged error"}};
+  Figures figures{
+      "Merges: messages that are opened and added to one vector, one by one or merged before they are "
+      "decoded; error: |sum - wanted| / |wanted|",
+      {"codec", "messages", "ms", "ms a message", "error", "merged ms", "times as fast", "merged error"}};
   for (const StudiedCodec& codec : codecs) {
     for (const auto& [messages, measured] : codec.merges) {
       const auto& [each, merged] = measured;

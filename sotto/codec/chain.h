@@ -20,9 +20,7 @@ class Chain final : public Codec {
   std::size_t max_bytes(const Layout& layout, Range part) const override {
     return ChainMessage(parts_).max_bytes(layout, part);
   }
-  std::size_t agreed_count(const Layout& layout) const override {
-    return parts_->agreed_count(layout);
-  }
+  std::size_t agreed_count(const Layout& layout) const override { return parts_->agreed_count(layout); }
   void propose(const Bucket& bucket, std::span<float> numbers) override { encoder_.propose(bucket, numbers); }
   void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
               std::span<Message> out) override {

@@ -42,10 +42,10 @@ class OpenedChain final : public Opened, private ChainMessage {
   void add_to_sums(float share, std::span<float> sums, std::span<std::uint32_t> holders);
   void take_means(const Layout& layout, std::size_t messages);
 
-  Sections sections_;               // of the message that is open
-  Scratch<float> sums_;             // of the rows of all atoms, over the messages
-  Scratch<std::uint32_t> holders_;  // number of messages that hold each atom
-  Scratch<std::byte> merged_;       // side information of messages that were merged
+  Sections sections_;                       // of the message that is open
+  Scratch<float> sums_;                     // of the rows of all atoms, over the messages
+  Scratch<std::uint32_t> holders_;          // number of messages that hold each atom
+  Scratch<std::byte> merged_;               // side information of messages that were merged
   std::vector<MergedUnits::Unit> merging_;  // a unit of each of these messages
 };
 

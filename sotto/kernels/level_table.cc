@@ -78,8 +78,8 @@ void shares_with(std::span<const float> values, const Norms& norms, std::span<co
                                        Numbers(draws), symbols.data()});
 }
 
-void random_shares(std::span<const float> values, const Norms& norms, std::span<const float> shares,
-                   const Draws& draws, std::span<std::uint16_t> symbols) {
+void random_shares(std::span<const float> values, const Norms& norms, std::span<const float> shares, const Draws& draws,
+                   std::span<std::uint16_t> symbols) {
   const bool listed = !draws.numbers.empty();
   if (shares.size() <= lanes + 1) {
     listed ? shares_with<SharesInRegister, Listed>(values, norms, shares, draws, symbols)
@@ -120,8 +120,8 @@ namespace sotto::kernels {
 HWY_EXPORT(random_shares);
 HWY_EXPORT(add_from_table);
 
-void random_shares(std::span<const float> values, const Norms& norms, std::span<const float> shares,
-                   const Draws& draws, std::span<std::uint16_t> symbols) {
+void random_shares(std::span<const float> values, const Norms& norms, std::span<const float> shares, const Draws& draws,
+                   std::span<std::uint16_t> symbols) {
   HWY_DYNAMIC_DISPATCH(random_shares)(values, norms, shares, draws, symbols);
 }
 void add_from_table(std::span<const std::uint16_t> symbols, const Norms& norms, std::span<const float> table,

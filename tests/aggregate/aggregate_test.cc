@@ -93,15 +93,26 @@ std::vector<Case> cases() {
           "ef | count_min(3, 5%, 5%)", "ef | projection(30%, 5%, 64)"}) {
       all.push_back({ranks, method, "all_reduce"});
     }
-    for (const char* method :
-         {"none", "ef | topk(0.05)", "ef | topk(0.05) | qsgd(bits=4)", "qsgd(bits=4)", "ef | sign(block=64)",
-          "ef | int8", "ef | threshold(1.0) | f16 | zstd", "svd(rank=2, exact=1) | atomo(s=2)", "dct(8) | atomo(20%)",
-          "ef | randomk(0.01)", "ef | randomk(0.1, shared=false) | qsgd(bits=4)", "ef | block(16, 0.1)",
-          "ef | block(16, 0.1, shared)", "momentum | topk(0.05)", "demo | dct(8) | topk(0.1)",
-          "memsgd | topk(0.05) | qsgd(bits=4)", "momentum | randomk(0.1)",
-          "ef | clusters(c=2, buckets=40, least=4, raw=5, shared=true)",
-          "ef | clusters(c=5, decode=centre, raw=5, shared=true) | rans",
-          "ef | clusters(c=3, buckets=90, least=4, raw=5, shared=true, scope=bucket)"}) {
+    for (const char* method : {"none",
+                               "ef | topk(0.05)",
+                               "ef | topk(0.05) | qsgd(bits=4)",
+                               "qsgd(bits=4)",
+                               "ef | sign(block=64)",
+                               "ef | int8",
+                               "ef | threshold(1.0) | f16 | zstd",
+                               "svd(rank=2, exact=1) | atomo(s=2)",
+                               "dct(8) | atomo(20%)",
+                               "ef | randomk(0.01)",
+                               "ef | randomk(0.1, shared=false) | qsgd(bits=4)",
+                               "ef | block(16, 0.1)",
+                               "ef | block(16, 0.1, shared)",
+                               "momentum | topk(0.05)",
+                               "demo | dct(8) | topk(0.1)",
+                               "memsgd | topk(0.05) | qsgd(bits=4)",
+                               "momentum | randomk(0.1)",
+                               "ef | clusters(c=2, buckets=40, least=4, raw=5, shared=true)",
+                               "ef | clusters(c=5, decode=centre, raw=5, shared=true) | rans",
+                               "ef | clusters(c=3, buckets=90, least=4, raw=5, shared=true, scope=bucket)"}) {
       all.push_back({ranks, method, "gather"});
     }
     for (const char* method :

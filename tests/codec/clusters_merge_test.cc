@@ -83,8 +83,8 @@ void expect_near(const std::vector<float>& a, const std::vector<float>& b, doubl
 TEST(MergedClusters, WithCentresTheSumIsThatOfDecodingEach) {
   for (const std::size_t ranks : {2, 3, 64, 300}) {
     for (const int c : {1, 2, 3, 5, 8}) {
-      const auto sentence = fmt::format("clusters(c={}, decode=centre, raw=10, shared=true{})", c,
-                                        c == 1 ? ", percentile=100" : "");
+      const auto sentence =
+          fmt::format("clusters(c={}, decode=centre, raw=10, shared=true{})", c, c == 1 ? ", percentile=100" : "");
       Ranks all(sentence, ranks);
       all.agree();
       all.encode();
@@ -243,8 +243,9 @@ TEST(ClustersOfABucket, AreThoseOfItsValuesInARow) {
     const auto single = make_codec(read_stages(fmt::format("clusters({})", options)));
     const auto message = encode(*pooled, input);
     const auto expected = encode(*single, joined);
-    EXPECT_TRUE(std::ranges::equal(std::span(message).subspan(sizeof(Header)),
-                                   std::span(expected).subspan(sizeof(Header)))) << options;
+    EXPECT_TRUE(
+        std::ranges::equal(std::span(message).subspan(sizeof(Header)), std::span(expected).subspan(sizeof(Header))))
+        << options;
     const auto decoded = decode(*pooled, input, message);
     const auto in_a_row = decode(*single, joined, expected);
     std::size_t at = 0;

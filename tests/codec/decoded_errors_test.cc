@@ -83,8 +83,8 @@ TEST(MeasuredMerges, HaveTheErrorOfTheSumEitherWay) {
       EXPECT_FALSE(merge.merged);
     }
   }
-  for (const char* sentence : {"clusters(c=3, decode=centre, raw=0, shared=true)",
-                               "clusters(c=3, buckets=100, raw=0, shared=true)"}) {
+  for (const char* sentence :
+       {"clusters(c=3, decode=centre, raw=0, shared=true)", "clusters(c=3, buckets=100, raw=0, shared=true)"}) {
     for (const MeasuredMerge& merge : measured(sentence)) {
       ASSERT_TRUE(merge.merged);
       EXPECT_GT(merge.merged->seconds, 0);

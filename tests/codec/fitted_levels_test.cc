@@ -98,8 +98,7 @@ TEST(ZipMl, NoLevelsAreBetter) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     for (const bool tails : {false, true}) {
       for (const std::size_t block : {4, 14}) {
-        const auto values =
-            tails ? heavy_tails(14, seed) : gaussian({{{"w", 0, {14}}}, 14}, seed);
+        const auto values = tails ? heavy_tails(14, seed) : gaussian({{{"w", 0, {14}}}, 14}, seed);
         const WholeSample sample(values, block);
         for (const std::size_t count : {4, 8}) {
           const auto levels = optimal_levels(sample, 100, count);

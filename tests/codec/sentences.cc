@@ -160,10 +160,10 @@ std::vector<std::string> list_sentences() {
     }
   }
   // Ranks agree on numbers of whole segments, so neither a transform nor a selection precedes these.
-  for (const char* quantise : {"terngrad(shared=true)", "terngrad(clip=0, shared=true, pack=trits)",
-                               "clusters(c=3, buckets=40, raw=5, least=3, shared=true)",
-                               "clusters(c=2, decode=centre, raw=2, shared=true)",
-                               "clusters(c=5, buckets=70, least=2, raw=2, shared=true, scope=bucket)"}) {
+  for (const char* quantise :
+       {"terngrad(shared=true)", "terngrad(clip=0, shared=true, pack=trits)",
+        "clusters(c=3, buckets=40, raw=5, least=3, shared=true)", "clusters(c=2, decode=centre, raw=2, shared=true)",
+        "clusters(c=5, buckets=70, least=2, raw=2, shared=true, scope=bucket)"}) {
     for (const char* code : {"", " | zstd"}) sentences.push_back(std::string(quantise) + code);
   }
   return sentences;

@@ -33,8 +33,7 @@ bool FittedLevels::encode(const Values& values, std::span<std::byte> side, std::
   return true;
 }
 
-void FittedLevels::check(std::span<const std::byte> side, std::span<const std::byte> packed,
-                         std::size_t values) const {
+void FittedLevels::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
   check_norms(side.subspan(head()), name_);
   float last = 0;
   for (std::size_t j = 0; j < count() - 2; ++j) {

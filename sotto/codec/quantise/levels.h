@@ -52,8 +52,7 @@ inline bool largest_magnitudes(std::span<const float> values, std::size_t block,
 }
 
 // The same for all blocks of a unit, on several threads.
-inline bool write_norms(ThreadPool& pool, std::span<const float> values, std::size_t block,
-                               std::span<std::byte> side) {
+inline bool write_norms(ThreadPool& pool, std::span<const float> values, std::size_t block, std::span<std::byte> side) {
   std::atomic<bool> finite = true;
   const std::size_t blocks_at_once = std::max<std::size_t>(kernels::sum_chunk / block, 1);
   pool.run_stretches(block_count(values.size(), block), blocks_at_once, [&](std::size_t begin, std::size_t end) {

@@ -34,8 +34,8 @@ void OptimalLevels::fill(const LevelSample& sample, Range wanted, Range before, 
   const std::size_t j = wanted.begin + wanted.size() / 2;
   least[j] = std::numeric_limits<double>::infinity();
   for (std::size_t i = before.begin; i < std::min(before.end, j); ++i) {
-    const double variance = less[i] + sample.variance(candidates[i].shares, candidates[j].shares, candidates[i].level,
-                                                      candidates[j].level);
+    const double variance =
+        less[i] + sample.variance(candidates[i].shares, candidates[j].shares, candidates[i].level, candidates[j].level);
     if (variance < least[j]) {
       least[j] = variance;
       choices[j] = static_cast<std::uint16_t>(i);
