@@ -10,7 +10,7 @@ LEVELS = [
     ["aggregate", "task"],
     ["algorithm"],
     ["launch", "train"],
-    ["report", "tune"],
+    ["advise", "report", "tune"],
     ["analyze"],
     ["cli"],
 ]
@@ -131,10 +131,10 @@ def test_locks_are_checked(root):
     assert len(list(bad_locks([("a.h", "  Mutex mutex_;\n  std::mutex other_;")]))) == 2
 
 
-# These files turn a user's text into specs: those beside the tables, and those of the trainer that read the options of a
-# run, or its record. All other files take specs.
+# These files turn a user's text into specs: those beside the tables, those that hold sentences of our own, and those of
+# the trainer that read the options of a run, or its record. All other files take specs.
 READERS = {
-    "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
+    "sotto/aggregate/candidates.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
     "sotto/codec/stages.cc", "sotto/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
     "sotto/task/image_task.cc", "sotto/task/linear.cc", "sotto/task/metric.cc", "sotto/task/text_task.cc",
     "sotto/task/translate.cc", "sotto/topology/mixing.cc",

@@ -21,6 +21,7 @@ int run_eval(std::span<const std::string> arguments);
 int run_export(std::span<const std::string> arguments);
 int run_import(std::span<const std::string> arguments);
 int run_compare(std::span<const std::string> arguments);
+int run_advise(std::span<const std::string> arguments);
 int run_tune(std::span<const std::string> arguments);
 int run_demo(std::span<const std::string> arguments);
 int run_codec(std::span<const std::string> arguments);

@@ -1,9 +1,6 @@
 #include "sotto/train/trainer.h"
 
 #include <fmt/format.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +9,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
+#include "sotto/cli/freed_memory.h"
 #include "sotto/cli/train_flags.h"
 #include "sotto/cli/train_job.h"
 #include "sotto/comm/transport.h"
@@ -92,15 +90,6 @@ void print_result(const std::string& train_dir, Console& console) {
     console.line(stdout, fmt::format("{} {}{}", run.until->target.text(), run.until->reached ? "reached " : "",
                                      run.until->text()));
   }
-}
-
-// The next step allocates again what a step frees on this thread, which computes. By default glibc returns large blocks
-// to the system; mapping and zeroing them anew is a fifth of each step (docs/performance.md).
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  ::mallopt(M_MMAP_MAX, 0);
-  ::mallopt(M_TRIM_THRESHOLD, -1);  // never
-#endif
 }
 
 int run_rank(const Choices& choices, const World& world) {

@@ -88,6 +88,11 @@ def tune(arguments):
     return sotto(*with_flag(with_flag(arguments, "--steps", "2"), "--test-size", "20"), "--random", "2")
 
 
+def advise(arguments):
+    """Two ranks, one sentence."""
+    return sotto(*with_flag(with_flag(arguments, "--ranks", "2"), "--batch-size", "2"), "--codecs", "f16")
+
+
 def data_get(arguments):
     """Checks that sotto understands the command, though no server answers; then writes files of the same form."""
     asked = subprocess.run([os.environ["STAND_IN_SOTTO"], *arguments, "--url", NOBODY], text=True, capture_output=True)
@@ -138,7 +143,7 @@ def be_sotto(arguments):
         return measure(arguments)
     if arguments[0] == "eval" and "--follow" in arguments:
         return evaluate(arguments)
-    return {"train": train, "compare": compare, "tune": tune}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
+    return {"train": train, "compare": compare, "tune": tune, "advise": advise}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
 
 
 def be_python(arguments):

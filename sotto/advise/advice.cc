@@ -1,0 +1,97 @@
+#include "sotto/advise/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace sotto {
+namespace {
+
+constexpr double alike = 1.03, clearly = 0.95;
+
+double work_in(const Trace& trace) {
+  double work = trace.rest;
+  for (const TracedExchange& exchange : trace.exchanges) work += exchange.work;
+  return work;
+}
+
+std::string ms(double seconds) { return fmt::format("{:.1f} ms", 1e3 * seconds); }
+
+// Why a step takes as long as it does.
+std::string reason(const Prediction& prediction) {
+  const double share = prediction.waiting / prediction.seconds;
+  if (share < 0.05) return "its exchanges hide behind computing";
+  return fmt::format("{:.0f} % of a step waits for exchanges{}", 100 * share,
+                     prediction.work > 0.5 * prediction.waiting ? ", which are mostly work of the codec" : "");
+}
+
+}  // namespace
+
+double work_of(std::span<const StepTrace> steps) {
+  double most = 0;
+  for (std::size_t rank = 0; rank < steps.front().size(); ++rank) {
+    double work = 0;
+    for (const StepTrace& step : steps) {
+      for (const Trace& bucket : step[rank].buckets) work += work_in(bucket);
+    }
+    most = std::max(most, work / static_cast<double>(steps.size()));
+  }
+  return most;
+}
+
+bool is_plain(const Recipe& recipe) {
+  constexpr std::array<std::string_view, 3> casts{"f32", "f16", "bf16"};
+  return std::ranges::find(casts, recipe.text()) != casts.end();
+}
+
+void rank_predictions(std::vector<Prediction>& predictions) {
+  std::ranges::stable_sort(predictions, {}, &Prediction::seconds);
+  for (auto first = predictions.begin(); first != predictions.end();) {
+    const auto last =
+        std::find_if(first, predictions.end(), [&](const Prediction& f) { return f.seconds > alike * first->seconds; });
+    std::stable_sort(first, last, [](const Prediction& a, const Prediction& b) {
+      const auto of = [](const Prediction& f) { return std::pair(f.quality.value_or(Quality::low), f.relative_error); };
+      return of(a) < of(b);
+    });
+    first = last;
+  }
+}
+
+std::string verdict(std::span<const Prediction> ranked) {
+  const auto dense = std::ranges::find(ranked, "none", &Prediction::sentence);
+  if (dense == ranked.end()) throw std::logic_error("verdict: dense is to be compared with");
+  const Prediction& plain = *std::ranges::min_element(ranked, {}, [](const Prediction& f) {
+    return f.plain ? f.seconds : std::numeric_limits<double>::infinity();
+  });
+  const auto best = std::ranges::find(ranked, false, &Prediction::plain);
+  if (best != ranked.end() && best->seconds < clearly * plain.seconds) {
+    std::string text = fmt::format("compress with `{}`: a step takes {} instead of {} with `none`, {:.1f} times less; {}",
+                                   best->sentence, ms(best->seconds), ms(dense->seconds),
+                                   dense->seconds / best->seconds, reason(*best));
+    if (best->quality && *best->quality != Quality::high) {
+      const auto safe = std::ranges::find_if(
+          ranked, [](const Prediction& f) { return !f.plain && f.quality == Quality::high; });
+      if (safe != ranked.end()) {
+        text += fmt::format(". `{}` keeps the loss of dense training, and takes {}", safe->sentence, ms(safe->seconds));
+      }
+    }
+    return text;
+  }
+  const bool casts = plain.sentence != "none" && plain.seconds < clearly * dense->seconds;
+  std::string text = "do not compress: ";
+  if (casts) {
+    text += fmt::format("`{}` is enough, with {} a step instead of {}", plain.sentence, ms(plain.seconds),
+                        ms(dense->seconds));
+  } else {
+    text += fmt::format("`none` takes {} a step; {}", ms(dense->seconds), reason(*dense));
+  }
+  if (best == ranked.end()) return text;
+  const double saved = 1 - best->seconds / (casts ? plain : *dense).seconds;
+  text += fmt::format("; `{}`, the best of the others, ", best->sentence);
+  return text + (saved > 0 ? fmt::format("would save {:.1f} %", 100 * saved)
+                           : fmt::format("loses, with {}", ms(best->seconds)));
+}
+
+}  // namespace sotto

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+
+namespace sotto {
+
+// What the software below a link costs: the time until a message has arrived over a link without limits.
+struct HostCost {
+  double message = 0;  // seconds
+  double byte = 0;     // and for each byte
+
+  double of(std::size_t bytes) const { return message + byte * static_cast<double>(bytes); }
+};
+
+// Measures it between two ranks over Gloo and the loopback. CommError.
+HostCost measure_host_cost();
+
+}  // namespace sotto

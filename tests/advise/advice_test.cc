@@ -1,0 +1,76 @@
+#include "sotto/advise/advice.h"
+
+#include <gtest/gtest.h>
+
+namespace sotto {
+namespace {
+
+Prediction of(std::string sentence, double ms, Quality quality = Quality::high, double error = 0) {
+  Prediction made{.sentence = std::move(sentence), .quality = quality, .seconds = ms * 1e-3, .relative_error = error};
+  made.plain = made.sentence == "none" || made.sentence == "f16";
+  return made;
+}
+
+std::vector<std::string> ranked(std::vector<Prediction> predictions) {
+  rank_predictions(predictions);
+  std::vector<std::string> names;
+  for (const Prediction& p : predictions) names.push_back(p.sentence);
+  return names;
+}
+
+std::string verdict_of(std::vector<Prediction> predictions) {
+  rank_predictions(predictions);
+  return verdict(predictions);
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Advice, TheQuickestComesFirst) {
+  EXPECT_EQ(ranked({of("none", 100), of("a", 60, Quality::low), of("b", 80)}), (Names{"a", "b", "none"}));
+}
+
+TEST(Advice, OfEquallyQuickOnesThatOfHigherQualityComesFirst) {
+  EXPECT_EQ(ranked({of("a", 100, Quality::low), of("b", 102, Quality::medium, 0.5), of("c", 103, Quality::medium, 0.1),
+                    of("d", 104)}),
+            (Names{"c", "b", "a", "d"}));
+}
+
+TEST(Advice, CompressesWhereAStepIsClearlyShorter) {
+  const std::string text = verdict_of({of("none", 100), of("f16", 60), of("int8", 40)});
+  EXPECT_TRUE(text.starts_with("compress with `int8`: a step takes 40.0 ms instead of 100.0 ms with `none`, 2.5 times"))
+      << text;
+}
+
+TEST(Advice, NamesTheBestOneThatKeepsTheLoss) {
+  const std::string text = verdict_of({of("none", 100), of("a", 20, Quality::medium), of("b", 40)});
+  EXPECT_TRUE(text.starts_with("compress with `a`")) << text;
+  EXPECT_NE(text.find("`b` keeps the loss of dense training, and takes 40.0 ms"), std::string::npos) << text;
+}
+
+TEST(Advice, DoesNotCompressWhereThatLoses) {
+  const std::string text = verdict_of({of("none", 100), of("f16", 99), of("int8", 120)});
+  EXPECT_TRUE(text.starts_with("do not compress: `none` takes 100.0 ms a step; its exchanges hide")) << text;
+  EXPECT_TRUE(text.ends_with("; `int8`, the best of the others, loses, with 120.0 ms")) << text;
+}
+
+TEST(Advice, DoesNotCompressForAFewPerCent) {
+  const std::string text = verdict_of({of("none", 100), of("int8", 96)});
+  EXPECT_TRUE(text.starts_with("do not compress: `none`")) << text;
+  EXPECT_TRUE(text.ends_with("would save 4.0 %")) << text;
+}
+
+TEST(Advice, ACastIsNoCompression) {
+  const std::string text = verdict_of({of("none", 100), of("f16", 60), of("int8", 59)});
+  EXPECT_TRUE(text.starts_with("do not compress: `f16` is enough, with 60.0 ms a step instead of 100.0 ms")) << text;
+}
+
+TEST(Advice, SaysWhatAStepWaitsFor) {
+  Prediction none = of("none", 100);
+  none.waiting = 0.080;
+  EXPECT_NE(verdict_of({none}).find("80 % of a step waits for exchanges"), std::string::npos);
+  none.work = 0.070;
+  EXPECT_NE(verdict_of({none}).find("mostly work of the codec"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto
