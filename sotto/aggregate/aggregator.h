@@ -63,7 +63,7 @@ struct AggregatorParts {
 // Properties of an aggregator that is a method of its own: it stands in a sentence in place of a codec's stages, as in
 // "power(rank=2) | f16". The codec of its parts is then the linear codec that follows it.
 struct MethodTraits {
-  std::string_view memory;    // used if the sentence names none
+  std::string_view (*memory)(const AnyOptions& options);  // used if the sentence names none; empty: none
   bool momentum;              // makes the momentum itself, so the optimiser must have none
   bool forms;                 // sums forms of the codec that follows, so any linear one may; otherwise only a cast
   bool holds;                 // keeps what it did not send in forms of that codec, as state named memory.*

@@ -3,30 +3,57 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
-#include "sotto/codec/stages.h"
+#include "sotto/aggregate/candidates.h"
+#include "sotto/aggregate/hierarchical.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
 
-struct Sender {
-  const char* name;   // as users write it
-  const char* stage;  // its stage; qsgd has four bits by default
-};
-constexpr Sender senders[] = {{"none", "f32"}, {"f16", "f16"}, {"qsgd(bits=4)", "qsgd"}};
-
-StageSpecs stages_of(const Sender& sender) { return {stage_table().choose(sender.stage)}; }
-
-constexpr double clearly = 0.95;  // share of the dense time that another candidate must stay below
+constexpr float clearly = 0.95F;  // share of the time of the choice so far that a later candidate must stay below
 
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
+// The memory of another owner, who visits its state.
+class BorrowedMemory final : public Memory {
+ public:
+  explicit BorrowedMemory(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {}
+  Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) override {
+    return memory_->prepare(gradient, step, owed);
+  }
+  void settle(Bucket& prepared, Sent& sent) override { memory_->settle(prepared, sent); }
+  void hold(const Bucket& owed) override { memory_->hold(owed); }
+  bool remembers() const override { return memory_->remembers(); }
+  void visit_state(StateVisitor& /*visitor*/) override {}
+
+ private:
+  std::shared_ptr<Memory> memory_;
+};
+
+// The recipe of a candidate with the aggregator that the user wrote beside the sentence.
+Recipe carried(const Candidate& candidate, const AutoCodecOptions& options) {
+  Recipe recipe = recipe_of(candidate);
+  if (!recipe.by_itself()) recipe.aggregator = options.carrier;
+  return recipe;
+}
+
+std::vector<Candidate> candidates_for(const AutoCodecOptions& options) {
+  std::vector<Candidate> found;
+  for (const Candidate& candidate : candidates()) {
+    if (candidate.tried && candidate.quality <= quality_of(options.quality)) found.push_back(candidate);
+  }
+  return found;
+}
+
 }  // namespace
 
-AutoCodec::AutoCodec(std::vector<Candidate> candidates, int ranks, std::function<double()> now)
-    : candidates_(std::move(candidates)), ranks_(ranks), now_(std::move(now)) {
+AutoCodec::AutoCodec(std::vector<Candidate> candidates, std::shared_ptr<Memory> memory, int ranks,
+                     std::function<double()> now)
+    : candidates_(std::move(candidates)), memory_(std::move(memory)), ranks_(ranks), now_(std::move(now)) {
   seconds_.resize(rounds * candidates_.size());
   medians_.resize(candidates_.size());
   if (ranks_ == 1) choice_ = 1;  // nothing is sent
@@ -57,19 +84,29 @@ void AutoCodec::visit_state(StateVisitor& visitor) {
     ScopedState own(visitor, "auto_codec");
     own.visit("choice", choice_);
     own.visit("trial", trial_);
+    own.visit("left", left_);
     own.visit("seconds", seconds_);
     own.visit("medians", medians_);
   }
-  if (choice_ > candidates_.size() || trial_ > seconds_.size()) {
-    throw FileError(fmt::format("a checkpoint with auto_codec/choice {} and trial {}: there is none", choice_, trial_));
+  const std::size_t count = candidates_.size();
+  if (choice_ > count || trial_ >= seconds_.size() || left_ >> count != 0 || (!chosen() && left(trial_ % count))) {
+    throw FileError(fmt::format("a checkpoint with auto_codec/choice {}, trial {} and left {}: there is none", choice_,
+                                trial_, left_));
   }
   adopt();
   begun_ = -1;
   step_.reset();
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (!candidates_[i].aggregator) continue;
-    ScopedState scope(visitor, candidates_[i].codec);
-    candidates_[i].aggregator->visit_state(scope);
+  memory_->visit_state(visitor);
+  for (const Candidate& candidate : candidates_) {
+    if (!candidate.aggregator) continue;
+    ScopedState scope(visitor, candidate.codec);
+    candidate.aggregator->visit_state(scope);
+  }
+}
+
+void AutoCodec::retire() {
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.aggregator) candidate.aggregator->retire();
   }
 }
 
@@ -79,54 +116,111 @@ Aggregator& AutoCodec::current() const {
 
 // A step lasts until the next one begins to send. If a restart hid the end of a step, that trial is repeated.
 void AutoCodec::begin_step(Communicator& communicator) {
-  const double now = now_();
-  if (begun_ >= 0) seconds_[trial_++] = static_cast<float>(now - begun_);
-  begun_ = now;
-  if (trial_ == seconds_.size()) choose(communicator);
+  if (begun_ >= 0) {
+    seconds_[trial_] = static_cast<float>(now_() - begun_);
+    const std::size_t count = candidates_.size();
+    do {
+      if ((trial_ + 1) % count == 0) end_round(communicator);
+      if (chosen()) return;
+      ++trial_;
+    } while (left(trial_ % count));
+  }
+  begun_ = now_();
 }
 
-void AutoCodec::choose(Communicator& communicator) {
-  const std::size_t count = candidates_.size();
+// Ranks judge by the means of their times, so they judge alike.
+void AutoCodec::end_round(Communicator& communicator) {
+  const std::size_t count = candidates_.size(), done = trial_ / count + 1;
+  if (done == 1) return;
+  std::vector<float> judged(2 * count);  // the medians, and then the quickest steps
   for (std::size_t i = 0; i < count; ++i) {
+    if (left(i)) continue;
     std::vector<float> times;
-    for (std::size_t trial = count + i; trial < seconds_.size(); trial += count) times.push_back(seconds_[trial]);
+    for (std::size_t round = 1; round < done; ++round) times.push_back(seconds_[round * count + i]);
+    judged[count + i] = std::min(seconds_[i], *std::ranges::min_element(times));
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
     std::ranges::nth_element(times, middle);
-    medians_[i] = *middle;
+    judged[i] = *middle;
   }
-  communicator.all_reduce(std::span(medians_), ReduceOp::sum);
-  for (float& median : medians_) median /= static_cast<float>(ranks_);
-  const auto quickest = static_cast<std::size_t>(std::ranges::min_element(medians_) - medians_.begin());
-  choice_ = medians_[quickest] < clearly * medians_[0] ? quickest + 1 : 1;
-  adopt();
+  communicator.all_reduce(std::span(judged), ReduceOp::sum);
+  float quickest = std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (left(i)) continue;
+    medians_[i] = judged[i] / static_cast<float>(ranks_);
+    quickest = std::min(quickest, judged[count + i]);
+  }
+  const float most = (done == 2 ? far_slower : slower) * quickest;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!left(i) && judged[count + i] > most) leave(i);
+  }
+  if (done == rounds || static_cast<std::size_t>(std::popcount(left_)) + 1 == count) choose();
 }
 
-// Frees the candidates that were not chosen.
-void AutoCodec::adopt() {
-  for (std::size_t i = 0; chosen() && i < candidates_.size(); ++i) {
-    if (i + 1 != choice_) candidates_[i].aggregator.reset();
+void AutoCodec::choose() {
+  std::size_t best = candidates_.size();
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (left(i)) continue;
+    if (best == candidates_.size() || medians_[i] < clearly * medians_[best]) best = i;
   }
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (i != best && !left(i)) leave(i);
+  }
+  choice_ = best + 1;
+}
+
+// What it holds back outside the memory goes into the memory, for the others.
+void AutoCodec::leave(std::size_t candidate) {
+  candidates_[candidate].aggregator->retire();
+  candidates_[candidate].aggregator.reset();
+  left_ |= std::uint64_t{1} << candidate;
+}
+
+// Frees the candidates that are tried no more.
+void AutoCodec::adopt() {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (chosen() ? i + 1 != choice_ : left(i)) candidates_[i].aggregator.reset();
+  }
+}
+
+std::string_view auto_codec_memory(const AnyOptions& options) {
+  return options.as<AutoCodecOptions>().quality == "high" ? "" : "ef";
 }
 
 std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorParts& parts) {
-  if (parts.memory->remembers() || parts.codec->traits().sentence != "f32") {
-    return "it chooses a whole method: no memory before it, no codec after it";
+  const std::string_view memory = auto_codec_memory(options);
+  const std::string_view given = parts.memory_spec ? parts.memory_spec.entry->name : "";
+  if (given != memory || parts.codec->traits().sentence != "f32") {
+    return fmt::format("it chooses a whole method: no {}memory before it, no codec after it",
+                       memory.empty() ? "" : "other ");
+  }
+  if (!memory.empty() && group_of(options.carrier)) {
+    return fmt::format("its candidates share a memory, and {} has memories of its own; use quality=high",
+                       options.carrier.entry->name);
   }
   AggregatorParts tried = parts;
-  for (const Sender& sender : senders) {
-    tried.codec = make_codec(stages_of(sender));
-    if (std::string reason = why_not(options.carrier, tried); !reason.empty()) return reason;
+  for (const Candidate& candidate : candidates_for(options)) {
+    const Recipe recipe = carried(candidate, options);
+    tried.codec = make_codec(recipe.stages);
+    if (std::string reason = why_not(recipe.aggregator, tried); !reason.empty()) return reason;
   }
   return "";
 }
 
-std::unique_ptr<Aggregator> make_auto_codec(const AutoCodecOptions& options, AggregatorParts parts) {
+std::unique_ptr<AutoCodec> make_auto_codec_with(const AutoCodecOptions& options, AggregatorParts parts,
+                                                std::function<double()> now) {
+  const std::shared_ptr<Memory> memory = parts.memory;
+  parts.memory = std::make_shared<BorrowedMemory>(memory);
   std::vector<AutoCodec::Candidate> made;
-  for (const Sender& sender : senders) {
-    parts.codec = make_codec(stages_of(sender), parts.pool);
-    made.push_back({sender.name, make_aggregator(options.carrier, parts)});
+  for (const Candidate& candidate : candidates_for(options)) {
+    const Recipe recipe = carried(candidate, options);
+    parts.codec = make_codec(recipe.stages, parts.pool);
+    made.push_back({std::string(candidate.sentence), make_aggregator(recipe.aggregator, parts)});
   }
-  return std::make_unique<AutoCodec>(std::move(made), parts.ranks, seconds_now);
+  return std::make_unique<AutoCodec>(std::move(made), memory, parts.ranks, std::move(now));
+}
+
+std::unique_ptr<Aggregator> make_auto_codec(const AutoCodecOptions& options, AggregatorParts parts) {
+  return make_auto_codec_with(options, std::move(parts), seconds_now);
 }
 
 }  // namespace sotto

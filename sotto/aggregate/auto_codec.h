@@ -11,50 +11,75 @@ namespace sotto {
 constexpr std::string_view auto_codec_name = "auto";  // its name in a sentence
 
 struct AutoCodecOptions {
+  std::string quality = "high";
   AggregatorSpec carrier{};  // averages for each candidate; users write it beside the sentence
-  void visit(OptionVisitor& /*visitor*/) {}
+  void visit(OptionVisitor& v) {
+    if (v.records() && quality == "high") return;
+    v.option("quality", quality,
+             "what it may choose: high keeps the loss of dense training, medium is near it and has a memory",
+             {"high", "medium"});
+  }
 };
 
-// Finds out by trial whether compression pays on this link. The first steps use the candidates in turn: none, f16 and
-// qsgd(bits=4), which have no memory, so they can follow each other. The time from one step to the next is measured,
-// which leaves out whatever computing hides. The quickest candidate stays: dense, unless another one's median is more
-// than 5 % shorter. The choice is the same on all ranks, and is part of the state.
+// Finds out by trial whether compression pays on this link, and which method of the table of candidates does. The first
+// steps use the candidates in turns. The time from one step to the next is measured, which leaves out whatever computing
+// hides. After each round, candidates that are far slower than the quickest one leave the trial. At the end a candidate
+// is chosen over those before it only if its median is more than 5 % shorter; the first one is dense. The choice is the
+// same on all ranks, and is part of the state.
+//
+// All candidates share one memory, if there is one. So whatever one of them holds back is sent by the next, dense steps
+// hold nothing back, and the chosen one begins with all that was not sent.
 class AutoCodec final : public Aggregator {
  public:
-  static constexpr std::size_t rounds = 7;  // trials of each candidate; the first is not counted
+  static constexpr std::size_t rounds = 6;  // of trials; the first is not counted
+  // Shares of the quickest candidate's quickest step: above it a candidate leaves, after the first counted round and
+  // after later ones.
+  static constexpr float far_slower = 1.5F, slower = 1.2F;
 
   struct Candidate {
     std::string codec;
     std::unique_ptr<Aggregator> aggregator;
   };
-  // `now` returns seconds. The first candidate must be the dense one.
-  AutoCodec(std::vector<Candidate> candidates, int ranks, std::function<double()> now);
+  // `memory` is that of all candidates, whose own visit_state() must leave it out. `now` returns seconds. The first
+  // candidate must be the dense one.
+  AutoCodec(std::vector<Candidate> candidates, std::shared_ptr<Memory> memory, int ranks, std::function<double()> now);
 
   std::string_view name() const override { return current().name(); }
   std::string remark() const override;
   void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                Timings& timings) override;
   void visit_state(StateVisitor& visitor) override;
+  void retire() override;
 
  private:
   bool chosen() const { return choice_ > 0; }
+  bool left(std::size_t candidate) const { return (left_ >> candidate & 1) != 0; }
   Aggregator& current() const;
   void begin_step(Communicator& communicator);
-  void choose(Communicator& communicator);
+  void end_round(Communicator& communicator);
+  void choose();
+  void leave(std::size_t candidate);
   void adopt();
 
   std::vector<Candidate> candidates_;
+  std::shared_ptr<Memory> memory_;
   int ranks_;
   std::function<double()> now_;
   std::optional<std::uint32_t> step_;  // the current one
   double begun_ = -1;                  // time at which it began to send; negative: unknown
-  std::uint64_t trial_ = 0;            // number of steps that were timed
-  std::vector<float> seconds_;         // of each of them
-  std::vector<float> medians_;         // of each candidate, averaged over the ranks, after the choice
+  std::uint64_t trial_ = 0;            // round * number of candidates + candidate
+  std::uint64_t left_ = 0;             // a bit for each candidate that left the trial
+  std::vector<float> seconds_;         // of each trial
+  std::vector<float> medians_;         // of each candidate when it was last judged, averaged over the ranks
   std::uint64_t choice_ = 0;           // 1 + index of the candidate; 0: none yet
 };
 
+// The memory that all candidates share; empty if they need none.
+std::string_view auto_codec_memory(const AnyOptions& options);
 std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_auto_codec(const AutoCodecOptions& options, AggregatorParts parts);
+// The same with a clock of the caller, which returns seconds.
+std::unique_ptr<AutoCodec> make_auto_codec_with(const AutoCodecOptions& options, AggregatorParts parts,
+                                                std::function<double()> now);
 
 }  // namespace sotto

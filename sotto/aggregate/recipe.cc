@@ -106,9 +106,8 @@ Recipe read_whole(const Sentence& sentence) {
   recipe.stages = read_stages(sentence, next);
   if (method == nullptr) return recipe;
   check_tail(sentence, *method, recipe);
-  if (!recipe.memory && !recipe.aggregator.entry->method->memory.empty()) {
-    recipe.memory = memory_table().choose(recipe.aggregator.entry->method->memory);
-  }
+  const std::string_view memory = recipe.aggregator.entry->method->memory(recipe.aggregator.options);
+  if (!recipe.memory && !memory.empty()) recipe.memory = memory_table().choose(memory);
   return recipe;
 }
 
@@ -117,7 +116,9 @@ void take_aggregator(Recipe& recipe, const Sentence& asked) {
   const auto fail = [&](const std::string& why) { throw ConfigError(named(asked.option, asked.text) + ": " + why); };
   if (recipe.by_itself()) {
     if (recipe.aggregator.entry->name == auto_codec_name) {
-      recipe.aggregator.options = AutoCodecOptions{.carrier = read_aggregator(asked)};
+      AutoCodecOptions options = recipe.aggregator.options.as<AutoCodecOptions>();
+      options.carrier = read_aggregator(asked);
+      recipe.aggregator.options = std::move(options);
       return;
     }
     if (asked.text == recipe.aggregator.text()) return;

@@ -50,7 +50,7 @@ std::string always(const Options& /*options*/, const AggregatorParts& /*parts*/)
 }
 
 constexpr MethodTraits power_traits{
-    .memory = "ef",
+    .memory = [](const AnyOptions& /*options*/) { return std::string_view("ef"); },
     .momentum = false,
     .forms = false,
     .holds = false,
@@ -62,7 +62,7 @@ constexpr MethodTraits power_traits{
         "that after f16",
     .bytes_of = power_bytes};
 constexpr MethodTraits fetch_traits{
-    .memory = "",
+    .memory = [](const AnyOptions& /*options*/) { return std::string_view(); },
     .momentum = true,
     .forms = true,
     .holds = true,
@@ -70,7 +70,7 @@ constexpr MethodTraits fetch_traits{
         "biased: the largest elements as the sketch estimates them; the sketch, which is linear, keeps the rest",
     .bytes = "4 rows x columns of the sketch that follows it, in an all-reduce",
     .bytes_of = fetch_bytes};
-constexpr MethodTraits auto_traits{.memory = "",
+constexpr MethodTraits auto_traits{.memory = auto_codec_memory,
                                    .momentum = false,
                                    .forms = false,
                                    .holds = false,
@@ -97,7 +97,7 @@ constexpr AggregatorEntry entries[] = {
         "fetch", "sums of sketches, in which momentum and error are kept; a step is their largest elements",
         "FetchSGD: Rothchild et al., ICML 2020", &fetch_traits),
     with_options<auto_codec_suits, make_auto_codec>(
-        auto_codec_name, "none, f16 or qsgd(bits=4), whichever is quickest on this link in the first steps", "",
+        auto_codec_name, "none, f16, qsgd or others, whichever is quickest on this link in the first steps", "",
         &auto_traits),
 };
 constexpr Table<AggregatorEntry> table("aggregator", entries);

@@ -51,7 +51,7 @@ def test_nothing_is_lost(pair, options):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("codec", ["none", "qsgd(4)", "ef | topk(0.05) | int8", "ef | sign(block=128)", "power(1)",
-                                   "atomo(5%)", "svd | atomo(s=3)", "auto"])
+                                   "atomo(5%)", "svd | atomo(s=3)", "auto", "auto(medium)"])
 def test_replicas_are_identical(pair, codec, dtype):
     first, second = pair.values("replicas", codec=codec, dtype=dtype)
     assert first == second
