@@ -62,17 +62,16 @@ void rank_predictions(std::vector<Prediction>& predictions) {
 std::string verdict(std::span<const Prediction> ranked) {
   const auto dense = std::ranges::find(ranked, "none", &Prediction::sentence);
   if (dense == ranked.end()) throw std::logic_error("verdict: dense is to be compared with");
-  const Prediction& plain = *std::ranges::min_element(ranked, {}, [](const Prediction& f) {
-    return f.plain ? f.seconds : std::numeric_limits<double>::infinity();
-  });
+  const Prediction& plain = *std::ranges::min_element(
+      ranked, {}, [](const Prediction& f) { return f.plain ? f.seconds : std::numeric_limits<double>::infinity(); });
   const auto best = std::ranges::find(ranked, false, &Prediction::plain);
   if (best != ranked.end() && best->seconds < clearly * plain.seconds) {
-    std::string text = fmt::format("compress with `{}`: a step takes {} instead of {} with `none`, {:.1f} times less; {}",
-                                   best->sentence, ms(best->seconds), ms(dense->seconds),
-                                   dense->seconds / best->seconds, reason(*best));
+    std::string text = fmt::format(
+        "compress with `{}`: a step takes {} instead of {} with `none`, {:.1f} times less; {}", best->sentence,
+        ms(best->seconds), ms(dense->seconds), dense->seconds / best->seconds, reason(*best));
     if (best->quality && *best->quality != Quality::high) {
-      const auto safe = std::ranges::find_if(
-          ranked, [](const Prediction& f) { return !f.plain && f.quality == Quality::high; });
+      const auto safe =
+          std::ranges::find_if(ranked, [](const Prediction& f) { return !f.plain && f.quality == Quality::high; });
       if (safe != ranked.end()) {
         text += fmt::format(". `{}` keeps the loss of dense training, and takes {}", safe->sentence, ms(safe->seconds));
       }

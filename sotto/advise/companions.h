@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// Other ranks of this machine, which compute as long as this lives: ranks that share a machine also share its memory and
-// caches, and take longer than one alone.
+// Other ranks of this machine, which compute as long as this lives: ranks that share a machine also share its memory
+// and caches, and take longer than one alone.
 class Companions {
  public:
   // ConfigError as for a run.

@@ -171,7 +171,8 @@ class ReplayedRank {
       const auto& mail = wires_.between(peer, rank_);
       if (mail.size() <= before) return false;
       // A single message is looked for after all were sent; several have a thread each.
-      taken_.push_back({peer, mail[before].bytes, std::max(mail[before].arrives, receives.size() == 1 ? sent_ : begun_)});
+      taken_.push_back(
+          {peer, mail[before].bytes, std::max(mail[before].arrives, receives.size() == 1 ? sent_ : begun_)});
     }
     std::ranges::stable_sort(taken_, {}, &Taken::arrives);
     Clock::time_point end = sent_;
@@ -220,8 +221,8 @@ class ReplayedRank {
 
   std::size_t posted_ = 0;  // items that may begin
   std::size_t item_ = 0, exchange_ = 0;
-  bool idle_ = true;     // whether the thread that exchanges waits for an item
-  double working_ = 0;   // seconds left of its current work
+  bool idle_ = true;    // whether the thread that exchanges waits for an item
+  double working_ = 0;  // seconds left of its current work
   bool exchanging_ = false;
   std::optional<double> arrived_;     // when the current exchange ends, once that is known
   Clock::time_point begun_, sent_{};  // the current exchange, and when its last message left
@@ -237,15 +238,14 @@ Speeds speeds_of(double cores, double compute_threads, double codec_threads) {
   return {speed(compute_threads), speed(codec_threads), speed(compute_threads + codec_threads)};
 }
 
-Replayed replay(const ComputeTimes& compute, std::span<const StepTrace> steps, const Links& links,
-                const Speeds& speeds, const HostCost& host) {
+Replayed replay(const ComputeTimes& compute, std::span<const StepTrace> steps, const Links& links, const Speeds& speeds,
+                const HostCost& host) {
   if (steps.empty()) throw std::logic_error("replay: no steps");
   const std::size_t count = steps.front().size();
   Wires wires(count);
   std::vector<std::unique_ptr<ReplayedRank>> ranks;
   for (std::size_t r = 0; r < count; ++r) {
-    ranks.push_back(std::make_unique<ReplayedRank>(compute, steps, links, static_cast<int>(r), speeds, host,
-                                                   wires));
+    ranks.push_back(std::make_unique<ReplayedRank>(compute, steps, links, static_cast<int>(r), speeds, host, wires));
   }
   const auto all_done = [&] { return std::ranges::all_of(ranks, [](const auto& rank) { return rank->done(); }); };
   while (!all_done()) {

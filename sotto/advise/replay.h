@@ -39,7 +39,8 @@ struct Replayed {
 
 // What these steps would take over other links: rank by rank, the order of `sync`, with the times that work took and
 // the messages that were sent. Links are those of `shaped`, to the nanosecond; they may slow down the computing of a
-// rank. Messages arrive later by what they cost below the link. Returns means over all steps but the first, which only fills the links; over a single step, that one's.
+// rank. Messages arrive later by what they cost below the link. Returns means over all steps but the first, which only
+// fills the links; over a single step, that one's.
 Replayed replay(const ComputeTimes& compute, std::span<const StepTrace> steps, const Links& links,
                 const Speeds& speeds = {}, const HostCost& host = {});
 

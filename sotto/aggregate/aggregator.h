@@ -64,7 +64,7 @@ struct AggregatorParts {
 // "power(rank=2) | f16". The codec of its parts is then the linear codec that follows it.
 struct MethodTraits {
   std::string_view (*memory)(const AnyOptions& options);  // used if the sentence names none; empty: none
-  bool momentum;              // makes the momentum itself, so the optimiser must have none
+  bool momentum;                                          // makes the momentum itself, so the optimiser must have none
   bool forms;                 // sums forms of the codec that follows, so any linear one may; otherwise only a cast
   bool holds;                 // keeps what it did not send in forms of that codec, as state named memory.*
   std::string_view contract;  // what becomes of a vector, in words

@@ -22,10 +22,10 @@ struct AutoCodecOptions {
 };
 
 // Finds out by trial whether compression pays on this link, and which method of the table of candidates does. The first
-// steps use the candidates in turns. The time from one step to the next is measured, which leaves out whatever computing
-// hides. After each round, candidates that are far slower than the quickest one leave the trial. At the end a candidate
-// is chosen over those before it only if its median is more than 5 % shorter; the first one is dense. The choice is the
-// same on all ranks, and is part of the state.
+// steps use the candidates in turns. The time from one step to the next is measured, which leaves out whatever
+// computing hides. After each round, candidates that are far slower than the quickest one leave the trial. At the end a
+// candidate is chosen over those before it only if its median is more than 5 % shorter; the first one is dense. The
+// choice is the same on all ranks, and is part of the state.
 //
 // All candidates share one memory, if there is one. So whatever one of them holds back is sent by the next, dense steps
 // hold nothing back, and the chosen one begins with all that was not sent.

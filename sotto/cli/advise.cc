@@ -31,7 +31,7 @@ Examples:
   sotto advise --model lenet --link 20mbit,5ms --ranks 2 --codecs "ef | topk(0.01)" "power(2)" --ranks-per-host 2)text";
 
 constexpr std::size_t shown = 5;
-constexpr double busy = 0.9;  // with a smaller share of the time a rank is disturbed
+constexpr double busy = 0.9;             // with a smaller share of the time a rank is disturbed
 constexpr std::int64_t most_ranks = 64;  // each is a thread with vectors of its own
 
 struct AdviseOptions {
@@ -40,7 +40,8 @@ struct AdviseOptions {
   bool all = false;
   bool json = false;
   void visit(OptionVisitor& v) {
-    v.option("quality", quality, "leave out sentences below it: high keeps the loss of dense training, medium is near it",
+    v.option("quality", quality,
+             "leave out sentences below it: high keeps the loss of dense training, medium is near it",
              {text_of(Quality::high), text_of(Quality::medium), text_of(Quality::low)});
     v.option("ranks-per-host", ranks_per_host, "ranks that share a host like this one, and its cores", {1, 64});
     v.option("all", all, "show all sentences, not the best five");
@@ -65,11 +66,33 @@ void compute_with(std::int64_t threads, std::span<const std::string> arguments) 
 }
 
 // Options of `sotto train` that say nothing about a step, or about other steps than those that are predicted.
-constexpr std::array<std::string_view, 27> unused{
-    "codec-start-after", "codec-warmup", "final-average", "backend", "master", "interface", "address", "secret",
-    "deadline", "disk-deadline", "epochs", "max-steps", "test-batch-size", "train-dir", "resume", "checkpoint-every",
-    "checkpoint-minutes", "eval-freq", "until", "keep-best", "check-replicas", "capture", "measure-errors",
-    "csv-format", "csv-tag", "tensorboard", "metrics-port"};
+constexpr std::array<std::string_view, 27> unused{"codec-start-after",
+                                                  "codec-warmup",
+                                                  "final-average",
+                                                  "backend",
+                                                  "master",
+                                                  "interface",
+                                                  "address",
+                                                  "secret",
+                                                  "deadline",
+                                                  "disk-deadline",
+                                                  "epochs",
+                                                  "max-steps",
+                                                  "test-batch-size",
+                                                  "train-dir",
+                                                  "resume",
+                                                  "checkpoint-every",
+                                                  "checkpoint-minutes",
+                                                  "eval-freq",
+                                                  "until",
+                                                  "keep-best",
+                                                  "check-replicas",
+                                                  "capture",
+                                                  "measure-errors",
+                                                  "csv-format",
+                                                  "csv-tag",
+                                                  "tensorboard",
+                                                  "metrics-port"};
 
 // Refuses what the replay of a step does not know.
 void check(const Flags& flags, const Choices& choices) {
@@ -85,8 +108,8 @@ void check(const Flags& flags, const Choices& choices) {
     throw ConfigError(fmt::format("--algorithm {}: only steps of `sync` can be predicted", options.algorithm));
   }
   if (scales_loss(choices.amp)) {
-    throw ConfigError(fmt::format("--amp {}: ranks agree on overflows in each step, which is not predicted; bf16 is",
-                                  options.amp));
+    throw ConfigError(
+        fmt::format("--amp {}: ranks agree on overflows in each step, which is not predicted; bf16 is", options.amp));
   }
   if (options.average_batch_norm) throw ConfigError("--average-batch-norm: what it adds to a step is not predicted");
 }
@@ -193,7 +216,8 @@ int run_advise(std::span<const std::string> arguments) {
   Flags flags("advise", "Predicts how long a step takes over a link with each of many codecs, and says which to use.",
               examples);
   flags.alias("codecs", "codec");
-  flags.add_list("codecs", codecs, "what to predict, each a sentence in quotes; otherwise those that the program knows");
+  flags.add_list("codecs", codecs,
+                 "what to predict, each a sentence in quotes; otherwise those that the program knows");
   flags.add(own);
   add_train_flags(flags, options);
   if (!flags.parse(arguments)) return 0;
@@ -206,8 +230,8 @@ int run_advise(std::span<const std::string> arguments) {
   check(flags, choices);
   const Sentence aggregator = parse_sentence("aggregator", options.aggregator);
   std::vector<Refusal> refused;
-  const auto methods = codecs.empty() ? known_methods(quality_of(own.quality), aggregator, refused)
-                                      : read_methods(codecs, aggregator);
+  const auto methods =
+      codecs.empty() ? known_methods(quality_of(own.quality), aggregator, refused) : read_methods(codecs, aggregator);
   if (own.ranks_per_host > options.ranks) {
     throw ConfigError(fmt::format("--ranks-per-host {}: there are {} ranks", own.ranks_per_host, options.ranks));
   }
@@ -218,9 +242,10 @@ int run_advise(std::span<const std::string> arguments) {
   Advice advice = advise(choices, methods, {threads, own.ranks_per_host});
   advice.refused.insert(advice.refused.begin(), refused.begin(), refused.end());
   if (advice.compute.share < busy) {
-    fmt::print(stderr,
-               "sotto: warning: other work had this machine for {:.0f} % of the time: steps are shorter on an idle one\n",
-               100 * (1 - advice.compute.share));
+    fmt::print(
+        stderr,
+        "sotto: warning: other work had this machine for {:.0f} % of the time: steps are shorter on an idle one\n",
+        100 * (1 - advice.compute.share));
   }
   if (own.json) {
     print_json(advice, choices);

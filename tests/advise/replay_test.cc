@@ -39,7 +39,8 @@ TEST(Replay, WithoutExchangesAStepIsItsComputing) {
 TEST(Replay, ABucketLeavesWhenItIsReady) {
   const ComputeTimes compute{{0.010}, 0.020, 0.001};
   // Ready after 10 ms; encoded for 3, on the wire for 100, under way for 5, decoded for 2: 90 ms after computing.
-  const Replayed replayed = replay(compute, std::vector<StepTrace>{step_of({100'000}, 0.003, 0.002)}, link_of(rate, 0.005));
+  const Replayed replayed =
+      replay(compute, std::vector<StepTrace>{step_of({100'000}, 0.003, 0.002)}, link_of(rate, 0.005));
   EXPECT_NEAR(replayed.seconds, 0.121, tolerance);
   EXPECT_NEAR(replayed.waiting, 0.090, tolerance);
 }
@@ -116,8 +117,7 @@ TEST(Replay, MessagesToSeveralRanksShareTheEgress) {
   StepTrace step(3);
   for (int rank = 0; rank < 3; ++rank) {
     const int next = (rank + 1) % 3, last = (rank + 2) % 3;
-    step[static_cast<std::size_t>(rank)].buckets.push_back(
-        {{{0, {{next, 10'000}, {last, 10'000}}, {next, last}}}, 0});
+    step[static_cast<std::size_t>(rank)].buckets.push_back({{{0, {{next, 10'000}, {last, 10'000}}, {next, last}}}, 0});
   }
   // 20 KB leave a rank in 20 ms, and as many arrive.
   EXPECT_NEAR(replay({{0}, 0, 0}, std::vector<StepTrace>{step}, link_of(rate)).seconds, 0.020, tolerance);

@@ -13,7 +13,8 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-using test::average_all, test::message_of, test::read_phases, test::sample_gradient, test::sample_layout, test::state_of;
+using test::average_all, test::message_of, test::read_phases, test::sample_gradient, test::sample_layout,
+    test::state_of;
 
 constexpr std::array codecs{"none", "f16", "qsgd(bits=4)"};
 // If no candidate is so slow that it leaves.
@@ -145,14 +146,14 @@ TEST(AutoCodec, RanksDecideTogetherByMediansWithoutTheFirstRound) {
                        return rank == 0 ? Milliseconds{20, 24, 21} : Milliseconds{30, 24, 21};
                      }),
              "codec: qsgd(bits=4) 21.00 ms a step, against none 25.00, f16 24.00");
-  expect_all(
-      remarks(2, [](int, int step) { return step < 3 ? Milliseconds{1, 900, 900} : Milliseconds{30, 20, 10}; }),
-      "codec: none");  // its quickest step counts for staying, but not for the choice
+  expect_all(remarks(2,
+                     [](int, int step) {
+                       return step < 3 ? Milliseconds{1, 900, 900} : Milliseconds{30, 20, 10};
+                     }),
+             "codec: none");  // its quickest step counts for staying, but not for the choice
 }
 
-TEST(AutoCodec, OneRankSendsNothingAndMeasuresNothing) {
-  EXPECT_EQ(remarks(1, always({30, 20, 10}))[0], "");
-}
+TEST(AutoCodec, OneRankSendsNothingAndMeasuresNothing) { EXPECT_EQ(remarks(1, always({30, 20, 10}))[0], ""); }
 
 // The parts of `auto` with a memory.
 AggregatorParts parts_of(const Communicator& communicator, std::string_view memory) {
