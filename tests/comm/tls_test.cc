@@ -57,7 +57,7 @@ TEST_F(PrivateLines, OutliveAPeerThatEnds) {
   rank(1).lines.close();
   for (int i = 0; i < 10 && rank(0).losses.empty(); ++i) send(0, 1, data);
   run_until([&] { return rank(0).losses.contains(1); });
-  EXPECT_EQ(rank(0).losses[1], "the connection was closed: the peer ended or was killed");
+  EXPECT_TRUE(rank(0).losses[1].starts_with("the connection ")) << rank(0).losses[1];
 }
 
 TEST_F(PrivateLines, LetNobodyInWithAnotherSecret) {
@@ -79,7 +79,8 @@ TEST_F(PrivateLines, SpeakToNobodyWithoutTheSecret) {
   all_.push_back(std::make_unique<Rank>(io_, 0, 2, nullptr, all_));
   all_.push_back(std::make_unique<Rank>(io_, 1, 2, tls_, all_));
   rank(0).place += " tls";
-  send(1, 0, message(100, 1));
+  const Bytes data = message(100, 1);
+  send(1, 0, data);
   for (int i = 0; i < 2000; ++i) io_.poll_one();
   EXPECT_TRUE(rank(0).came.empty());
   EXPECT_EQ(rank(1).messages_sent, 0);
@@ -101,7 +102,8 @@ TEST_P(ChangedOnTheWay, ConnectionsEnd) {
   start(2);
   Tap tap(io_, read_tcp_place(rank(0).place).port, GetParam());
   rank(0).place = tapped(rank(0).place, tap.port());
-  send(1, 0, message(20'000, 5));
+  const Bytes data = message(20'000, 5);
+  send(1, 0, data);
   run_until([&] { return rank(0).losses.contains(1) || rank(1).losses.contains(0); });
   EXPECT_TRUE(rank(0).came[1].empty());
 }
