@@ -15,8 +15,8 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <ranges>
 #include <string_view>
+#include <vector>
 
 #include "sotto/comm/bounded.h"
 #include "sotto/core/error.h"
@@ -106,8 +106,9 @@ std::map<std::string, Interface> interfaces() {
 Interface require_interface(const std::string& name) {
   const auto all = interfaces();
   if (const auto found = all.find(name); found != all.end()) return found->second;
-  throw ConfigError(
-      fmt::format("there is no network interface `{}`; there are {}", name, fmt::join(std::views::keys(all), ", ")));
+  std::vector<std::string_view> names;
+  for (const auto& [known, interface] : all) names.push_back(known);
+  throw ConfigError(fmt::format("there is no network interface `{}`; there are {}", name, fmt::join(names, ", ")));
 }
 
 std::string near_address(const World& world, std::chrono::milliseconds deadline, const Stop& stop) {
