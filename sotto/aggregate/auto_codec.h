@@ -14,7 +14,6 @@ struct AutoCodecOptions {
   std::string quality = "high";
   AggregatorSpec carrier{};  // averages for each candidate; users write it beside the sentence
   void visit(OptionVisitor& v) {
-    if (v.records() && quality == "high") return;
     v.option("quality", quality,
              "what it may choose: high keeps the loss of dense training, medium is near it and has a memory",
              {"high", "medium"});

@@ -137,8 +137,8 @@ class Lister final : public OptionVisitor {
     std::string setting;
     std::string help;
   };
-  explicit Lister(bool records) : records_(records) {}
-  bool records() const override { return records_; }
+  enum class Unsaid { shown, left_out };  // optional options without a value
+  explicit Lister(Unsaid those) : unsaid_(those) {}
 
   void option(std::string_view name, bool& value, std::string_view help) override {
     add(name, bool_text(value), help, "");
@@ -155,13 +155,28 @@ class Lister final : public OptionVisitor {
   }
 
   const std::vector<Line>& lines() const { return lines_; }
+  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
+              Bounds bounds) override {
+    add_optional(name, value, help, bounds);
+  }
+  void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) override {
+    add_optional(name, value, help, bounds);
+  }
+  void option(std::string_view name, std::optional<std::string>& value, std::string_view help) override {
+    add_optional(name, value, help);
+  }
 
  private:
   void add(std::string_view name, std::string_view value, std::string_view help, const std::string& range) {
     lines_.push_back({fmt::format("{}={}", name, value), fmt::format("{}{}", help, range)});
   }
 
-  bool records_;
+  template <class T, class... Rest>
+  void add_optional(std::string_view name, std::optional<T>& value, Rest... rest) {
+    if (value || unsaid_ == Unsaid::shown) OptionVisitor::option(name, value, rest...);
+  }
+
+  Unsaid unsaid_;
   std::vector<Line> lines_;
 };
 
@@ -287,7 +302,7 @@ AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions o
 }
 
 std::string record_options(std::string_view name, AnyOptions options, std::string_view except) {
-  Lister lister(/*records=*/true);
+  Lister lister(Lister::Unsaid::left_out);
   options.visit(lister);
   std::vector<std::string_view> settings;
   for (const auto& line : lister.lines()) {
@@ -297,7 +312,7 @@ std::string record_options(std::string_view name, AnyOptions options, std::strin
 }
 
 std::string help_options(AnyOptions options) {
-  Lister lister(/*records=*/false);
+  Lister lister(Lister::Unsaid::shown);
   options.visit(lister);
   std::size_t width = 0;
   for (const auto& line : lister.lines()) width = std::max(width, line.setting.size());
@@ -307,7 +322,7 @@ std::string help_options(AnyOptions options) {
 }
 
 std::vector<std::string> names_of_options(AnyOptions options) {
-  Lister lister(/*records=*/false);
+  Lister lister(Lister::Unsaid::shown);
   options.visit(lister);
   std::vector<std::string> names;
   for (const auto& line : lister.lines()) names.push_back(line.setting.substr(0, line.setting.find('=')));

@@ -37,9 +37,6 @@ struct Bounds {
 class OptionVisitor {
  public:
   virtual ~OptionVisitor() = default;
-  // Whether this visit writes the canonical text of the values. Messages carry a hash of that text, so an option that
-  // was added later is visited here only if it differs from its default: older texts then stay as they were.
-  virtual bool records() const { return false; }
   virtual void option(std::string_view name, bool& value, std::string_view help) = 0;
   virtual void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds = {}) = 0;
   virtual void option(std::string_view name, double& value, std::string_view help, Bounds bounds = {}) = 0;

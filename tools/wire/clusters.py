@@ -77,7 +77,7 @@ class Clusters:
         return (
             f"clusters(c={self.c}, decode={self.decode}, percentile={self.percentile}, retrain=10, sample={self.sample_size}, "
             f"raw={self.raw}, buckets={self.buckets}, least={self.least}, sizes={self.rule}, outliers={self.outliers}, bins={self.bins}"
-            + (f", shared={str(self.shared).lower()}, scope={self.scope})" if self.shared or self.scope != "segment" else ")")
+            f", shared={str(self.shared).lower()}, scope={self.scope})"
         )
 
     def sample(self, values, draw):

@@ -37,13 +37,11 @@ void ClustersOptions::visit(OptionVisitor& v) {
            {"entropy_centre_density", "entropy_centre", "entropy", "density"});
   v.option("outliers", outliers, "times as much for clusters of outliers", Bounds{0, 1e6});
   v.option("bins", bins, "of the histogram that a cluster's entropy is of", Bounds{2, 10000});
-  if (!v.records() || shared || scope != "segment") {
-    v.option("shared", shared,
-             "the ranks agree on clusters first, so that `gather` merges messages before it decodes them; at most 8 "
-             "clusters a side");
-    v.option("scope", scope, "clusters and tables of each segment, or of all values of a bucket together",
-             {"segment", "bucket"});
-  }
+  v.option("shared", shared,
+           "the ranks agree on clusters first, so that `gather` merges messages before it decodes them; at most 8 "
+           "clusters a side");
+  v.option("scope", scope, "clusters and tables of each segment, or of all values of a bucket together",
+           {"segment", "bucket"});
 }
 
 std::string ClustersOptions::problem() const {

@@ -16,13 +16,10 @@ struct TernGradOptions {
     v.option("clip", clip,
              "values of a segment beyond so many times their root mean square are cut, which is a bias; 0: none",
              Bounds::at_least(0));
-    if (!v.records() || shared || pack != "bits") {
-      v.option("shared", shared,
-               "the ranks agree on the largest of their scales first, so that sums are multiples of it");
-      v.option("pack", pack, "bits + 1 bits a value, or five values of bits=1 a byte", {"bits", "trits"});
-    }
-    if (!v.records() || bits != 1)
-      v.option("bits", bits, "of a level: 2^bits - 1 of them up to the scale", Bounds{1, 4});
+    v.option("shared", shared,
+             "the ranks agree on the largest of their scales first, so that sums are multiples of it");
+    v.option("pack", pack, "bits + 1 bits a value, or five values of bits=1 a byte", {"bits", "trits"});
+    v.option("bits", bits, "of a level: 2^bits - 1 of them up to the scale", Bounds{1, 4});
   }
   // Describes a conflict between options; empty if there is none.
   std::string problem() const { return pack == "trits" && bits != 1 ? "pack=trits is for -1, 0 and 1: bits=1" : ""; }

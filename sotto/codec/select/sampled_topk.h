@@ -15,9 +15,8 @@ struct SampledTopKOptions : DenseOption {
              Bounds::share());
     v.option("sample", sample, "share of them that is looked at for the threshold, or more where 2/ratio is more",
              Bounds::share());
-    visit_dense(v);
-    if (v.records() && scope == "segment") return;
     v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
+    visit_dense(v);
   }
 };
 

@@ -11,13 +11,10 @@ struct ThresholdOptions : DenseOption {
   std::optional<double> at, relative, keep, drop;
   std::string scope = "segment";
   void visit(OptionVisitor& v) {
-    const auto visit_one = [&](std::string_view name, std::optional<double>& value, const char* help, Bounds bounds) {
-      if (!v.records() || value) v.option(name, value, help, bounds);
-    };
-    visit_one("at", at, "elements go that reach this magnitude", Bounds::at_least(0));
-    visit_one("relative", relative, "elements go that reach this share of the largest magnitude", {0, 1});
-    visit_one("keep", keep, "about this share of the elements goes, the largest, by an estimate", Bounds::share());
-    visit_one("drop", drop, "exactly this share of the elements stays, the smallest", {0, 1});
+    v.option("at", at, "elements go that reach this magnitude", Bounds::at_least(0));
+    v.option("relative", relative, "elements go that reach this share of the largest magnitude", {0, 1});
+    v.option("keep", keep, "about this share of the elements goes, the largest, by an estimate", Bounds::share());
+    v.option("drop", drop, "exactly this share of the elements stays, the smallest", {0, 1});
     v.option("scope", scope, "largest magnitudes and shares are those of each segment, or of the whole bucket",
              {"segment", "bucket"});
     visit_dense(v);

@@ -9,20 +9,18 @@ namespace sotto {
 struct TopKOptions : DenseOption {
   double ratio = 0.01;
   std::string scope = "segment";
-  std::int64_t count = 0;
+  std::optional<std::int64_t> count{};
   void visit(OptionVisitor& v) {
     v.option("ratio", ratio, "share of the elements that is sent, rounded up", Bounds::share());
     v.option("scope", scope,
              "the share is of each segment, of the whole bucket, or of each chunk of the transform before it",
              {"segment", "bucket", "chunk"});
     visit_dense(v);
-    if (v.records() && count == 0) return;
-    v.option("count", count, "a number of elements in place of a share, as in topk(count=3); 0: the share",
-             Bounds{0, 4294967295});
+    v.option("count", count, "a number of elements in place of a share, as in topk(count=3)", Bounds{1, 4294967295});
   }
   std::string problem() const {
-    return count > 0 && ratio != TopKOptions{}.ratio ? "count and ratio both say how many to send: give one"
-                                                     : DenseOption::problem();
+    return count && ratio != TopKOptions{}.ratio ? "count and ratio both say how many to send: give one"
+                                                 : DenseOption::problem();
   }
 };
 
