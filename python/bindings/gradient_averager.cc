@@ -148,8 +148,10 @@ void GradientAverager::spread(std::uint64_t step, std::span<const StateValues> s
   begin_at(step, [&](std::size_t lane) {
     std::vector<ScopedState> scopes;
     for (StateRestorer& restorer : restorers) scopes.emplace_back(restorer, std::to_string(lane));
-    std::vector<StateVisitor*> each;
-    for (ScopedState& scope : scopes) each.push_back(&scope);
+    std::vector<FormerRank> each;
+    for (ScopedState& scope : scopes) {
+      each.push_back({static_cast<int>(each.size()), static_cast<int>(scopes.size()), &scope});
+    }
     auto aggregator = make(lane, step);
     aggregator->take_over(each);
     if (lane + 1 == lanes_.size()) {

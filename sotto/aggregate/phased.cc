@@ -141,14 +141,13 @@ void Phased::enter(std::uint64_t step) {
   current_ = phase;
 }
 
-void Phased::take_over(std::span<StateVisitor* const> each) {
-  const int ranks = static_cast<int>(each.size());
+void Phased::take_over(std::span<const FormerRank> each) {
   const int group = static_cast<int>(group_of(phase().recipe.aggregator).value_or(1));
-  MemoryCarrier carrier(static_cast<float>(group) / static_cast<float>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) {
-    const auto before = make(current_, rank, ranks);
-    before->visit_state(*each[static_cast<std::size_t>(rank)]);
-    if (rank % group == rank_ % group) carrier.take(*before);
+  MemoryCarrier carrier(static_cast<float>(group) / static_cast<float>(each.size()));
+  for (const FormerRank& former : each) {
+    const auto before = make(current_, former.rank, former.ranks);
+    before->visit_state(*former.state);
+    if (former.rank % group == rank_ % group) carrier.take(*before);
   }
   carrier.give(*aggregator_);
 }

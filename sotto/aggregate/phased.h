@@ -47,12 +47,12 @@ class Phased final : public Aggregator {
   }
   void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
   void retire() override { aggregator_->retire(); }
-  // Replaces a reading visit_state() if another number of ranks wrote the checkpoint. Each visitor of `each` reads the
-  // state of one of those ranks, in rank order, as it was in the current phase. Each memory becomes the mean of theirs,
-  // which include what owners of chunks held back, so that the ranks together owe as much to the mean as before.
-  // Everything else begins anew. Ranks of `hierarchical` hold back shards; there the mean is over the ranks of the same
-  // place in their groups. ConfigError if the former ranks do not fall into such groups.
-  void take_over(std::span<StateVisitor* const> each);
+  // Replaces a reading visit_state() if the group of ranks is another one now. Takes over what the ranks `each` held
+  // back in the current phase: this rank's own alone, or all ranks of a group. The memory becomes the mean of theirs,
+  // which include what owners of chunks held back. Everything else begins anew. Ranks of `hierarchical` hold back
+  // shards; there the mean is over the ranks of the same place in their groups. ConfigError if the former ranks do not
+  // fall into such groups.
+  void take_over(std::span<const FormerRank> each);
 
  private:
   std::size_t phase_of(std::uint64_t step) const;

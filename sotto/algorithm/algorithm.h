@@ -131,11 +131,12 @@ class Algorithm {
   virtual void average_models(Worker& /*worker*/) {}
   // What a resumed run needs besides the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
-  // Replaces a reading visit_state() if another number of ranks wrote the checkpoint. Each visitor of `each` reads the
-  // state of one of those ranks, in rank order; `mean` reads the mean of all. What ranks held back becomes its mean, so
-  // that the ranks together owe as much to the mean gradient as before. Warm starts and choices begin anew. REQUIRES
-  // enter(), rest(), and AlgorithmEntry::other_ranks.
-  virtual void take_over(std::span<StateVisitor* const> /*each*/, StateVisitor& /*mean*/) {
+  // Replaces a reading visit_state() if the group of ranks is another one now. `each`: all ranks of the group that
+  // wrote a checkpoint, or this rank's own former self; `mean` reads the mean of their states. What they held back
+  // becomes its mean. So the ranks together owe as much to the mean gradient as before, if each takes over the mean of
+  // all; and if each keeps its own, nothing is lost but what lost ranks held back. Warm starts and choices begin anew.
+  // REQUIRES enter(), rest(), and AlgorithmEntry::other_ranks.
+  virtual void take_over(std::span<const FormerRank> /*each*/, StateVisitor& /*mean*/) {
     throw std::logic_error("an algorithm cannot go on with other ranks");
   }
   // The traffic of mailboxes, which the communicator does not count.
@@ -169,7 +170,10 @@ struct AlgorithmEntry {
   bool replicated = false;       // all ranks have the same parameters after each step and rest()
   bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
   bool other_ranks = false;      // a run may go on with another number of ranks: take_over()
-  bool uses_topology = false;    // uses `topology` and `mixing`
+  // Whether ranks may be lost and replaced during a run; null: they may not. Between two steps of such an algorithm
+  // nothing is on its way, and no rank can be two steps ahead of another.
+  bool (*elastic)(const AnyOptions& own) = nullptr;
+  bool uses_topology = false;  // uses `topology` and `mixing`
   AnyOptions (*options)();
   std::unique_ptr<Algorithm> (*make)(const AnyOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);

@@ -49,7 +49,7 @@ class Sync final : public Algorithm {
   }
 
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
-  void take_over(std::span<StateVisitor* const> each, StateVisitor& /*mean*/) override { aggregator_.take_over(each); }
+  void take_over(std::span<const FormerRank> each, StateVisitor& /*mean*/) override { aggregator_.take_over(each); }
 
  private:
   void average(std::size_t index) {
@@ -78,6 +78,8 @@ std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOpti
   if (own.priority == "need") return make_sync_by_need(options, buckets, communicator);
   return std::make_unique<Sync>(options, buckets, communicator);
 }
+
+bool sync_is_elastic(const AnyOptions& own) { return own.as<SyncOptions>().priority == "ready"; }
 
 bool sync_has_whole_mean(const AnyOptions& own) { return own.as<SyncOptions>().priority == "ready"; }
 

@@ -21,6 +21,7 @@ constexpr AlgorithmEntry entries[] = {
      .replicated = true,
      .uses_aggregator = true,
      .other_ranks = true,
+     .elastic = sync_is_elastic,
      .options = Made<make_sync>::options,
      .make = Made<make_sync>::make,
      .whole_mean = sync_has_whole_mean},

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/freed_memory.h"
@@ -37,10 +40,16 @@ Examples:
 struct OwnOptions {
   bool dry_run = false;
   std::int64_t restarts = 0;
+  std::string elastic;
   void visit(OptionVisitor& v) {
     v.option("dry-run", dry_run, "only say what a step would send");
-    v.option("restarts", restarts, "how often to start the ranks again from the newest checkpoint when one failed",
+    v.option("restarts", restarts,
+             "how often to start the ranks again from the newest checkpoint when one failed; with --elastic, how many "
+             "lost ranks to start anew",
              {0, 1e6});
+    v.option(
+        "elastic", elastic,
+        "MIN or MIN:MAX: begin with MAX ranks, and go on without ranks that are killed or hang while MIN are left");
   }
 };
 
@@ -102,10 +111,46 @@ int run_rank(const Choices& choices, const World& world) {
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
-int run_job(TrainOptions options, std::int64_t restarts) {
+// "MIN" or "MIN:MAX". Sets the number of ranks to MAX, and returns MIN; 0 if the text is empty.
+std::int64_t read_elastic(const std::string& text, std::int64_t& ranks) {
+  if (text.empty()) return 0;
+  const auto fail = [&](std::string_view why) { throw ConfigError(fmt::format("--elastic {}: {}", text, why)); };
+  const std::string said = "--elastic " + text;
+  const auto colon = text.find(':');
+  const std::int64_t least = parse_int(said + ": the least number of ranks", text.substr(0, colon), {1, 65535});
+  if (colon != std::string::npos) {
+    const std::int64_t most = parse_int(said + ": the greatest number of ranks", text.substr(colon + 1), {1, 65535});
+    if (ranks != 0 && ranks != most) fail(fmt::format("--ranks says {}; leave it out", ranks));
+    ranks = most;
+  }
+  if (least > std::max<std::int64_t>(1, ranks))
+    fail(fmt::format("the job has {} ranks", std::max<std::int64_t>(1, ranks)));
+  return least;
+}
+
+// ConfigError if a run with these choices could not go on without some of its ranks.
+void require_elastic(const Choices& choices) {
+  const auto refuse = [](const std::string& what, std::string_view why) {
+    throw ConfigError(fmt::format("--elastic: {} {}", what, why));
+  };
+  const AlgorithmSpec& algorithm = choices.algorithm;
+  if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
+    refuse("`" + choices.options.algorithm + "`", "cannot go on without some of its ranks; `sync` can");
+  }
+  if (group_of(choices.recipe.aggregator))
+    refuse("`hierarchical`", "has groups of one size; choose another --aggregator");
+}
+
+int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_ranks) {
   if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   Console console;
-  LaunchResult result = run_train_job(train_job(options), options.train_dir, console);
+  LaunchSpec spec = train_job(options);
+  if (least_ranks > 0) {
+    spec.least_ranks = least_ranks;
+    spec.replacements = std::exchange(restarts, 0);
+    spec.patience = std::chrono::seconds(options.deadline);
+  }
+  LaunchResult result = run_train_job(spec, options.train_dir, console);
   // Does not retry after a refused option or a request to stop.
   const auto failed = [&] { return result.status != 0 && result.status != 2 && !is_stop_status(result.status); };
   for (std::int64_t i = 1; i <= restarts && failed(); ++i) {
@@ -139,6 +184,7 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         fmt::format("--ranks {}: {} started {} ranks; leave --ranks out", options.ranks, world.starter, world.size));
   }
+  const std::int64_t least_ranks = read_elastic(own.elastic, options.ranks);
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
   if (started && options.node_size == 0) options.node_size = ranks_of_host("--node-size 0", "how many", world);
@@ -148,12 +194,17 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         fmt::format("--restarts: {} started this rank; let it start all of them again, with --resume", world.starter));
   }
+  if (least_ranks > 0 && started) {
+    throw ConfigError(
+        fmt::format("--elastic: {} started this rank; only ranks that sotto starts can be lost", world.starter));
+  }
+  if (least_ranks > 0) require_elastic(choices);
   if (own.dry_run) return print_dry_run(choices);
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);
   transport.require(wanted);
   // A single rank is launched, too, because OpenMP reads its variables before main().
-  return started ? run_rank(choices, world) : run_job(choices.options, own.restarts);
+  return started ? run_rank(choices, world) : run_job(choices.options, own.restarts, least_ranks);
 }
 
 }  // namespace sotto

@@ -256,7 +256,7 @@ std::string Meeting::report(int peer, const std::string& error) {
 class StoreServer::Impl {
  public:
   Impl(const std::string& host, std::uint16_t port) : store_(serve_store(host, port, 10s)) {}
-  std::uint16_t port() const { return store_->getPort(); }
+  c10d::TCPStore& store() { return *store_; }
 
  private:
   c10::intrusive_ptr<c10d::TCPStore> store_;
@@ -264,6 +264,11 @@ class StoreServer::Impl {
 
 StoreServer::StoreServer(const std::string& host, std::uint16_t port) : impl_(std::make_unique<Impl>(host, port)) {}
 StoreServer::~StoreServer() = default;
-std::uint16_t StoreServer::port() const { return impl_->port(); }
+std::uint16_t StoreServer::port() const { return impl_->store().getPort(); }
+void StoreServer::set(const std::string& key, const std::string& value) { impl_->store().set(key, bytes(value)); }
+std::optional<std::string> StoreServer::find(const std::string& key) {
+  if (!impl_->store().check({key})) return std::nullopt;
+  return text_of(impl_->store().get(key));
+}
 
 }  // namespace sotto

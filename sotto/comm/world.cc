@@ -79,6 +79,13 @@ World from_sotto() {
     meet_at(world, "SOTTO_MASTER=" + master, master);
   }
   world.prefix = "sotto";
+  world.id = world.rank;
+  world.elastic = variable("SOTTO_GENERATION").has_value();
+  if (world.elastic) {
+    constexpr int most = 1 << 30;
+    world.generation =
+        static_cast<std::uint64_t>(whole("SOTTO_GENERATION", required("SOTTO_GENERATION", "SOTTO_RANK"), 0, most));
+  }
   return world;
 }
 

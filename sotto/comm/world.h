@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace sotto {
@@ -15,6 +16,11 @@ struct World {
   std::uint16_t port = 0;
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
   std::string prefix;       // of keys in the store: a restarted job must not read the keys of an old one
+
+  // If ranks may be lost and replaced while the job runs (membership.h):
+  bool elastic = false;
+  int id = 0;                    // the number that this rank was started with, and keeps
+  std::uint64_t generation = 0;  // of which it is a member
 };
 
 // Reads the variables of our launcher (SOTTO_*), torchrun, Open MPI, MPICH or SLURM. ConfigError if they contradict
@@ -37,6 +43,8 @@ class StoreServer {
   explicit StoreServer(const std::string& host, std::uint16_t port = 0);  // CommError if the port is in use
   ~StoreServer();
   std::uint16_t port() const;
+  void set(const std::string& key, const std::string& value);
+  std::optional<std::string> find(const std::string& key);  // nothing if nobody has set it
 
  private:
   class Impl;

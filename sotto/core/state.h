@@ -21,6 +21,12 @@ class StateVisitor {
 // its old length again.
 void visit_vector(StateVisitor& visitor, std::string_view name, std::vector<float>& values);
 
+// What a rank of an earlier group of ranks remembers: a reading visitor.
+struct FormerRank {
+  int rank = 0, ranks = 1;  // its number then, and how many there were
+  StateVisitor* state = nullptr;
+};
+
 // Prefixes names, so that `momentum` becomes `SCOPE/momentum`. For owners of several components of one kind.
 class ScopedState final : public StateVisitor {
  public:

@@ -20,8 +20,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds grace{1000};       // after the first failure, to end by themselves
-constexpr milliseconds last_grace{1500};  // until those that SIGTERM did not end are killed
+constexpr milliseconds poll_interval{100};  // of the store, where ranks say that they have lost others
+constexpr milliseconds grace{1000};         // after the first failure, to end by themselves
+constexpr milliseconds last_grace{1500};    // until those that SIGTERM did not end are killed
 constexpr std::size_t longest_line = 1 << 16;
 constexpr std::size_t held_lines = 20;
 
@@ -33,19 +34,23 @@ Job::Job(const LaunchSpec& spec, Console& console, OnProgress on_progress)
   const auto [host, port] =
       asked.empty() ? MeetingPlace{"127.0.0.1", 0} : read_meeting_place(named("master", asked), asked);
   store_.emplace(host, port);
-  const std::string master =
-      fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
-
-  std::vector<std::string> arguments{"sotto"};
-  arguments.insert(arguments.end(), spec_.arguments.begin(), spec_.arguments.end());
+  master_ = fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
+  ranks_.resize(static_cast<std::size_t>(spec_.ranks));
   try {
-    for (std::int64_t r = 0; r < spec_.ranks; ++r) {
-      ranks_.emplace_back().process = spawn(spec_.program, arguments, environment(r, master));
-    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 0);
   } catch (const Error&) {
     kill_and_wait();
     throw;
   }
+}
+
+void Job::start(std::size_t rank, std::uint64_t generation) {
+  std::vector<std::string> arguments{"sotto"};
+  arguments.insert(arguments.end(), spec_.arguments.begin(), spec_.arguments.end());
+  Rank started;
+  started.process = spawn(spec_.program, arguments, environment(rank, generation));
+  started.generation = generation;
+  ranks_[rank] = std::move(started);
 }
 
 Job::~Job() { kill_and_wait(); }
@@ -70,6 +75,7 @@ void Job::add_to(std::vector<pollfd>& polled) const {
 }
 
 std::optional<Clock::time_point> Job::next_step() const {
+  if (spec_.least_ranks > 0 && !failed_) return Clock::now() + poll_interval;
   if (!failed_ || killing_ == SIGKILL) return std::nullopt;
   return *failed_ + (killing_ == 0 ? grace : last_grace);
 }
@@ -89,6 +95,7 @@ void Job::pass_on(int number) {
 void Job::look_after() {
   read_all();
   reap();
+  if (spec_.least_ranks > 0) look_after_generation();
   escalate();
 }
 
@@ -103,15 +110,16 @@ LaunchResult Job::result() {
   return result;
 }
 
-std::vector<std::string> Job::environment(std::int64_t rank, const std::string& master) const {
+std::vector<std::string> Job::environment(std::size_t rank, std::uint64_t generation) const {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t threads = spec_.threads.value_or(std::max<std::int64_t>(1, cores / (spec_.ranks * spec_.beside)));
   std::vector<std::string> variables{
       fmt::format("SOTTO_RANK={}", rank),         fmt::format("SOTTO_RANKS={}", spec_.ranks),
       fmt::format("SOTTO_LOCAL_RANK={}", rank),   fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),
-      fmt::format("SOTTO_MASTER={}", master),     fmt::format("{}={}", report_variable, report_descriptor),
+      fmt::format("SOTTO_MASTER={}", master_),    fmt::format("{}={}", report_variable, report_descriptor),
       fmt::format("OMP_NUM_THREADS={}", threads),
   };
+  if (spec_.least_ranks > 0) variables.push_back(fmt::format("SOTTO_GENERATION={}", generation));
   // Threads that spin until there is work again make a step up to 1.7 times quicker, but 20 times slower where there
   // are more of them than cores.
   if (threads * spec_.ranks * spec_.beside > cores && std::getenv("OMP_WAIT_POLICY") == nullptr) {
@@ -181,6 +189,10 @@ void Job::reap() {
     if (ranks_[r].ended || waitpid(ranks_[r].process.pid, &status, WNOHANG) <= 0) continue;
     ranks_[r].ended = status;
     ranks_[r].by_us = killing_ != 0;
+    if (can_lose(ranks_[r])) {
+      lose(r);
+      continue;
+    }
     order_.push_back(r);
     const bool orderly = WIFEXITED(status) && (status == 0 || is_stop(ranks_[r]));
     if (!orderly && !failed_) failed_ = Clock::now();
@@ -212,6 +224,7 @@ bool Job::is_stop(const Rank& rank) const {
 std::string Job::explain(std::size_t r) const {
   const Rank& rank = ranks_[r];
   const int status = *rank.ended;
+  if (rank.hung) return fmt::format("rank {} did not answer, and was killed", r);
   if (WIFSIGNALED(status)) {
     const char* name = sigabbrev_np(WTERMSIG(status));
     return fmt::format("rank {} was killed by signal {} (SIG{})", r, WTERMSIG(status), name != nullptr ? name : "?");
@@ -225,6 +238,7 @@ std::string Job::explain(std::size_t r) const {
 }
 
 LaunchResult Job::decide() const {
+  if (!given_up_.empty()) return {.status = 1, .error = given_up_};
   // A rank that lost its peer often ends before the peer whose fault it was: that one is the first failure.
   std::optional<std::size_t> cause, echo, stopped;
   for (const std::size_t r : order_) {
@@ -240,7 +254,7 @@ LaunchResult Job::decide() const {
             .not_finite = gave(ranks_[r], Reason::not_finite)};
   }
   if (stopped && WIFEXITED(*ranks_[*stopped].ended)) return {.status = WEXITSTATUS(*ranks_[*stopped].ended)};
-  const bool done = std::ranges::all_of(ranks_, [](const Rank& rank) { return *rank.ended == 0; });
+  const bool done = std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.lost || *rank.ended == 0; });
   return {.status = done ? 0 : 128 + stop_};
 }
 

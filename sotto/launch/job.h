@@ -39,18 +39,28 @@ class Job {
  private:
   struct Rank {
     Process process;
-    std::string out, err;      // lines that are not complete yet
-    std::string report;        // what it handed over as the reason of its end
-    std::optional<int> ended;  // the status of waitpid
-    bool by_us = false;        // ended because we wanted it to
+    std::uint64_t generation = 0;  // its first
+    bool lost = false;             // it was killed, and the others go on without it
+    bool hung = false;             // it was killed because it did not answer
+    std::string out, err;          // lines that are not complete yet
+    std::string report;            // what it handed over as the reason of its end
+    std::optional<int> ended;      // the status of waitpid
+    bool by_us = false;            // ended because we wanted it to
   };
 
-  std::vector<std::string> environment(std::int64_t rank, const std::string& master) const;
+  void start(std::size_t rank, std::uint64_t generation);
+  std::vector<std::string> environment(std::size_t rank, std::uint64_t generation) const;
   void read_all();
   void read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to);
   void show(std::size_t rank, std::FILE* to, std::string_view line);
   void reap();
   void escalate();
+  // Of jobs whose ranks may be lost, in elastic_job.cc:
+  bool can_lose(const Rank& rank) const;
+  void lose(std::size_t rank);
+  void look_after_generation();
+  std::vector<std::size_t> missing_reports();
+  void announce();
   void kill_all(int number);
   void kill_and_wait();
   static bool gave(const Rank& rank, Reason reason);
@@ -61,6 +71,7 @@ class Job {
   const LaunchSpec& spec_;
   Console& console_;
   OnProgress on_progress_;
+  std::string master_;  // where the ranks meet
   std::optional<StoreServer> store_;
   std::vector<Rank> ranks_;
   std::deque<std::string> held_;    // lines that are shown only if the job fails
@@ -68,6 +79,14 @@ class Job {
   std::optional<Clock::time_point> failed_;
   int stop_ = 0;  // the signal that we were stopped by
   int killing_ = 0;
+
+  // Of jobs whose ranks may be lost:
+  std::uint64_t generation_ = 0;
+  std::optional<Clock::time_point> changing_;  // since when some rank has lost the group
+  std::string lost_;                           // which ranks are lost since the last generation, and why
+  std::int64_t replaced_ = 0;
+  int in_vain_ = 0;       // generations that ended although no rank was lost, one after the other
+  std::string given_up_;  // why the job ends although its ranks are there
 };
 
 }  // namespace sotto

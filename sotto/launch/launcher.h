@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,7 +22,11 @@ struct LaunchSpec {
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
   std::int64_t beside = 1;                // so many such jobs share the cores
-  bool show_lines = true;                 // false: only progress, and the last lines of a job that failed
+  // The job goes on without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
+  std::int64_t least_ranks = 0;
+  std::int64_t replacements = 0;      // so many of those ranks are started anew
+  std::chrono::seconds patience{60};  // a rank that is silent for so long after others lost it hangs
+  bool show_lines = true;             // false: only progress, and the last lines of a job that failed
 };
 
 struct LaunchResult {
@@ -33,10 +38,11 @@ struct LaunchResult {
 
 // Starts the ranks with the variables that find_world() reads and those of OpenMP, and shows their output: lines as
 // "[2] text" (those of a single rank unchanged), and text that ends in '\r' as progress. The first failure ends the job
-// within two seconds: ranks that have not ended by themselves are killed. SIGINT and SIGTERM are forwarded to the
-// ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is forwarded too, but
-// does not count as the first signal. The ranks die with this process. ConfigError for a malformed master, CommError if
-// its port is in use.
+// within two seconds: ranks that have not ended by themselves are killed. With `least_ranks`, a rank that is killed by
+// a signal from elsewhere is no failure as long as enough others are left (comm/membership.h). SIGINT and SIGTERM are
+// forwarded to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is
+// forwarded too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed
+// master, CommError if its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 
 using OnProgress = std::function<void(std::string_view text)>;

@@ -8,12 +8,12 @@
 
 namespace sotto {
 
-// Returns rank 0's text on all ranks. Collective.
-inline std::string broadcast_text(std::string text, Communicator& communicator) {
+// Returns the text of rank `from` on all ranks. Collective.
+inline std::string broadcast_text(std::string text, Communicator& communicator, int from = 0) {
   std::uint64_t size = text.size();
-  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), from);
   text.resize(size);
-  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), from);
   return text;
 }
 

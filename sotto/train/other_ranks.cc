@@ -84,8 +84,10 @@ void OtherRanks::give(int rank, bool own_parameters, Replica& replica, Algorithm
     std::ranges::fill(task.trained(), 0.0);
   }
 
-  std::vector<StateVisitor*> each;
-  for (StateReader& part : parts_) each.push_back(&part);
+  std::vector<FormerRank> each;
+  for (StateReader& part : parts_) {
+    each.push_back({static_cast<int>(each.size()), static_cast<int>(parts_.size()), &part});
+  }
   algorithm.take_over(each, mean);
   for (const StateReader& part : parts_) part.finish();
 }

@@ -13,6 +13,7 @@
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/identity.h"
+#include "sotto/train/stop_signal.h"
 #include "sotto/train/weights.h"
 
 namespace sotto {
@@ -33,8 +34,10 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
 
 }  // namespace
 
-Run::Run(Choices choices, const World& world)
-    : choices_(std::move(choices)),
+Run::Run(Choices choices, const World& world, Rollback* rollback)
+    : rollback_(rollback),
+      world_(world),
+      choices_(std::move(choices)),
       idle_(idle_ranks(choices_.algorithm, world.size)),
       task_(make_task(choices_, {std::max(0, world.rank - idle_), world.size - idle_})),
       weights_doubt_(start_from_weights(options_, *task_)),
@@ -92,12 +95,13 @@ void Run::begin(RunFolder& folder) {
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
   if (Plateau* plateau = schedule_.plateau()) replica_.keep(*plateau);
   if (scales_loss(choices_.amp)) replica_.scale_loss(choices_.amp.options.as<LossScaleOptions>());
-  if (options_.resume) resume(folder);
+  if (!(rollback_ != nullptr && rejoin(folder)) && options_.resume) resume(folder);
   for (const std::string& remark : task_->remarks()) say("warning: " + spelled(remark, choices_.spelling));
   done_ = folder.start_step();
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   if (evaluations_.reached()) say(reached_text());
+  if (rollback_ != nullptr) begin_generation();
   interruption_.attempt([&] {
     study_.begin(folder.path(), first_steps_[own_rank()]);
     for (const auto& one : listeners_) {
@@ -212,6 +216,10 @@ std::uint64_t Run::step_of_meeting() const {
 bool Run::train_step(std::uint64_t step) {
   const OwnSpeed* own_speed = algorithm_->own_speed();
   const std::uint64_t before = done_, rate_step = own_speed ? own_speed->rate_step() : step;
+  if (rollback_ != nullptr) {
+    algorithm_->enter(step);
+    rollback_->keep(step, replica_, *algorithm_, totals());
+  }
   StepRow row;
   row.step = step;
   const std::uint64_t counted = together_ ? rate_step : step;

@@ -21,9 +21,9 @@
 #include "sotto/train/progress.h"
 #include "sotto/train/recorder.h"
 #include "sotto/train/replica.h"
+#include "sotto/train/rollback.h"
 #include "sotto/train/run_folder.h"
 #include "sotto/train/run_totals.h"
-#include "sotto/train/stop_signal.h"
 #include "sotto/train/test_result.h"
 #include "sotto/train/trainer.h"
 
@@ -32,8 +32,10 @@ namespace sotto {
 // One rank's part of a run, from the meeting of the ranks to the summary. run() shows the order.
 class Run {
  public:
-  // Meets the other ranks, after all checks that a rank can make alone.
-  Run(Choices choices, const World& world);
+  // Meets the other ranks, after all checks that a rank can make alone. REQUIRES a StopSignal that lives longer. With
+  // `rollback` a CommError does not end the run: another Run with the same `rollback` goes on with the ranks that are
+  // left.
+  Run(Choices choices, const World& world, Rollback* rollback = nullptr);
   TrainResult run();
 
  private:
@@ -52,6 +54,10 @@ class Run {
   void check_replicas();
   std::vector<std::uint64_t> rank_steps() const;
   std::uint64_t step_of_meeting() const;
+
+  // In run_rejoin.cc, for ranks that may be lost and replaced:
+  bool rejoin(RunFolder& folder);
+  void begin_generation();
 
   // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
@@ -81,7 +87,8 @@ class Run {
   }
 
   Timer total_;
-  StopSignal signals_;
+  Rollback* rollback_;  // null: the group stays as it is
+  World world_;
   Choices choices_;
   const TrainOptions& options_ = choices_.options;
   int idle_;  // the first `idle_` ranks do not train

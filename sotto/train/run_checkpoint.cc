@@ -81,6 +81,13 @@ struct RunFolder::Shared {
 // Whether the model file has other parameters than those that this rank trains.
 bool RunFolder::own_parameters(Replica& replica) const { return !replicated_ || !replica.to_evaluate().empty(); }
 
+std::string RunFolder::run() const { return fmt::format("{:016x}", run_); }
+
+void RunFolder::start_from(const Manifest& manifest) {
+  start_step_ = manifest.step;
+  run_ = std::strtoull(manifest.run.c_str(), nullptr, 16);
+}
+
 std::string RunFolder::own_file() const { return checkpoint::rank_file(communicator_.rank()); }
 
 void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Replica& replica, Algorithm& algorithm,
@@ -89,7 +96,7 @@ void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Repli
   require_finite_parameters(task, communicator_.rank(), manifest.step);
   const fs::path partial = checkpoint::partial_folder(path_, manifest.step);
   const bool first = communicator_.rank() == 0;
-  manifest.run = fmt::format("{:016x}", run_);
+  manifest.run = run();
   files_.run("make a folder for the checkpoint", [&] {
     if (!first) return;
     checkpoint::remove_partial(path_);
@@ -216,7 +223,7 @@ std::vector<std::string> RunFolder::choose_checkpoint(const Check& check) {
                     ? verdict_on(manifest)
                     : fmt::format("{}: holds step {}; it was renamed by hand?", folder.string(), manifest.step);
       if (problem.empty()) {
-        run_ = std::strtoull(manifest.run.c_str(), nullptr, 16);
+        start_from(manifest);
         return left_aside;
       }
     }

@@ -37,6 +37,9 @@ class RunFolder {
   // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
   // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
   std::vector<std::string> choose_checkpoint(const Check& check);
+  // To go on from a state in memory, which belongs to this manifest. Not collective, as the next one.
+  void start_from(const Manifest& manifest);
+  std::string run() const;  // Manifest::run
   std::uint64_t start_step() const { return start_step_; }
   int written_by() const { return written_by_; }  // the number of ranks that wrote the chosen checkpoint
   // On rank 0: why another run could write here at the same time; empty if none can.

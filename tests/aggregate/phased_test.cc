@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,8 +69,10 @@ std::vector<test::State> states_after(int ranks, const std::vector<Phase>& phase
     const int rank = communicator.rank();
     Phased phased(phases, buckets, rank, ranks, nullptr, static_cast<std::uint64_t>(first));
     std::vector<test::Restorer> restorers(before.begin(), before.end());
-    std::vector<StateVisitor*> each;
-    for (test::Restorer& restorer : restorers) each.push_back(&restorer);
+    std::vector<FormerRank> each;
+    for (test::Restorer& restorer : restorers) {
+      each.push_back({static_cast<int>(each.size()), static_cast<int>(before.size()), &restorer});
+    }
     if (!before.empty()) phased.take_over(each);
     for (int step = first; step < end; ++step) {
       phased.enter(static_cast<std::uint64_t>(step));
@@ -111,6 +115,66 @@ TEST(Phased, OtherRanksOweAsMuch) {
   }
 }
 
+// What a rank holds back, as a memory: also what it holds back as the owner of a chunk.
+std::vector<float> held_back(const std::vector<Phase>& phases, const FormerRank& self) {
+  Phased phased(phases, plan_buckets(sample_layout(), 1200), 0, 1, nullptr);
+  phased.take_over({&self, 1});
+  const auto kept = test::state_of(phased).floats.at("memory.ef");  // in the order of buckets
+  std::vector<float> held(kept.size());
+  auto from = kept.begin();
+  for (const BucketPlan& plan : plan_buckets(sample_layout(), 1200)) {
+    const auto size = static_cast<std::ptrdiff_t>(plan.range.size());
+    std::copy(from, from + size, held.begin() + static_cast<std::ptrdiff_t>(plan.range.begin));
+    from += size;
+  }
+  return held;
+}
+
+// When a rank of four is lost, the sum of all gradients is what was sent, and what the lost rank held back.
+TEST(Phased, RanksThatAreLeftLoseNothingOfTheirOwn) {
+  for (const std::string aggregator : {"gather", "scatter_reduce", "sparse", "auto"}) {
+    const auto phases = read_phases({{0, "ef | topk(0.2)", aggregator}, {4, "ef | f32", "all_reduce"}});
+    const auto buckets = plan_buckets(sample_layout(), 1200);
+    std::vector<double> balance(sample_layout().size());
+    const auto count = [&](int step, std::span<const int> ids, std::span<const float> mean) {
+      for (const int id : ids) {
+        const auto gradient = sample_gradient(sample_layout(), id, step);
+        for (std::size_t i = 0; i < balance.size(); ++i) balance[i] += gradient[i];
+      }
+      for (std::size_t i = 0; i < balance.size(); ++i) balance[i] -= static_cast<double>(ids.size()) * mean[i];
+    };
+    constexpr std::array<int, 4> all{0, 1, 2, 3};
+    constexpr std::array<int, 3> left{0, 1, 3};
+    std::vector<test::State> states(all.size());
+    run_threads(4, 20s, [&](Communicator& communicator) {
+      Phased phased = make(phases, buckets, communicator.rank(), 4);
+      for (int step = 0; step < 2; ++step) {
+        auto values = sample_gradient(sample_layout(), communicator.rank(), step);
+        average_all(phased, buckets, values, step, communicator);
+        if (communicator.rank() == 0) count(step, all, values);
+      }
+      states[static_cast<std::size_t>(communicator.rank())] = test::state_of(phased);
+    });
+    test::Restorer lost(states[2]);
+    const auto of_the_lost = held_back(phases, {2, 4, &lost});
+    EXPECT_GT(std::ranges::max(of_the_lost), 0.01F) << "nothing was held back";
+    run_threads(3, 20s, [&](Communicator& communicator) {
+      const int id = left.at(static_cast<std::size_t>(communicator.rank()));
+      Phased phased(phases, buckets, communicator.rank(), 3, nullptr, 2);
+      test::Restorer own(states[static_cast<std::size_t>(id)]);
+      const FormerRank self{id, 4, &own};
+      phased.take_over({&self, 1});
+      for (int step = 2; step < 5; ++step) {
+        phased.enter(static_cast<std::uint64_t>(step));
+        auto values = sample_gradient(sample_layout(), id, step);
+        average_all(phased, buckets, values, step, communicator);
+        if (communicator.rank() == 0) count(step, left, values);
+      }
+    });
+    for (std::size_t i = 0; i < balance.size(); ++i) ASSERT_NEAR(balance[i], of_the_lost[i], 1e-4) << aggregator << i;
+  }
+}
+
 TEST(Phased, OtherRanksTakeTheMeanOfEachVectorOfAMemory) {
   const auto phases = read_phases({{0, "momentum(m=0.9) | topk(0.2)", "gather"}});
   std::vector<double> balance(sample_layout().size());
@@ -129,7 +193,7 @@ TEST(Phased, RanksThatDoNotFallIntoGroupsAreNotTakenOver) {
   const auto phases = read_phases({{0, "ef | topk(0.2)", "hierarchical(group=2)"}});
   const auto buckets = plan_buckets(sample_layout(), 1200);
   Phased phased = make(phases, buckets, 0, 2);
-  std::vector<StateVisitor*> three(3);
+  const std::vector<FormerRank> three(3, {0, 3, nullptr});
   EXPECT_NE(message_of([&] { phased.take_over(three); }).find("3 ranks do not fall into groups of 2"),
             std::string::npos);
 }

@@ -251,7 +251,7 @@ void LocalSteps::visit_state(StateVisitor& visitor) {
   note();
 }
 
-void LocalSteps::take_over(std::span<StateVisitor* const> each, StateVisitor& mean) {
+void LocalSteps::take_over(std::span<const FormerRank> each, StateVisitor& mean) {
   visit_own(mean);
   aggregator_.take_over(each);
   note();

@@ -46,7 +46,7 @@ class LocalSteps final : public Algorithm {
   void average_models(Worker& worker) override;
   void visit_state(StateVisitor& visitor) override;
   // Ranks begin with the mean of all models, which is as far from the common start as all were on average.
-  void take_over(std::span<StateVisitor* const> each, StateVisitor& mean) override;
+  void take_over(std::span<const FormerRank> each, StateVisitor& mean) override;
 
  private:
   void visit_own(StateVisitor& visitor);

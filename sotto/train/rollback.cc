@@ -1,0 +1,60 @@
+#include "sotto/train/rollback.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sotto {
+namespace {
+
+void visit_replica(StateCopy& state, Replica& replica, RunTotals& totals) {
+  Task& task = replica.task();
+  totals.visit_state(state);
+  state.visit("parameters", task.parameters());
+  state.visit("buffers", task.buffers());
+  replica.visit_state(state);
+  replica.visit_trained(state);
+}
+
+}  // namespace
+
+void Rollback::begin(Manifest manifest, int rank, int ranks, std::uint64_t step) {
+  origin_ = std::make_shared<const Origin>(std::move(manifest), rank, ranks);
+  for (Kept& kept : kept_) {
+    if (kept.step && *kept.step > step) kept.step.reset();
+  }
+}
+
+void Rollback::keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals) {
+  // In place of the same step, or else of the older one.
+  const auto age = [step](const Kept& kept) { return kept.step == step ? 0 : kept.step ? 2 + *kept.step : 1; };
+  Kept& kept = *std::ranges::min_element(kept_, {}, age);
+  kept.step.reset();  // until it is whole
+  kept.origin = origin_;
+  kept.state.take();
+  visit_replica(kept.state, replica, totals);
+  algorithm.visit_state(kept.state);
+  kept.step = step;
+}
+
+const Rollback::Kept* Rollback::find(std::uint64_t step) const {
+  const auto found = std::ranges::find(kept_, step, &Kept::step);
+  return found == kept_.end() ? nullptr : &*found;
+}
+
+std::optional<std::uint64_t> Rollback::last() const { return std::max(kept_[0].step, kept_[1].step); }
+
+Manifest Rollback::manifest(std::uint64_t step) const {
+  Manifest manifest = find(step)->origin->manifest;
+  manifest.step = step;
+  return manifest;
+}
+
+void Rollback::give(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals& totals) {
+  Kept& kept = *std::ranges::find(kept_, step, &Kept::step);
+  kept.state.give();
+  visit_replica(kept.state, replica, totals);
+  const FormerRank self{kept.origin->rank, kept.origin->ranks, &kept.state};
+  algorithm.take_over({&self, 1}, kept.state);
+}
+
+}  // namespace sotto

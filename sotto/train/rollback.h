@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/core/state_copy.h"
+#include "sotto/train/manifest.h"
+#include "sotto/train/replica.h"
+#include "sotto/train/run_totals.h"
+
+namespace sotto {
+
+// What a rank needs to take a step again after its group has changed: its whole state at the beginning of the last two
+// steps, in memory. Two, because when a rank is lost, some of the others may have finished a step that the rest must
+// take again. No rank can be two steps ahead of another, since every step needs all ranks.
+class Rollback {
+ public:
+  // Where the states that are kept from now on belong: a manifest without parts, whose step does not matter, and this
+  // rank's number in the group. Forgets states from later steps than `step`.
+  void begin(Manifest manifest, int rank, int ranks, std::uint64_t step);
+  // Keeps the state with which `step` begins. REQUIRES Algorithm::enter(step), and rest().
+  void keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals);
+
+  std::optional<std::uint64_t> last() const;  // the newest step that is kept
+  bool has(std::uint64_t step) const { return find(step) != nullptr; }
+  // The manifest of the group that began this step. REQUIRES has(step).
+  Manifest manifest(std::uint64_t step) const;
+  // Gives back the state of that step. Only what was held back of the algorithm's: Algorithm::take_over(). REQUIRES
+  // has(step), and enter(step) of a new algorithm.
+  void give(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals& totals);
+
+ private:
+  struct Origin {
+    Manifest manifest;
+    int rank = 0, ranks = 1;
+  };
+  struct Kept {
+    std::optional<std::uint64_t> step;
+    std::shared_ptr<const Origin> origin;
+    StateCopy state;
+  };
+  const Kept* find(std::uint64_t step) const;
+
+  std::shared_ptr<const Origin> origin_;
+  std::array<Kept, 2> kept_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,131 @@
+"""`sotto train --elastic`: a job goes on when ranks are killed, or hang."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from conftest import has_step, summary, wait_until
+
+SMALL = "--model logreg --train-size 512 --test-size 100 --batch-size 8".split()
+ENDLESS = ["--epochs", 100000, "--eval-freq", 1000, "--link", "1gbit,3ms"]  # a step takes ten milliseconds or more
+LONG = [*SMALL, *ENDLESS, "--deadline", 20, "--max-steps", 1000]
+
+
+def members(folder):
+    """The rows of membership.csv: (generation, first step, ids)."""
+    lines = (folder / "membership.csv").read_text().splitlines()
+    assert lines[0] == "generation,step,ranks,members"
+    return [(int(g), int(s), [int(i) for i in ids.split()]) for g, s, _, ids in (line.split(",") for line in lines[1:])]
+
+
+def kill(job, rank, number=signal.SIGKILL):
+    assert job.process.poll() is None, job.finish().err
+    os.kill(job.rank(rank), number)
+
+
+def at_step(job, folder, step):
+    wait_until(lambda: job.process.poll() is not None or has_step(folder, step), f"step {step}")
+
+
+@pytest.mark.parametrize("backend", ["gloo", "tcp"])
+def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_path, backend):
+    """Without a memory, the rest of the run has the bits of one that went on from a checkpoint with fewer ranks."""
+    flags = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--momentum", 0.9, "--backend", backend, "--max-steps", 1000]
+    job = start(*flags, "--elastic", "2:4", "--train-dir", "run", "--checkpoint-minutes", 0)
+    at_step(job, tmp_path / "run", 300)
+    kill(job, 1)
+    job.finish()
+    assert job.status == 0, job.err
+    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); going on with ranks 0, 2, 3" in job.err
+    job.nothing_left()
+    (first, then) = members(tmp_path / "run")
+    assert first == (0, 0, [0, 1, 2, 3]) and then[0] == 1 and then[2] == [0, 2, 3]
+    step = then[1]
+    assert 300 <= step < 1000 and f"step {step}  goes on with 3 ranks" in job.err
+    good(*flags[:-2], "--max-steps", step, "--ranks", 4, "--train-dir", "same")
+    good(*flags, "--ranks", 3, "--train-dir", "same", "--resume")
+    assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "same")["parameters_sha256"]
+
+
+@pytest.mark.parametrize("codec, aggregator", [
+    ("ef | topk(0.1)", "gather"), ("ef | topk(0.1)", "scatter_reduce"), ("qsgd(bits=4)", "auto"), ("auto", "auto"),
+])  # fmt: skip
+def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, aggregator):
+    """Every rank is killed once, and started anew; replicas stay the same to the bit."""
+    chance = random.Random(codec)
+    job = start("train", *LONG, "--elastic", "1:3", "--restarts", 3, "--codec", codec, "--aggregator", aggregator, "--train-dir", "run", "--check-replicas", 50)
+    folder = tmp_path / "run"
+    for generation, rank in enumerate(chance.sample(range(3), 3), 1):
+        at_step(job, folder, 150 * generation)
+        time.sleep(chance.random() / 10)
+        kill(job, rank)
+        wait_until(lambda g=generation: job.process.poll() is not None or len(members(folder)) > g, "the next generation")
+    job.finish()
+    assert job.status == 0, job.err
+    assert job.err.count("(SIGKILL), and is started anew; going on with ranks 0, 1, 2") == 3, job.err
+    job.nothing_left()
+    rows = members(folder)
+    assert [ids for _, _, ids in rows] == 4 * [[0, 1, 2]] and sorted(s for _, s, _ in rows) == [s for _, s, _ in rows]
+    assert summary(folder)["steps"] == 1000
+
+
+def test_rank_0_and_its_run_folder(start, tmp_path):
+    job = start("train", *LONG, "--elastic", "1:2", "--train-dir", "run", "--checkpoint-every", 100)
+    at_step(job, tmp_path / "run", 250)
+    kill(job, 0)
+    job.finish()
+    assert job.status == 0, job.err
+    assert members(tmp_path / "run")[1][2] == [1]
+    assert summary(tmp_path / "run")["steps"] == 1000 and (tmp_path / "run" / "model_step_1000").is_dir()
+
+
+def test_a_rank_that_hangs_is_given_up(start, tmp_path):
+    job = start("train", *SMALL, *ENDLESS, "--max-steps", 1000, "--elastic", "1:3", "--train-dir", "run", "--deadline", 3)
+    at_step(job, tmp_path / "run", 100)
+    kill(job, 2, signal.SIGSTOP)
+    job.finish()
+    assert job.status == 0, job.err
+    assert "rank 2 did not answer, and was killed; going on with ranks 0, 1" in job.err
+    job.nothing_left()
+
+
+def test_too_few_are_left(start, tmp_path):
+    job = start("train", *LONG, "--elastic", "2:3", "--train-dir", "run")
+    at_step(job, tmp_path / "run", 100)
+    kill(job, 0)
+    wait_until(lambda: job.process.poll() is not None or len(members(tmp_path / "run")) == 2, "the next generation")
+    kill(job, 2)
+    job.finish()
+    assert job.status == 1 and "sotto: rank 2 was killed by signal 9 (SIGKILL)" in job.err, job.err
+    job.nothing_left()
+
+
+def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
+    job = start("train", *SMALL, *ENDLESS, "--elastic", "1:3", "--train-dir", "run")
+    at_step(job, tmp_path / "run", 100)
+    kill(job, 1)
+    wait_until(lambda: job.process.poll() is not None or len(members(tmp_path / "run")) == 2, "the next generation")
+    step = members(tmp_path / "run")[1][1]
+    at_step(job, tmp_path / "run", step + 10)
+    os.kill(job.process.pid, signal.SIGINT)
+    job.finish()
+    assert job.status == 130, job.err
+    assert list((tmp_path / "run").glob("model_step_*")), "a checkpoint"
+    job.nothing_left()
+
+
+@pytest.mark.parametrize("flags, error", [
+    (["--elastic", "x"], "--elastic x: the least number of ranks"),
+    (["--elastic", "3:2"], "--elastic 3:2: the job has 2 ranks"),
+    (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; leave it out"),
+    (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
+    (["--elastic", "1:2", "--algorithm", "push_sum"], "--elastic: `push_sum` cannot go on without some of its ranks; `sync` can"),
+    (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot go on"),
+    (["--elastic", "1:4", "--aggregator", "hierarchical(group=2)", "--codec", "ef | topk(0.1)"], "--elastic: `hierarchical` has groups of one size"),
+])  # fmt: skip
+def test_what_is_refused(run, flags, error):
+    job = run("train", *SMALL, *flags)
+    assert job.status == 2 and error in job.err, job.err
