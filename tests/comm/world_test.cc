@@ -22,6 +22,7 @@ World world_of(const Variables& variables, const std::string& master = "", bool 
                            "SOTTO_LOCAL_RANK",
                            "SOTTO_LOCAL_RANKS",
                            "SOTTO_MASTER",
+                           "SOTTO_GENERATION",
                            "RANK",
                            "WORLD_SIZE",
                            "LOCAL_RANK",
@@ -124,6 +125,12 @@ TEST(FindWorld, ReadsOurLauncher) {
   EXPECT_FALSE(world_of(with(sotto, {{"SOTTO_RANK", "0"}})).host_store) << "the launcher serves the store";
   EXPECT_EQ(world_of(with(sotto, {{"SOTTO_MASTER", "[fe80::1]:80"}})).host, "fe80::1");
   EXPECT_EQ(world_of({{"SOTTO_RANK", "0"}, {"SOTTO_RANKS", "1"}}).size, 1);
+  EXPECT_FALSE(world.elastic);
+  const World elastic = world_of(with(sotto, {{"SOTTO_GENERATION", "3"}}));
+  EXPECT_TRUE(elastic.elastic);
+  EXPECT_EQ(elastic.id, 1);
+  EXPECT_EQ(elastic.generation, 3U);
+  EXPECT_THROW(world_of(with(sotto, {{"SOTTO_GENERATION", "-1"}})), ConfigError);
 }
 
 TEST(FindWorld, ReadsTorchrun) {
