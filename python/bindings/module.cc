@@ -142,26 +142,6 @@ std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const s
   });
 }
 
-py::dict hook_stats(const Hook& hook) {
-  AveragerStats stats;
-  std::string methods;
-  {
-    const py::gil_scoped_release released;
-    stats = hook.stats();
-    methods = hook.methods();
-  }
-  return to_python(stats, methods);
-}
-
-py::dict hook_state(const Hook& hook) {
-  StateValues values;
-  {
-    const py::gil_scoped_release released;
-    values = hook.state();
-  }
-  return to_python(values);
-}
-
 void load_hook(Hook& hook, std::uint64_t step, const py::dict& state) {
   const StateValues values = from_python(state);
   const py::gil_scoped_release released;
@@ -230,8 +210,8 @@ PYBIND11_MODULE(_C, module) {
       .def("rank", &Hook::rank, Released())
       .def("ranks", &Hook::ranks, Released())
       .def("step", &Hook::step, Released())
-      .def("stats", &hook_stats)
-      .def("state", &hook_state)
+      .def("stats", &stats_of<Hook>)
+      .def("state", &state_of<Hook>)
       .def("gather", &gather_bytes<Hook>)
       .def("load", &load_hook)
       .def("spread", &spread)

@@ -12,6 +12,27 @@ namespace sotto::python {
 
 py::dict to_python(const AveragerStats& stats, const std::string& methods);
 py::dict to_python(const StateValues& values);
+// The statistics and the state of an engine (Hook, Stepper).
+template <class Engine>
+py::dict stats_of(Engine& engine) {
+  AveragerStats stats;
+  std::string methods;
+  {
+    const py::gil_scoped_release released;
+    stats = engine.stats();
+    methods = engine.methods();
+  }
+  return to_python(stats, methods);
+}
+template <class Engine>
+py::dict state_of(Engine& engine) {
+  StateValues values;
+  {
+    const py::gil_scoped_release released;
+    values = engine.state();
+  }
+  return to_python(values);
+}
 // The result of engine.gather() on this rank.
 template <class Engine>
 std::vector<py::bytes> gather_bytes(Engine& engine, const std::string& own) {

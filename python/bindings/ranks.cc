@@ -71,26 +71,6 @@ std::shared_ptr<TensorGossiper> make_gossiper(const Group& group, const std::sha
   });
 }
 
-py::dict stats(const Stepper& stepper) {
-  AveragerStats stats;
-  std::string methods;
-  {
-    const py::gil_scoped_release released;
-    stats = stepper.stats();
-    methods = stepper.methods();
-  }
-  return to_python(stats, methods);
-}
-
-py::dict state(Stepper& stepper) {
-  StateValues values;
-  {
-    const py::gil_scoped_release released;
-    values = stepper.state();
-  }
-  return to_python(values);
-}
-
 void load(Stepper& stepper, std::uint64_t step, const py::dict& state) {
   StateValues values;
   try {
@@ -125,8 +105,8 @@ void bind_ranks(py::module_& module) {
       .def("ranks", &Stepper::ranks)
       .def("step", &Stepper::step)
       .def("steps", &Stepper::steps, Released())
-      .def("stats", &stats)
-      .def("state", &state)
+      .def("stats", &stats_of<Stepper>)
+      .def("state", &state_of<Stepper>)
       .def("gather", &gather_bytes<Stepper>)
       .def("load", &load)
       .def("refuse_load", &Stepper::refuse_load, Released());

@@ -37,9 +37,9 @@ struct Advice {
   std::vector<Refusal> refused{};
 };
 
-// Predicts a step of the run of these choices with each of the methods, in place of its own codec, over its links. The
-// first method must be `none`. This process computes with the threads that OpenMP gives it, which should be as many as
-// those of the host's ranks.
+// Predicts a step of the run of these choices, over its links, with each of the methods in place of the run's own
+// codec. The first method must be `none`. This process computes with the threads that OpenMP gives it, which should be
+// as many as those of the host's ranks.
 Advice advise(const Choices& choices, std::span<const Method> methods, const Host& host);
 
 }  // namespace sotto

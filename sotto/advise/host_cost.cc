@@ -1,12 +1,10 @@
 #include "sotto/advise/host_cost.h"
 
 #include <algorithm>
-#include <future>
 #include <vector>
 
-#include "sotto/advise/median.h"
-#include "sotto/comm/transport.h"
-#include "sotto/comm/world.h"
+#include "sotto/comm/two_ranks.h"
+#include "sotto/core/median.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -33,26 +31,12 @@ double swap_seconds(Communicator& communicator, std::size_t bytes) {
 }  // namespace
 
 HostCost measure_host_cost() {
-  const StoreServer store("127.0.0.1");
-  const auto rank = [&](int number) {
-    World world;
-    world.rank = world.local_rank = number;
-    world.size = world.local_size = 2;
-    world.host = "127.0.0.1";
-    world.port = store.port();
-    TransportOptions options;
-    options.address = "127.0.0.1";
-    options.deadline = options.connect_deadline = std::chrono::seconds(30);
-    const auto communicator = transport_table().require("backend", "gloo").connect(world, options);
-    HostCost cost;
-    cost.message = swap_seconds(*communicator, 4);
-    cost.byte = std::max(0.0, swap_seconds(*communicator, long_message) - cost.message) / long_message;
-    communicator->barrier();
-    return cost;
-  };
-  auto other = std::async(std::launch::async, rank, 1);
-  const HostCost cost = rank(0);
-  other.get();
+  HostCost cost;
+  const auto connect = transport_table().require("backend", "gloo").connect;
+  run_two_ranks(connect, "", std::chrono::seconds(30), [&](Communicator& communicator) {
+    const double message = swap_seconds(communicator, 4), long_one = swap_seconds(communicator, long_message);
+    if (communicator.rank() == 0) cost = {message, std::max(0.0, long_one - message) / long_message};
+  });
   return cost;
 }
 

@@ -4,7 +4,7 @@
 
 namespace sotto {
 
-// What the software below a link costs: the time until a message has arrived over a link without limits.
+// The cost of the software below a link: the time until a message has arrived over a link without limits.
 struct HostCost {
   double message = 0;  // seconds
   double byte = 0;     // and for each byte

@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "sotto/advise/lone_rank.h"
-#include "sotto/advise/median.h"
+#include "sotto/core/median.h"
 #include "sotto/core/timer.h"
 #include "sotto/train/weights.h"
 

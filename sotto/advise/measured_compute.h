@@ -8,14 +8,14 @@
 
 namespace sotto {
 
-// What one rank computes, measured in this process.
+// The computing of one rank, measured in this process.
 struct MeasuredCompute {
   Layout layout;
   std::vector<BucketPlan> buckets;
   ComputeTimes times;  // medians over steps
   double share = 1;    // of the time in which the computing thread had a core: less if others had it
   std::vector<std::vector<float>>
-      gradients;  // what each rank offers in a step: of the first steps, which are not timed
+      gradients;  // one for each rank: the vectors that were offered in the first steps, which are not timed
 };
 
 // Trains as a run with these choices does, with one rank and without exchanges: first `gradients` steps, of which it

@@ -18,7 +18,7 @@ struct ComputeTimes {
   double total() const;
 };
 
-// What the communication thread of a rank did in a step.
+// The record of a rank's communication thread in a step.
 struct RankTrace {
   Trace agreement;             // whether to stop; begins with the step
   std::vector<Trace> buckets;  // each begins when its bucket is ready, and those before it are done
@@ -37,10 +37,10 @@ struct Replayed {
   double waiting = 0;  // of it: after computing, for exchanges
 };
 
-// What these steps would take over other links: rank by rank, the order of `sync`, with the times that work took and
-// the messages that were sent. Links are those of `shaped`, to the nanosecond; they may slow down the computing of a
-// rank. Messages arrive later by what they cost below the link. Returns means over all steps but the first, which only
-// fills the links; over a single step, that one's.
+// Replays these steps over other links, in the order of `sync`: each rank works as long as it did, and sends the
+// messages that it sent. The links are those of `shaped`, to the nanosecond, and may slow down a rank's computing. A
+// message arrives later by its cost below the link (HostCost). Returns means over all steps but the first, which only
+// fills the links; if there is a single step, the times of that one.
 Replayed replay(const ComputeTimes& compute, std::span<const StepTrace> steps, const Links& links,
                 const Speeds& speeds = {}, const HostCost& host = {});
 

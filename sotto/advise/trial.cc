@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sotto/advise/median.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/threads.h"
+#include "sotto/core/median.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/core/thread_pool.h"
 

@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// What a method did with the gradients of some ranks: it averaged them by its own code, the ranks being threads of this
-// process that work one at a time.
+// The record of a method that averaged the gradients of some ranks. Its own code did that; the ranks were threads of
+// this process that worked one at a time.
 struct Trial {
   std::vector<StepTrace> steps;
   double bytes_sent = 0;      // a step, of the rank that sends most

@@ -65,8 +65,8 @@ struct AggregatorParts {
 struct MethodTraits {
   std::string_view (*memory)(const AnyOptions& options);  // used if the sentence names none; empty: none
   bool momentum;                                          // makes the momentum itself, so the optimiser must have none
-  bool forms;                 // sums forms of the codec that follows, so any linear one may; otherwise only a cast
-  bool holds;                 // keeps what it did not send in forms of that codec, as state named memory.*
+  bool forms;                 // sums forms of the codec that follows: any linear codec; if false, a cast
+  bool holds;                 // keeps its residual in forms of that codec, as state named memory.*
   std::string_view contract;  // what becomes of a vector, in words
   std::string_view bytes;     // bytes sent, as a formula in words
   // Bytes of the forms that a rank sums for a bucket of this layout; null if they are not known beforehand.

@@ -13,7 +13,7 @@ namespace sotto {
 enum class Quality : std::uint8_t {
   high,    // the loss of dense training, within the spread of seeds
   medium,  // near it
-  low,     // near it in some trainings, and behind it in others
+  low,     // near it in some trainings, and worse in others
 };
 std::string_view text_of(Quality quality);
 Quality quality_of(std::string_view text);  // REQUIRES a text of text_of()

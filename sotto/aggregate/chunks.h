@@ -16,8 +16,7 @@ std::vector<Range> cut_chunks(const Layout& layout, const Contract& contract, in
 // otherwise its part becomes a single row.
 Layout chunk_layout(const Layout& layout, Range chunk);
 
-// Who owns a chunk: owners rotate from bucket to bucket, so that large segments do not all fall to one rank.
-inline int owner_of(int chunk, int bucket, int ranks) { return (chunk + bucket) % ranks; }
+// The chunk that a rank owns. It rotates from bucket to bucket, so that large segments do not all fall to one rank.
 inline int chunk_of(int owner, int bucket, int ranks) { return (owner + ranks - bucket % ranks) % ranks; }
 
 }  // namespace sotto

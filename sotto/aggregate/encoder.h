@@ -12,8 +12,7 @@ namespace sotto {
 class Encoder {
  public:
   explicit Encoder(std::shared_ptr<Codec> codec) : codec_(std::move(codec)) {}
-  // Every rank encodes this bucket. Makes one message for each part of it. Collective if the codec asks for such
-  // numbers.
+  // Makes one message for each part of a bucket that every rank encodes. Collective if the codec needs such numbers.
   void encode(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out,
               Communicator& communicator, Timings& timings);
   // The same for a bucket that no other rank encodes.

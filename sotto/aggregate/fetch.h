@@ -12,7 +12,7 @@ struct FetchOptions {
   void visit(OptionVisitor& v) {
     v.option("ratio", ratio, "share of the elements of each segment that a step moves", Bounds::share());
     v.option("momentum", momentum, "share of the last step's momentum that is kept", {0, 1, false, true});
-    v.option("masking", masking, "no momentum stays where a step moved, unless it moves all (ratio=1)");
+    v.option("masking", masking, "set the momentum to 0 where a step moved, unless it moves all (ratio=1)");
   }
 };
 

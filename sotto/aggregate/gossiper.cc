@@ -23,10 +23,9 @@ std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& lay
   }
   auto codec = make_codec(recipe.stages, std::move(pool));
   if (codec->contract(layout).input < input) {
-    refuse(input == Contract::Input::model
-               ? "models are exchanged, of which only none, f16 and bf16 leave enough; choco, which exchanges "
-                 "differences, takes other codecs, too"
-               : "differences of models are exchanged, and it is for gradients alone");
+    refuse(input == Contract::Input::model ? "models are exchanged, and only none, f16 and bf16 keep enough of them; "
+                                             "choco exchanges differences, and takes other codecs, too"
+                                           : "differences of models are exchanged, and it is for gradients alone");
   }
   return codec;
 }

@@ -20,7 +20,7 @@ namespace sotto {
 struct GossipNote {
   double weight = 1;  // of push-sum: vector / weight is the average
   std::uint64_t stop_step =
-      std::numeric_limits<std::uint64_t>::max();  // smallest that any rank said: a step to stop at
+      std::numeric_limits<std::uint64_t>::max();  // the earliest step at which some rank wants all to stop
 };
 
 // Makes the codec of a recipe without memory. `input` says whether it encodes models of this layout or differences of

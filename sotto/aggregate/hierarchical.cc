@@ -208,7 +208,7 @@ AggregatorSpec with_group(AggregatorSpec aggregator, std::int64_t group) {
   const HierarchicalOptions* options = options_of(aggregator);
   if (options == nullptr || group == 0 || options->group == group) return aggregator;
   if (options->group != 0) {
-    fail_at(aggregator.place, fmt::format("its groups are to have {} ranks elsewhere; say it once", group));
+    fail_at(aggregator.place, fmt::format("another option gives its groups {} ranks; say it once", group));
   }
   HierarchicalOptions changed = *options;
   changed.group = group;

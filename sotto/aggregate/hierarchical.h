@@ -15,7 +15,7 @@ struct HierarchicalOptions {
   void visit(OptionVisitor& v) {
     v.option("inner", inner, "aggregator of the ranks of a group, which sends floats as they are");
     v.option("outer", outer, "aggregator between groups, with the codec");
-    v.option("group", group, "ranks of a group, which follow each other; 0: those of a host, as the launcher says",
+    v.option("group", group, "ranks of a group, with consecutive numbers; 0: those of a host, as the launcher says",
              {0, 65535});
   }
   std::string problem() const;

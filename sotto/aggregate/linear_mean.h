@@ -15,7 +15,7 @@ class LinearMean {
   // out = the mean over all ranks of `in`, which has the same layout. Both may be the same vector. NumericError if a
   // sum is too large for its type.
   void average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Timings& timings);
-  // out = what the codec made of this rank's own `in`: what it contributes to the mean, times the number of ranks.
+  // out = this rank's own `in` as the codec sends it: its contribution to the mean, times the number of ranks.
   void own(const Bucket& in, Bucket& out, const Key& key, int ranks);
 
  private:

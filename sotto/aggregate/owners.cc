@@ -66,7 +66,7 @@ Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const C
               [&](const MessageView& message) {
                 received_[message.header().origin].open(message, *bucket.layout, cut.chunk());
               });
-  Bucket sum = bucket;  // messages are decoded at their place in the bucket; of its room only the chunk is written
+  Bucket sum = bucket;  // as long as the bucket, so that each value has its place; only the chunk is written
   sum.values = sum_.room(bucket.values.size());
   const auto values = sum.values.subspan(cut.chunk().begin, cut.chunk().size());
   std::ranges::fill(values, 0.0F);

@@ -28,8 +28,8 @@ struct Cut {
 Key key_of_mean(Key key);
 
 // Two rounds of messages through the owners of chunks. Each rank sends its part of a chunk to the owner. The owner sums
-// the parts in rank order, and sends what becomes of the sum, encoded again, to all. Replicas stay bit-identical,
-// because each rank decodes its own messages, too.
+// the parts in rank order. The caller makes a mean of the sum, which the owner encodes again and sends to all. Replicas
+// stay bit-identical, because each rank decodes its own messages, too.
 class Owners {
  public:
   // Owners sum each rank's vector times `share`. Means have a codec of their own, because a codec may keep a state that
@@ -40,15 +40,15 @@ class Owners {
 
   // Sends this rank's messages to the owners, and receives those for its own chunk.
   void exchange(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Timings& timings);
-  // The sum of what all ranks sent of this rank's chunk, as a bucket of its own. It is in a separate buffer, so that a
+  // The sum of all ranks' parts of this rank's chunk, as a bucket of its own. It is in a separate buffer, so that a
   // failure leaves the gradient unchanged. A bad message is a WireError; then nothing was decoded.
   Bucket sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator);
-  // Encodes `mean`, which is what became of the sum, and sends it to all. Checks the messages of all owners, and then
+  // Encodes `mean`, which the caller made of the sum, and sends it to all. Checks the messages of all owners, and then
   // decodes them into `bucket`.
   void spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cut& cut, Communicator& communicator,
               Timings& timings);
 
-  // After exchange(): what this rank sent, over all chunks. Nothing else of its vector reaches the owners.
+  // After exchange(): the vector that this rank sent, over all chunks.
   class SentChunks final : public Sent {
    public:
     explicit SentChunks(std::span<const std::unique_ptr<Opened>> chunks) : chunks_(chunks) {}

@@ -10,7 +10,8 @@ struct PowerOptions {
   double min_rate = 2;
   void visit(OptionVisitor& v) {
     v.option("rank", rank, "columns of each factor", {1, 64});
-    v.option("min_rate", min_rate, "matrices that would shrink less than this go dense", Bounds::at_least(0));
+    v.option("min_rate", min_rate, "matrices that would shrink by a smaller factor than this are sent dense",
+             Bounds::at_least(0));
   }
 };
 

@@ -29,7 +29,7 @@ constexpr std::array entries{
            "Deep Gradient Compression: Lin et al., ICLR 2018",
            "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
-           "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
+           "optimiser has none; with Adam use `ef | sampled_topk`"},
     Preset{"memsgd-randomk", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
            "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
            "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
@@ -38,22 +38,22 @@ constexpr std::array entries{
            "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, `average-iterates` "
            "of 100"},
     Preset{"masking", "ef", "threshold(drop=99%, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
-           "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
+           "the smallest 99 % of each tensor by magnitude are held back, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
     Preset{"demo-dct", "demo", "dct2(64) | topk(count=32, scope=chunk, dense=0)", "gather_held", "sign",
            "DeMo: Peng, Quesnelle, Kingma, 2024",
-           "of each rank's decoupled momentum the 32 largest cosine coefficients of each tile; steps of one size",
+           "the 32 largest cosine coefficients of each tile of each rank's decoupled momentum; steps of one size",
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
            "so replicas' momenta differ, and a resume wants the same ranks"},
     Preset{
         "sketchml", "", "threshold(0, dense=0) | quantile | minmax_sketch", "auto", "auto",
         "SketchML: Jiang et al., SIGMOD 2018",
-        "of what is not zero bins of equally many values, and for each value its bin or one nearer to zero",
+        "bins of equally many non-zero values, and for each value its bin or one nearer to zero",
         "three values of four shrink, which is a bias that nothing sends later: `ef` in front of it would give all of "
         "that back at once, and loses more where the learning rate is high (docs/results/presets.md)"},
     Preset{"lss", "ef", "threshold(0, dense=0) | clusters", "auto", "auto",
            "none known; LSS-SGD, in a fork of ATOMO's code",
-           "what is not zero becomes the mean of the values that fell into one bucket of its cluster",
+           "each non-zero value becomes the mean of the values in one bucket of its cluster",
            "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up, but with it all "
            "that "
            "ever had a gradient is sent: leave it out where gradients are sparse; its authors let 500 steps be dense "
@@ -74,7 +74,8 @@ constexpr std::array entries{
            "begin dense, for a thousand steps: a `codec-start-after` of 1000"},
     Preset{"fetchsgd", "", "fetch(0.3%) | count_sketch(rows=5, columns=10%, keep=100%)", "auto", "sgd(momentum=0)",
            "FetchSGD: Rothchild et al., ICML 2020",
-           "sums of sketches, in which momentum and error are kept; of them the 0.3 % of largest estimate are taken",
+           "sums of sketches, in which momentum and error are kept; a step is the 0.3 % of the elements with the "
+           "largest estimates",
            "estimates are off by the whole vector's size over the root of the columns: with a larger ratio, or fewer "
            "columns, what is taken is mostly noise, and training ends; it saves half, and wants a smaller rate (LeNet: "
            ".02 where dense takes .05)"},

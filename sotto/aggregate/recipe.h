@@ -30,8 +30,8 @@ struct Recipe {
   std::string text() const;
 };
 
-// ConfigError with a caret in the user's own text. `aggregator` is a single call, written beside the sentence; null or
-// "auto" if there is none. A preset that is tied to an aggregator refuses any other one.
+// Reads a method. `aggregator` is a single call that stands beside the sentence; null or "auto" if there is none. A
+// preset that is tied to an aggregator refuses any other one. ConfigError with a caret in the user's own text.
 Recipe read_recipe(const Sentence& method, const Sentence* aggregator = nullptr);
 Recipe read_recipe(std::string_view method, std::string_view aggregator = "auto");  // texts of these options
 

@@ -20,7 +20,7 @@ constexpr std::size_t most = 2;  // an owner keeps at most this many times its e
 
 std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU; }
 
-// What the ranks have agreed on for a bucket. It is the same on all ranks, and part of the state.
+// The agreement of the ranks about a bucket: the same on all ranks, and part of the state.
 struct Agreed {
   std::uint64_t left = 0;  // exchanges until they agree again; 0: in the next one
   std::uint64_t kept = 0;  // number of sums wanted, from all owners together
@@ -137,8 +137,8 @@ class Sparse final : public Aggregator {
     }
   }
 
-  // Sets sums to zero that do not reach the threshold. If more sums are left than an owner may send, keeps the largest,
-  // and of equal ones the first. Elements that every rank sends in every step stay.
+  // Sets sums that do not reach the threshold to zero. If more sums are left than an owner may send, keeps the largest,
+  // and of equal sums the first. Elements that every rank sends in every step stay.
   void keep_largest(const Regions& regions, std::span<float> values) {
     const std::uint64_t ranks = static_cast<std::uint64_t>(parts_.ranks);
     const std::size_t room = most * ((regions.agreed.kept + ranks - 1) / ranks);

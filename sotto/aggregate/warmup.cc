@@ -44,14 +44,14 @@ Ratios exponential(const ExponentialOptions& options, double ratio) {
 
 struct CoefficientOptions {
   double c = of_the_paper;
-  void visit(OptionVisitor& v) { v.option("c", c, "of the ratio, from epoch to epoch", {0, 1, true, true}); }
+  void visit(OptionVisitor& v) { v.option("c", c, "factor of the ratio, from epoch to epoch", {0, 1, true, true}); }
 };
 
 Ratios coefficient(const CoefficientOptions& options, double ratio) { return falling(options.c, ratio); }
 
 struct ListOptions {
   std::string ratios;
-  void visit(OptionVisitor& v) { v.option("ratios", ratios, "of the first epochs: 25%/6%/1%"); }
+  void visit(OptionVisitor& v) { v.option("ratios", ratios, "ratios of the first epochs: 25%/6%/1%"); }
   Ratios values() const {
     Ratios values;
     for (std::string_view rest = ratios;; rest.remove_prefix(rest.find('/') + 1)) {

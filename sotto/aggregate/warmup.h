@@ -16,8 +16,9 @@ namespace sotto {
 //                              25, 6.25, 1.5625, 0.390625 and then 0.1 % of r = 0.1 %
 //   coefficient(c)             c^(e+1)
 //   list(25%/6%/1%)            entry e of the list
-// as long as that is above r, or the list lasts. It is the first option `ratio` of the method that changes. If these
-// epochs do not fit into the training, all ratios, with the codec's as the last, get an equal share of its steps.
+// until that is no longer above r, or the list ends. If a method has several options `ratio`, only the first one
+// changes. If these epochs do not fit into the training, all ratios, with the codec's as the last, get an equal share
+// of its steps.
 struct Warmup {
   std::vector<Phase> phases;
   std::string remark;  // says that it was shortened; empty if it was not

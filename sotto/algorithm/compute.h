@@ -18,11 +18,11 @@ Key key_of(const AlgorithmOptions& options, const Communicator& communicator, co
 // gradient is finished.
 void offer_in_place(Worker& worker, const BucketPlan& bucket);
 
-// The optimiser takes its step from the worker's parameters, at which the gradient was taken, and x moves as far; if x
-// equals them, it ends at the same bits. So weight decay, and a mean of iterates, apply to the model, whatever share of
-// it x is. x stands for the stretch of the parameters that begins at `begin`: it is part of a vector of this rank's
-// own, or of the parameters themselves. No other parameters change. Call it once per step and stretch, when that
-// gradient is finished. `scratch` is overwritten.
+// Computes the optimiser's step for the stretch of the parameters that begins at `begin` and has x.size() elements, and
+// moves x as far. x is part of a vector of this rank's own, or is that stretch itself; no other parameters change. If x
+// equals the parameters, it ends at the same bits as they would. So weight decay, and a mean of iterates, apply to the
+// model even where x is only a share of it (push-sum). Call it once per step and stretch, when that gradient is
+// finished. `scratch` is overwritten.
 void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr, std::vector<float>& scratch);
 // The same for a whole vector, bucket by bucket.
 void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>& scratch);

@@ -7,7 +7,8 @@ namespace sotto {
 struct SyncOptions {
   std::string priority = "ready";
   void visit(OptionVisitor& v) {
-    v.option("priority", priority, "which bucket is exchanged first: that which is ready first, or is needed first",
+    v.option("priority", priority,
+             "which bucket is exchanged first: the one that is ready first, or the one that is needed first",
              {"ready", "need"});
   }
 };

@@ -50,7 +50,8 @@ constexpr AlgorithmEntry entries[] = {
      .problem = problem_of_ad_psgd,
      .own_speed = true},
     {.name = "choco",
-     .summary = "each rank takes its own step, and sends the coded difference to what neighbours know of its model",
+     .summary = "each rank takes its own step, and sends the coded difference between its model and the model that "
+                "neighbours know",
      .paper = "Koloskova et al., ICML 2019; Taheri et al., ICML 2020",
      .uses_topology = true,
      .options = Made<make_choco>::options,

@@ -19,7 +19,7 @@ struct Histogram {
   double entropy() const;
 };
 
-// What the values of a tensor are like, whatever their order. All are 0 for a tensor without values.
+// Statistics of the values of a tensor that do not depend on their order. All are 0 for a tensor without values.
 struct TensorStatistics {
   std::size_t elements = 0;
   double mean = 0, deviation = 0;     // of all elements: divided by their number

@@ -41,7 +41,7 @@ struct AdviseOptions {
   bool json = false;
   void visit(OptionVisitor& v) {
     v.option("quality", quality,
-             "leave out sentences below it: high keeps the loss of dense training, medium is near it",
+             "leave out sentences of lower quality: high keeps the loss of dense training, medium is near it",
              {text_of(Quality::high), text_of(Quality::medium), text_of(Quality::low)});
     v.option("ranks-per-host", ranks_per_host, "ranks that share a host like this one, and its cores", {1, 64});
     v.option("all", all, "show all sentences, not the best five");
@@ -49,7 +49,7 @@ struct AdviseOptions {
   }
 };
 
-// OpenMP reads its variables before main(): starts this program anew if they are not those that are wanted.
+// OpenMP reads its variables before main(), so this starts the program anew if their values are not the wanted ones.
 void compute_with(std::int64_t threads, std::span<const std::string> arguments) {
   constexpr const char* variable = "OMP_NUM_THREADS";
   const std::string wanted = std::to_string(threads);
@@ -65,7 +65,7 @@ void compute_with(std::int64_t threads, std::span<const std::string> arguments) 
   throw Error(fmt::format("{}={}: the program could not be started anew with it", variable, wanted));
 }
 
-// Options of `sotto train` that say nothing about a step, or about other steps than those that are predicted.
+// Options of `sotto train` that have no effect on the steps that are predicted.
 constexpr std::array<std::string_view, 27> unused{"codec-start-after",
                                                   "codec-warmup",
                                                   "final-average",

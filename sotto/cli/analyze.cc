@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 
@@ -84,7 +83,9 @@ int run_analyze(std::span<const std::string> arguments) {
   flags.add_list("codec", said,
                  "what to measure on each gradient; each a sentence in quotes, whose memory is left out");
   flags.add_list("values", values, "values for {} in the sentences, as `sotto codec sweep` takes them");
-  flags.add_list("merge", merge_texts, "also time how long it takes to add up so many messages, as 4 16 64 256 1024");
+  flags.add_list(
+      "merge", merge_texts,
+      "also time how long it takes to add up messages, for each of these numbers of them, as 4 16 64 256 1024");
   if (!flags.read(arguments, own)) return 0;
   std::vector<StudiedCodec> studied = sentences_of(said, values);
   const std::vector<std::size_t> merges = numbers_of(merge_texts);

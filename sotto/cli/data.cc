@@ -83,7 +83,7 @@ struct GetOptions {
   std::string url;
   void visit(OptionVisitor& v) {
     v.option("data-dir", data_dir, "folder for the files; made when it is not there");
-    v.option("url", url, "folder in the net to load from, instead of the usual mirror");
+    v.option("url", url, "address of a folder to download from, instead of the usual mirror");
   }
 };
 
@@ -91,7 +91,7 @@ int get(std::span<const std::string> arguments) {
   GetOptions options;
   std::string name;
   Flags flags("data get",
-              "Downloads the files of a data set and checks them. What is interrupted goes on when called again.", "");
+              "Downloads the files of a data set and checks them. After an interruption the same command goes on.", "");
   flags.add_positional("name", name, "data set, see `sotto data list`", true);
   if (!flags.read(arguments, options)) return 0;
   std::vector<std::string_view> can = set_names();
@@ -122,8 +122,8 @@ struct MakeOptions {
   void visit(OptionVisitor& v) {
     const Bounds sizes{0, static_cast<double>(DataOptions::most_examples)};
     v.option("data-dir", data.data_dir, "folder for the files; made when it is not there");
-    v.option("train-size", data.train_size, "training examples, of a text bytes; 0: as many as the made sets have",
-             sizes);
+    v.option("train-size", data.train_size,
+             "number of training examples (of a text: bytes); 0: as many as the made sets have", sizes);
     v.option("test-size", data.test_size, "the same for tests", sizes);
     v.option("data-seed", data.data_seed, "seed of what is made", Bounds::at_least(0));
     v.option("languages", data.languages, "of parallel text: the endings of the files' names");
@@ -147,8 +147,8 @@ void refuse_unused(const Flags& flags, std::string_view set, std::initializer_li
 int make(std::span<const std::string> arguments) {
   MakeOptions options;
   Flags flags("data make",
-              "Writes files that look like those of a data set, with made examples in them, so that all that reads it "
-              "can be tried with nothing downloaded.",
+              "Writes files in the format of a data set, with made examples in them, so that its reader can be tried "
+              "without a download.",
               "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   if (!flags.read(arguments, options)) return 0;
@@ -167,7 +167,8 @@ struct PrepareOptions {
   std::string out;
   void visit(OptionVisitor& v) {
     v.option("data-dir", data.data_dir, "folder of the data set's files");
-    v.option("languages", data.languages, "of parallel text: from which to which, the endings of the files' names");
+    v.option("languages", data.languages,
+             "of parallel text: from which language to which, by the endings of the files' names");
     v.option("vocabulary", vocabulary, "number of tokens", {16, 65536});
     v.option("out", out, "of pictures: the file to pack them into");
     v.option("strict", data.strict, "of pictures: one that cannot be decoded is an error; otherwise it is left out");

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"

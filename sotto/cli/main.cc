@@ -40,7 +40,8 @@ void print_help() {
       "  sotto tune --grid lr=2^-7..2^-1 codec=\"topk(0.01),topk(0.001)\"\n"
       "  sotto codec list\n"
       "\n"
-      "Exit status: 0; 2 for what cannot be asked for; 130, 143 and 138 after SIGINT, SIGTERM and SIGUSR1; else 1.\n");
+      "Exit status: 0; 2 if an option or argument cannot be used; 130, 143 and 138 after SIGINT, SIGTERM and SIGUSR1; "
+      "else 1.\n");
 }
 
 int run(std::span<const std::string> arguments) {

@@ -30,14 +30,14 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   if (options.input != "generated") {
     for (const char* name : {"elements", "rows", "sample", "seed"}) {
       if (flags.given(name))
-        throw ConfigError(fmt::format("--{}: is of generated values, and --input is a file", name));
+        throw ConfigError(fmt::format("--{}: is for generated values, and --input is a file", name));
     }
     GradientFile file = read_vector(options.input);
     if (!options.tensor.empty()) file = only(options.tensor, options.input, file);
     require_finite(options.input, file);
     return file;
   }
-  if (!options.tensor.empty()) throw ConfigError("--tensor: is one of a file, and --input is not given");
+  if (!options.tensor.empty()) throw ConfigError("--tensor: names a tensor of a file; say which file with --input");
   GradientFile input;
   input.values.resize(static_cast<std::size_t>(options.elements));
   fill_sample("sample", options.sample, static_cast<std::uint64_t>(options.seed), input.values);

@@ -31,7 +31,7 @@ struct MeasureOptions {
     v.option("tensor", tensor, "only this tensor of the file; empty: all");
     v.option("sample", sample, "what is generated: gaussian, student or sparse values");
     v.option("elements", elements, "number of generated values", {1, 1e9});
-    v.option("rows", rows, "rows of the matrix that generated values are, as svd wants some", {1, 1e9});
+    v.option("rows", rows, "rows of the generated values as a matrix, which svd needs", {1, 1e9});
     v.option("seed", seed, "seed of generated values", Bounds::at_least(0));
     v.option("repeats", repeats, "how often it is timed; medians are printed", {1, 10000});
     v.option("threads", threads, "threads that encode and decode", {1, 256});

@@ -19,8 +19,9 @@ class Search {
   Search(std::vector<Trial>& trials, std::vector<Round> rounds, Scoring scoring, const TrialRecord& record,
          std::size_t jobs);
 
-  // Runs what is not done. Trials that diverged are done; those that ended in another error are tried again. Returns 0,
-  // the status of the first trial that ended in another error, or that of a signal, which ends all trials.
+  // Runs the trials that are not done. A trial that diverged is done; one that ended in another error is tried again.
+  // Returns 0, or the status of the first trial that ended in another error, or the status of a signal, which ends all
+  // trials.
   int run();
 
   // The trials, the best one first: those of later rounds before those of earlier ones.

@@ -1,7 +1,5 @@
 #include "sotto/comm/secret.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <string>
 #include <string_view>

@@ -55,11 +55,11 @@ struct TuneOptions {
   std::optional<std::int64_t> jobs;
   bool json = false;
   void visit(OptionVisitor& v) {
-    v.option("random", random, "draw so many trials from the values, by the seed; auto: every combination",
+    v.option("random", random, "number of trials to draw from the values, by the seed; auto: every combination",
              {1, static_cast<double>(most_trials)});
     v.option("steps", steps, "steps of a trial; with `halving`, in the first round", {1, 1e9});
     v.option("halving", halving, "successive halving: the best third of the trials goes on for three times the steps");
-    v.option("eta", eta, "one of so many trials goes on, for so many times the steps; auto: 3", {2, 100});
+    v.option("eta", eta, "one in `eta` trials goes on, for `eta` times the steps; auto: 3", {2, 100});
     v.option(
         "metric", metric,
         "what is best: a metric of the task, on the test examples; auto: the training loss, averaged over the ranks "
@@ -151,7 +151,7 @@ std::vector<std::string> folders_of(std::span<const Trial> trials) {
 std::vector<Dimension> read_search(const Flags& flags, std::span<const std::string> grid, const TuneOptions& own,
                                    TrainOptions& training) {
   if (grid.empty()) throw ConfigError("sotto tune: say what to try, as --grid lr=2^-7..2^-1");
-  if (own.eta && !own.halving) throw ConfigError("--eta: says nothing without --halving");
+  if (own.eta && !own.halving) throw ConfigError("--eta: has no effect without --halving");
   if (training.resume) throw ConfigError("--resume: the same command goes on by itself, without it");
   if (own.halving && training.final_average) {
     throw ConfigError("--final-average: every round of --halving would end with it, and the next go on from the mean");

@@ -40,8 +40,8 @@ struct OwnOptions {
   std::optional<std::string> serve;
   void visit(OptionVisitor& v) {
     v.option("poll", poll, "seconds between two looks at the folder", {0.1, 3600});
-    v.option("wait", wait, "seconds to wait for a run that is not at work: its folder may come yet, or it is restarted",
-             {0, 1e6});
+    v.option("wait", wait,
+             "seconds to wait for a run that is not at work, because it has not begun or is being restarted", {0, 1e6});
     v.option("serve", serve,
              "HOST:PORT where the page of `sotto report` is shown live; port 0: any; anybody who can connect there can "
              "read it; auto: nowhere");

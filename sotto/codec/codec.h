@@ -66,7 +66,7 @@ struct Contract {
   Chance chance = Chance::none;
 };
 
-// What the other ranks have of a vector after decoding.
+// The part of a vector that the other ranks have after decoding.
 class Sent {
  public:
   virtual ~Sent() = default;
@@ -95,7 +95,7 @@ struct CodecTraits {
   // Of a linear codec (contract().linear): the type of the numbers of its linear form.
   std::optional<DType> linear_type{};
   // Whether from_linear() of a sum equals the sum of the single from_linear() results. If not, only the mean of all
-  // ranks is known, not what was sent of one rank's vector.
+  // ranks is known, not the part of one rank's vector that was sent.
   bool additive = true;
   bool merges = false;  // add_sum() adds messages up before it decodes them
 };

@@ -43,7 +43,7 @@ std::string error_text(const Contract& c) {
       break;
   }
   if (c.signs) return "signs alone, without a magnitude";
-  return "no bound on the error: wants a memory in front of it";
+  return "no bound on the error: needs a memory before it";
 }
 
 std::string input_text(const Contract& c) {

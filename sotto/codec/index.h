@@ -21,8 +21,8 @@ struct IndexPlan {
 
 // Plans the smallest code for these indices among `atoms` atoms. Ties go to delta, then to the bitmap, then to runs.
 IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices, std::size_t atoms);
-// The most bytes that the smallest code takes for up to `count` indices. Only delta and bitmap count here, so that
-// messages from before the other codes existed fit, too.
+// The most bytes that the smallest code takes for up to `count` indices. Only delta and bitmap count here: messages of
+// versions that had no other codes must fit, too.
 std::size_t max_index_bytes(std::size_t count, std::size_t atoms);
 
 // REQUIRES out.size() == plan.bytes.

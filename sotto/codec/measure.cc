@@ -10,16 +10,11 @@
 #include <numeric>
 #include <vector>
 
+#include "sotto/core/median.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double square_distance(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
@@ -71,8 +66,8 @@ class Subject {
   std::array<Message, 1> messages_;
 };
 
-// Called in the last repeat with what a codec, by its index, made of a range of the vector; and whether that is its
-// last.
+// Called in the last repeat for each codec and each range of the vector, with the decoded values. `last`: it is the
+// last range of this codec.
 using DecodedBucket = std::function<void(std::size_t codec, Range range, std::span<const float> values, bool last)>;
 
 std::vector<Measurement> measure_all(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,

@@ -38,8 +38,8 @@ struct MeasuredErrors {
 std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
                                            std::span<const float> input, int repeats, std::size_t most = most_elements);
 
-// One way to add up messages: the seconds that it takes, with opening them, and |sum - wanted| / |wanted|, where the
-// wanted sum is that of the vectors themselves.
+// One way to add up messages: the seconds that it takes, opening included, and |sum - wanted| / |wanted|, where
+// `wanted` is the sum of the vectors themselves.
 struct AddedMessages {
   double seconds = 0;
   double error = 0;

@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "sotto/core/random.h"
-#include "sotto/core/sentence.h"
 #include "sotto/core/table.h"
 
 namespace sotto {

@@ -243,8 +243,8 @@ class MergedUnits {
   virtual bool merges() const = 0;  // false: not with these options
   // Whether such units of `values` values, one of each message, can be added up. They have passed check().
   virtual bool can_merge(std::span<const Unit> units, std::size_t values) const = 0;
-  // out[i] += scale * (the sum over the units of value i). Writes the side information that all the units have from now
-  // on: add_decoded() with it gives what was added of a single unit, but for the rounding of sums. REQUIRES
+  // out[i] += scale * (the sum over the units of value i). Writes the side information that replaces that of each unit:
+  // add_decoded() with it gives the share that a single unit has in the sum, except for the rounding of sums. REQUIRES
   // can_merge(), `merged` of the size of a unit's side information, and out.size() values.
   virtual void add_merged(std::span<const Unit> units, float scale, std::span<std::byte> merged,
                           std::span<float> out) const = 0;
@@ -262,8 +262,8 @@ class LinearForm {
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
 };
 
-// Offered by a quantiser that sketches the bins which another one computes, the quantiser before it. Only
-// `minmax_sketch` offers it. It is an interface so that sentences are put together without its name.
+// Offered by a quantiser that sketches the bins of the quantiser before it. Only `minmax_sketch` offers it. It is an
+// interface so that sentences are put together without its name.
 class BinSketch {
  public:
   virtual ~BinSketch() = default;

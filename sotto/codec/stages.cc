@@ -111,7 +111,7 @@ constexpr std::array entries{
     entry<Block>("block", "blocks of neighbours, the largest or at random", "Stich et al., NeurIPS 2018",
                  "ceil(ratio n / size) blocks of `size` values, and indices of blocks or, with pick=shared, 8 bytes"),
     entry<F32>("f32", "floats as they are", "", "4 bytes a value"),
-    entry<F16>("f16", "half precision, with a power of two every 4096 values where the range wants one", "IEEE 754",
+    entry<F16>("f16", "half precision, with a power of two every 4096 values where the range needs one", "IEEE 754",
                "2 bytes a value, 4 every 4096; summed by all_reduce it goes without the powers of two: 3e-8 .. 65504"),
     entry<BF16>("bf16", "the upper half of a float", "Kalamkar et al., 2019", "2 bytes a value"),
     entry<Fp8>("fp8", "8-bit floats, with a power of two every block",
@@ -148,7 +148,7 @@ constexpr std::array entries{
     entry<Quantile>("quantile", "bins of equally many values, each of which decodes to its middle; no sign changes",
                     "Jiang et al., SIGMOD 2018", "log2 bins bits a value, 4 bytes a bin in each segment"),
     entry<MinMaxSketch>(
-        "minmax_sketch", "the bins in front of it, or bins nearer to zero, in fewer bits: no sign changes",
+        "minmax_sketch", "the bins of the quantiser before it, or bins nearer to zero, in fewer bits: no sign changes",
         "Jiang et al., SIGMOD 2018", "log2 groups bits a value and rows x columns cells of log2 (bins / groups) bits",
         "quantile | minmax_sketch"),
     entry<Rans>("rans", "range coding of symbols: as many bits as their frequencies call for",
@@ -179,9 +179,9 @@ class Assembly {
     const bool after_bins = sketch != nullptr && dynamic_cast<Bins*>(made_.quantise.get()) != nullptr;
     check_order(spec, within || after_bins);
     if (sketch != nullptr && !after_bins) {
-      fail_at(spec.place, fmt::format("{0} sketches bins: it stands after a quantiser that makes some, as in "
-                                      "quantile | {0}",
-                                      spec.entry->name));
+      fail_at(spec.place,
+              fmt::format("{0} sketches bins: put it after a quantiser that makes bins, as in quantile | {0}",
+                          spec.entry->name));
     }
     switch (kind) {
       case StageKind::transform: made_.transform = std::get<0>(std::move(stage)); break;
@@ -218,13 +218,13 @@ class Assembly {
   void add_selection(const StageSpec& spec, std::unique_ptr<Select> select, bool within) {
     if (within && select->traits().pools) {
       fail_at(spec.place,
-              "scope=bucket: a second selection is of each factor alone, which is what keeps products unbiased");
+              "scope=bucket: a second selection selects from each factor by itself, so that products stay unbiased");
     }
     if (within && select->traits().block > 1) {
-      fail_at(spec.place, "a second selection is of single floats; its blocks can have size=1");
+      fail_at(spec.place, "a second selection selects single floats: its blocks must have size=1");
     }
     if (select->traits().by_chunk && (within || !made_.transform || !made_.transform->traits().chunks)) {
-      fail_at(spec.place, "scope=chunk: there are none; a transform that makes chunks stands before it, such as dct2");
+      fail_at(spec.place, "scope=chunk: there are no chunks; put a transform that makes some before it, such as dct2");
     }
     (within ? made_.within : made_.select) = std::move(select);
   }
@@ -232,13 +232,14 @@ class Assembly {
   void check_alone(const StageSpec& spec) const {
     const auto* pooled = dynamic_cast<const PooledUnits*>(made_.quantise.get());
     if (pooled != nullptr && pooled->pools() && made_.transform) {
-      fail_at(spec.place, fmt::format("{} takes the values of all segments together, so no transform stands in front",
-                                      spec.text()));
+      fail_at(spec.place,
+              fmt::format("{} takes the values of all segments together, so no transform can stand before it",
+                          spec.text()));
     }
     const auto* agreed = dynamic_cast<const AgreedNumbers*>(made_.quantise.get());
     if (agreed == nullptr || agreed->agreed_count() == 0 || (!made_.transform && !made_.select)) return;
     fail_at(spec.place, fmt::format("{} wants all ranks to agree on numbers of whole segments, so no transform or "
-                                    "selection stands in front of it",
+                                    "selection can stand before it",
                                     spec.text()));
   }
 

@@ -36,11 +36,11 @@ int tag_of(std::uint64_t mark, bool mpi) { return mark_tag + 1 + static_cast<int
 class C10dCommunicator final : public Communicator {
  public:
   // Uses connections of its own.
-  C10dCommunicator(std::shared_ptr<Meeting> meeting, Connect connect, std::string group, int rank, int size,
+  C10dCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size,
                    std::chrono::milliseconds deadline, const Stop& stop = {})
       : Communicator(rank, size, deadline),
         meeting_(std::move(meeting)),
-        connect_(std::move(connect)),
+        settings_(std::move(settings)),
         group_name_(std::move(group)),
         name_(c10d::GLOO_BACKEND_NAME),
         peers_(static_cast<std::size_t>(size)) {
@@ -112,7 +112,7 @@ class C10dCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> do_clone() override {
     if (!meeting_) throw std::logic_error("a group that somebody else made cannot be cloned");
-    return std::make_unique<C10dCommunicator>(meeting_, connect_, meeting_->next_name(group_name_), rank(), size(),
+    return std::make_unique<C10dCommunicator>(meeting_, settings_, meeting_->next_name(group_name_), rank(), size(),
                                               deadline());
   }
 
@@ -127,7 +127,10 @@ class C10dCommunicator final : public Communicator {
     try {
       const auto until = Clock::now() + deadline() + std::chrono::seconds(1);  // Gloo's own error says more
       const auto made =
-          bounded(until, stop, [store = meeting_->section(group), connect = connect_] { return connect(store); });
+          bounded(until, stop,
+                  [store = meeting_->section(group), rank = rank(), size = size(), settings = settings_]() -> GroupPtr {
+                    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, settings);
+                  });
       if (made) return *made;
       if (const int signal = stop ? stop() : 0; signal != 0) {
         const std::string error = failure("connect", -1, "stopped by a signal");
@@ -290,8 +293,8 @@ class C10dCommunicator final : public Communicator {
     fail(operation, peer, reason_with(reason, cause));
   }
 
-  std::shared_ptr<Meeting> meeting_;  // for our own connections, made by connect_; null: somebody else's
-  Connect connect_;
+  std::shared_ptr<Meeting> meeting_;  // for our own connections; null: somebody else's
+  GlooSettings settings_;
   std::string group_name_;
   std::string name_;
   GroupPtr group_;
@@ -315,9 +318,10 @@ class C10dCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> on_own_connections(std::shared_ptr<Meeting> meeting, Connect connect, int rank, int size,
-                                                 std::chrono::milliseconds deadline, const Stop& stop) {
-  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(connect), "gloo", rank, size, deadline, stop);
+std::unique_ptr<Communicator> on_own_connections(std::shared_ptr<Meeting> meeting, GlooSettings settings, int rank,
+                                                 int size, std::chrono::milliseconds deadline, const Stop& stop) {
+  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), "gloo", rank, size, deadline,
+                                            stop);
 }
 
 std::unique_ptr<Communicator> on_group(GroupPtr group, std::chrono::milliseconds deadline) {

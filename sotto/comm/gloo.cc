@@ -9,7 +9,6 @@
 #include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/c10d.h"
 #include "sotto/comm/c10d_reason.h"
-#include "sotto/comm/gloo_connect.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/core/error.h"
@@ -36,8 +35,8 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOp
                                   plain_reason(error.what(), options.deadline)));
   }
   auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
-  return on_own_connections(std::move(meeting), gloo_connect(settings, world.rank, world.size), world.rank, world.size,
-                            options.deadline, options.stop);
+  return on_own_connections(std::move(meeting), std::move(settings), world.rank, world.size, options.deadline,
+                            options.stop);
 }
 
 }  // namespace sotto

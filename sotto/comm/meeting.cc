@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>

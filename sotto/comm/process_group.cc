@@ -7,7 +7,6 @@
 
 #include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/c10d.h"
-#include "sotto/comm/gloo_connect.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/core/error.h"
 
@@ -49,8 +48,7 @@ std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, st
   if (gloo) settings->devices = gloo->getOptions()->devices;
   settings->timeout = deadline;
   settings->threads = 1;
-  return on_own_connections(std::move(meeting), gloo_connect(settings, group.getRank(), group.getSize()),
-                            group.getRank(), group.getSize(), deadline);
+  return on_own_connections(std::move(meeting), std::move(settings), group.getRank(), group.getSize(), deadline);
 }
 
 }  // namespace sotto

@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// What all ranks of a job know and nobody else: the pre-shared key of their connections (tls.h).
+// The secret of a job, which all its ranks know and nobody else does: the pre-shared key of their connections (tls.h).
 using Secret = std::array<std::byte, 32>;
 
 Secret new_secret();  // of the system's random numbers; CommError if it gives none

@@ -11,8 +11,8 @@
 
 namespace sotto {
 
-std::string try_two_ranks(decltype(Transport::connect) connect, const std::string& interface) {
-  constexpr int rounds = 10;
+void run_two_ranks(decltype(Transport::connect) connect, const std::string& interface,
+                   std::chrono::milliseconds deadline, const std::function<void(Communicator&)>& work) {
   const StoreServer store("127.0.0.1");
   const auto rank = [&](int number) {
     World world;
@@ -23,25 +23,32 @@ std::string try_two_ranks(decltype(Transport::connect) connect, const std::strin
     TransportOptions options;
     options.interface = interface;
     if (interface.empty()) options.address = "127.0.0.1";
-    options.deadline = options.connect_deadline = std::chrono::seconds(10);
+    options.deadline = options.connect_deadline = deadline;
     const auto communicator = connect(world, options);
-    std::vector<float> values(1 << 18, 1.0F);
-    communicator->all_reduce(values);
-    const Timer timer;
-    for (int i = 0; i < rounds; ++i) communicator->all_reduce(values, ReduceOp::max);
-    const double seconds = timer.seconds() / rounds;
+    work(*communicator);
     communicator->barrier();
-    if (values.front() != 2.0F) throw Error("the sum over two ranks is wrong");
-    return seconds;
   };
-  std::future<double> other;
+  std::future<void> other;
   try {
     other = std::async(std::launch::async, rank, 1);
   } catch (const std::system_error& error) {
     throw Error(fmt::format("no thread could be started for the second rank ({})", error.what()));
   }
-  const double seconds = rank(0);
+  rank(0);
   other.get();
+}
+
+std::string try_two_ranks(decltype(Transport::connect) connect, const std::string& interface) {
+  constexpr int rounds = 10;
+  double seconds = 0;
+  run_two_ranks(connect, interface, std::chrono::seconds(10), [&](Communicator& communicator) {
+    std::vector<float> values(1 << 18, 1.0F);
+    communicator.all_reduce(values);
+    const Timer timer;
+    for (int i = 0; i < rounds; ++i) communicator.all_reduce(values, ReduceOp::max);
+    if (communicator.rank() == 0) seconds = timer.seconds() / rounds;
+    if (values.front() != 2.0F) throw Error("the sum over two ranks is wrong");
+  });
   return fmt::format("two ranks over {}: 1 MiB all-reduce in {:.2f} ms", interface.empty() ? "the loopback" : interface,
                      seconds * 1e3);
 }

@@ -12,8 +12,7 @@ namespace sotto {
 std::unique_ptr<Dataset> open_cifar10(const DataOptions& options, Split split);
 
 // CIFAR-100 likewise, from train.bin and test.bin, train and test, or the folders cifar-100-binary and
-// cifar-100-python. A binary record begins with the coarse label
-// (20 groups), then has the fine one, which is used.
+// cifar-100-python. A binary record begins with the coarse label (20 groups); then comes the fine one, which is used.
 std::unique_ptr<Dataset> open_cifar100(const DataOptions& options, Split split);
 
 }  // namespace sotto

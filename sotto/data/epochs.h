@@ -8,16 +8,17 @@
 
 namespace sotto {
 
-// A stretch of an epoch: so many positions, at each of which so many ranks read so many examples.
+// A stretch of an epoch: at each of its positions, each rank reads a batch of examples.
 struct Reading {
   std::uint64_t ranks = 1, batch = 1, positions = 0;
 };
 
-// Where a run goes on whose number of ranks, or whose batches, have changed: what is left of an epoch comes first.
+// Where a run goes on after its number of ranks, or its batches, have changed. The rest of the epoch that was begun
+// comes first.
 struct ReadingStart {
-  std::uint64_t position = 0;   // of these ranks, the first one
+  std::uint64_t position = 0;   // the first position of the new ranks
   std::uint64_t epoch = 0;      // the epoch that was begun
-  std::vector<Reading> read{};  // what was read of it, in this order
+  std::vector<Reading> read{};  // the stretches of it that were read, in this order
 };
 
 inline FileError reads_too_much(std::uint64_t epoch) {
@@ -33,7 +34,7 @@ struct Epochs {
 
   struct Place {
     std::uint64_t epoch = 0, index = 0;
-    std::uint64_t positions = 1;  // of this epoch, or of what was left of it
+    std::uint64_t positions = 1;  // of this epoch, or of the rest of it
     bool operator==(const Place&) const = default;
   };
   // REQUIRES position >= first.

@@ -57,8 +57,8 @@ class GeneratedDataset final : public Dataset {
   std::unique_ptr<std::uint8_t[]> labels_;
 };
 
-// The number of examples of a split: that of the options, or the usual one when they say 0. ConfigError when it is more
-// than DataOptions::most_examples.
+// The number of examples of a split: the number in the options, or the usual one when that is 0. ConfigError when it is
+// more than DataOptions::most_examples.
 std::size_t generated_size(const DataOptions& options, Split split, std::size_t usual_train, std::size_t usual_test);
 
 }  // namespace sotto

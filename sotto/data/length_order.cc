@@ -49,7 +49,7 @@ std::vector<LengthOrder::Batch> LengthOrder::cut(std::size_t batch) const {
   return batches;
 }
 
-// Deals what is in sorted_ to positions of so many ranks.
+// Deals the examples in sorted_ to the positions of `ranks` ranks.
 void LengthOrder::deal(std::uint64_t ranks, std::size_t batch) {
   batches_ = cut(batch);
   positions_.resize(batches_.size() / ranks);
@@ -65,7 +65,7 @@ std::span<const std::uint32_t> LengthOrder::examples_of(std::uint64_t batch) con
   return std::span(sorted_).subspan(found.begin, found.end - found.begin);
 }
 
-// Removes what others have read, after it was dealt to them.
+// Removes the examples that others have read, of those that were dealt to them.
 void LengthOrder::remove(const Reading& read) {
   if (read.positions > positions_.size()) throw reads_too_much(epoch_);
   std::vector<bool> is_read(lengths_.size());

@@ -19,7 +19,7 @@ class LengthOrder {
   LengthOrder(std::span<const std::size_t> lengths, const OrderOptions& options);
 
   const Epochs& epochs() const { return epochs_; }
-  // As that of ExampleOrder.
+  // As ExampleOrder::go_on().
   void go_on(const ReadingStart& start);
   // The examples at this position, which counts over all epochs; valid until the next call.
   std::span<const std::uint32_t> at(std::uint64_t position);

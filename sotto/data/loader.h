@@ -30,7 +30,7 @@ class Loader {
   // only consecutive positions benefit from reading ahead.
   Batch at(std::uint64_t position);
   const Epochs& epochs() const;
-  // As that of ExampleOrder.
+  // As ExampleOrder::go_on().
   void go_on(const ReadingStart& start);
 
  private:

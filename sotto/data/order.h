@@ -30,8 +30,8 @@ class ExampleOrder {
   ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own = {});
 
   const Epochs& epochs() const { return epochs_; }
-  // From now on goes on after what other ranks have read: what they left of an epoch is read before the next one.
-  // FileError when they cannot have read that.
+  // Goes on where other ranks stopped reading: the rest of their epoch comes before the next one. FileError when they
+  // cannot have read that much.
   void go_on(const ReadingStart& start);
   // The examples at this position, which counts over all epochs; valid until the next call.
   std::span<const std::uint32_t> at(std::uint64_t position);

@@ -15,8 +15,7 @@
 namespace sotto {
 
 // A pack is one file with the pictures of a folder, in both splits. A large set opens at once, because its pictures
-// were
-// tested when it was made. Little-endian:
+// were tested when the pack was made. Little-endian:
 //   "sotto pictures\1\n"; the bytes of the pictures as they were, one after the other; the index;
 //   u64 where the index begins, u64 its length, u32 its CRC-32, "packed\1\n"
 // The index: u32 number of classes, their names; for train, then for tests: the name of the folder, u64 number of

@@ -50,8 +50,7 @@ class Folder {
 
 constexpr std::array splits{Split::train, Split::test};
 
-// --- images
-// --------------------------------------------------------------------------------------------------------------
+// --- images ---
 
 constexpr std::uint32_t drawn_classes = 10;  // that digits and shapes have
 
@@ -151,8 +150,7 @@ void make_cifar(const DataOptions& options, Folder& folder) {
   write("test_batch.bin", Split::test, 0, 10'000);
 }
 
-// --- text and rows
-// -------------------------------------------------------------------------------------------------------
+// --- text and rows ---
 
 void make_bytes(const DataOptions& options, Folder& folder) {
   for (const Split split : splits) {

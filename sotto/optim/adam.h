@@ -7,17 +7,24 @@
 
 namespace sotto {
 
-struct AdamOptions {
+// The options of optimisers that keep moments: running means of gradients and of their squares.
+struct MomentOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
-  bool amsgrad = false;
   void visit(OptionVisitor& v) {
     v.option("beta1", beta1, "decay of the running mean of gradients", {0, 1, false, true});
     v.option("beta2", beta2, "decay of the running mean of their squares", {0, 1, false, true});
     v.option("eps", eps, "added to the root of the mean of squares", Bounds{1e-30, 1});
     v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
+  }
+};
+
+struct AdamOptions : MomentOptions {
+  bool amsgrad = false;
+  void visit(OptionVisitor& v) {
+    MomentOptions::visit(v);
     v.option("amsgrad", amsgrad, "divide by the largest mean of squares so far");
   }
 };

@@ -15,7 +15,7 @@ struct ClipOptions {
   void visit(OptionVisitor& v) {
     v.option("most", most, "the largest norm, or magnitude of an element, that is left as it is",
              Bounds::at_least(1e-30));
-    v.option("when", when, "clip each rank's own gradient before the exchange, or what the exchange gave after it",
+    v.option("when", when, "clip each rank's own gradient before the exchange, or the mean after it",
              {"before", "after"});
   }
 };

@@ -2,24 +2,17 @@
 
 #include <memory>
 
-#include "sotto/core/options.h"
-#include "sotto/optim/optimiser.h"
+#include "sotto/optim/adam.h"
 
 namespace sotto {
 
-struct LambOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-6;
-  double weight_decay = 0;
+struct LambOptions : MomentOptions {
+  LambOptions() : MomentOptions{.eps = 1e-6} {}
   bool bias_correction = true;
   bool adapt_vectors = false;
   void visit(OptionVisitor& v) {
-    v.option("beta1", beta1, "decay of the running mean of gradients", {0, 1, false, true});
-    v.option("beta2", beta2, "decay of the running mean of their squares", {0, 1, false, true});
-    v.option("eps", eps, "added to the root of the mean of squares", Bounds{1e-30, 1});
-    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
-    v.option("bias-correction", bias_correction, "divide running means by the weight of what entered them");
+    MomentOptions::visit(v);
+    v.option("bias-correction", bias_correction, "correct running means for their start at 0");
     v.option("adapt-vectors", adapt_vectors,
              "tensors of one dimension, such as biases and norms, have a trust ratio and weight decay, too");
   }

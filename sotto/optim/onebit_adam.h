@@ -2,24 +2,17 @@
 
 #include <memory>
 
-#include "sotto/core/options.h"
-#include "sotto/optim/optimiser.h"
+#include "sotto/optim/adam.h"
 
 namespace sotto {
 
-struct OneBitAdamOptions {
+struct OneBitAdamOptions : MomentOptions {
+  OneBitAdamOptions() : MomentOptions{.eps = 1e-4} {}
   std::int64_t warmup = 100;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-4;
-  double weight_decay = 0;
   void visit(OptionVisitor& v) {
     v.option("warmup", warmup, "first steps, of plain Adam with lossless gradients; usually 15 to 20 % of all steps",
              Bounds{1, 1e9});
-    v.option("beta1", beta1, "decay of the running mean of gradients", {0, 1, false, true});
-    v.option("beta2", beta2, "decay of the running mean of their squares", {0, 1, false, true});
-    v.option("eps", eps, "added to the root of the mean of squares", Bounds{1e-30, 1});
-    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
+    MomentOptions::visit(v);
   }
 };
 

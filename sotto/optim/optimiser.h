@@ -20,7 +20,7 @@ class Optimiser {
   // Called first in every step. `step` counts from 0 and includes the steps before a resume.
   virtual void begin_step(std::uint64_t /*step*/) {}
   // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
-  // one with each worker's gradient. Of our optimisers only Adagrad minds, whose sum would grow faster.
+  // one with each worker's gradient. Only Adagrad heeds it: its sum of squares would grow faster otherwise.
   virtual void take_shares(double /*share*/) {}
   // Whether this rank offers its gradient in all steps.
   virtual bool offers_gradient() const { return true; }
@@ -33,7 +33,7 @@ class Optimiser {
   virtual void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) = 0;
   // Whether apply() works on whole tensors, so that a stretch must begin and end at their boundaries.
   virtual bool needs_whole_tensors() const { return false; }
-  // The parameters to evaluate; empty: the trained ones. Valid until the next step. Averaged iterates are others.
+  // The parameters to evaluate, such as averaged iterates; empty: the trained parameters. Valid until the next step.
   virtual std::span<const float> to_evaluate() const { return {}; }
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Visits the part of the state that consists of running means of gradients or of their squares. An algorithm may

@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// Tensors whose steps have other options than those of all others.
+// Tensors whose steps have options of their own.
 struct ParameterGroup {
   std::vector<std::string> patterns;  // globs of tensor names: `*` is any text, `?` any character
   OptimiserSpec optimiser;            // with the options of the group
@@ -29,8 +29,8 @@ std::vector<ParameterGroup> read_groups(std::string_view option, std::string_vie
 std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<const ParameterGroup> groups,
                                            const Layout& layout);
 
-// An optimiser that consists of one for each group, which only has the state of its tensors, and one of `all` for all
-// other tensors.
+// Makes an optimiser that consists of one optimiser for each group, and one with the options `all` for the other
+// tensors. Each has the state of its own tensors alone.
 std::unique_ptr<Optimiser> make_grouped(std::string_view option, std::span<const ParameterGroup> groups,
                                         const OptimiserSpec& all, const Layout& layout);
 

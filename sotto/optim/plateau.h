@@ -17,7 +17,7 @@ struct PlateauOptions {
   std::int64_t cooldown = 0;
   double floor = 0;
   void visit(OptionVisitor& v) {
-    v.option("metric", metric, "of evaluations: a metric of the task, or goal, the one that decides");
+    v.option("metric", metric, "which metric of the task counts; goal: the one that decides");
     v.option("factor", factor, "multiplies the rate each time", {0, 1, true, true});
     v.option("patience", patience, "evaluations without improvement that change nothing", {0, 1e9});
     v.option("threshold", threshold, "how much better than the best so far an improvement is", Bounds::at_least(0));
@@ -45,7 +45,7 @@ class Plateau {
   PlateauOptions options_;
   double factor_ = 1;
   double best_ = 0;                      // counts if `any_`
-  std::uint64_t any_ = 0;                // whether there was an improvement: over nothing, at first
+  std::uint64_t any_ = 0;                // 1 after the first improvement
   std::uint64_t bad_ = 0, waiting_ = 0;  // evaluations without improvement; next evaluations that do not count
 };
 

@@ -30,7 +30,7 @@ constexpr std::array entries{
     entry<make_inverse_sqrt>("inverse-sqrt", "falls with the root of the steps or epochs"),
     entry<make_time_decay>("time-decay", "1 / (1 + rate * steps or epochs)"),
     stretched<make_one_cycle>("one-cycle", "rises, and falls far below where it began"),
-    ScheduleEntry{"plateau", "multiplies the rate by a factor when evaluations have stopped to improve", false, false,
+    ScheduleEntry{"plateau", "multiplies the rate by a factor when evaluations have stopped improving", false, false,
                   [] { return AnyOptions(PlateauOptions{}); }, nullptr},
     ScheduleEntry{"warmup", "rises to the base rate; stands before another part", true, false,
                   Made<make_warmup>::options, Made<make_warmup>::make},

@@ -10,8 +10,8 @@
 
 namespace sotto {
 
-// The parts in the table of schedule.cc. `training` says where they begin and end. A step number of torch's schedulers
-// is one of ours.
+// The parts in the table of schedule.cc. `training` says where they begin and end. Steps are numbered as in torch's
+// schedulers.
 
 Factor make_constant(const NoOptions& options, const Training& training);
 

@@ -51,7 +51,7 @@ std::string SgdOptions::problem() const {
     return "nesterov looks ahead along the momentum, and momentum is 0: set momentum, or leave nesterov out";
   }
   if (nesterov && dampening != 0) return "nesterov wants no dampening";
-  if (dampening != 0 && momentum == 0) return "dampening is of the momentum, and momentum is 0";
+  if (dampening != 0 && momentum == 0) return "dampening acts on the momentum, and momentum is 0";
   return "";
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -31,11 +30,11 @@ Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::size_t metr
 // The mean over runs, at those steps that all of them have.
 Curve mean_of(std::span<const Curve> curves);
 
-// The most that a curve of this many points can be cut to so that all have `budget` points together, but at least
-// `least` buckets, and `most` at most.
+// The number of buckets, from `least` to `most`, to which curves of these sizes must be cut (downsampled()), so that
+// they have about `budget` points together.
 std::size_t buckets_for(std::span<const std::size_t> sizes, std::size_t budget, std::size_t least, std::size_t most);
-// At most 2 * buckets + 2 points, and one more for each bucket with a gap: the first, the last, and of each of so many
-// equal runs of points the one with the lowest and the one with the highest value. So no extreme is lost.
+// The first and the last point and, from each of `buckets` equal runs of points, the points with the lowest and the
+// highest value, so that no extreme is lost: at most 2 * buckets + 2 points, and one more for each bucket with a gap.
 Curve downsampled(const Curve& curve, std::size_t buckets);
 
 }  // namespace sotto

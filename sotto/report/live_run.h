@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,7 @@
 
 namespace sotto {
 
-// What the folder of a run that may still go on says of it.
+// A run that may still go on, as its folder shows it.
 struct LiveRun {
   std::string name;      // the folder
   bool running = false;  // a process is at work there

@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// One HTML document, which needs nothing but itself: headings, what the caller puts under them, and the script that
-// draws `data`.
+// One HTML document, which needs nothing but itself: headings, the content that the caller puts under them, and the
+// script that draws `data`.
 struct PageFrame {
   std::string title;
   std::string state{};   // how a run stands that is being watched; empty: the page is a file

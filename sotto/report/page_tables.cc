@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "sotto/report/html_table.h"
 #include "sotto/report/markup.h"

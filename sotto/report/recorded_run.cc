@@ -22,7 +22,7 @@ void require_run(const fs::path& folder) {
   }
 }
 
-// What of the rows is not as a run without trouble leaves them.
+// Notes in what the rows differ from those of a run without trouble.
 void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& notes) {
   if (steps.cut) notes.push_back({"the last line of steps.csv is not complete, and was left out"});
   std::map<std::uint64_t, std::uint64_t> next;  // of each rank

@@ -26,7 +26,7 @@ std::vector<Difference> differences(std::span<const Settings> runs);
 
 // Runs that differ in nothing but their seed.
 struct RunGroup {
-  std::string name;  // in what it differs from the other groups
+  std::string name;  // the options in which it differs from the other groups
   std::vector<std::size_t> runs;
 };
 // `folders` are the names of the runs: a group is called by the first of its folders if there is only one group.

@@ -67,7 +67,7 @@ Labels all_labels(const Dataset& data) {
   return labels;
 }
 
-class ImageTask final : public ModelTask<ImageModel, Dataset> {
+class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
  public:
   ImageTask(const TaskSetup& setup, const ImageTraits& traits)
       : ImageTask(setup, traits, with_threads(setup.data, setup.share.ranks)) {}
@@ -86,11 +86,11 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
     }
     if (!train_) return;
     if (deals(setup.partition)) partition_ = {setup.partition, all_labels(*train_), {setup.share.ranks, setup.seed}};
-    loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
-                                           setup.prefetch,
-                                           read_augment(options.augment, *train_),
-                                           readers_.threads(),
-                                           partition_.hand(setup.share.rank)});
+    order_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
+                                          setup.prefetch,
+                                          read_augment(options.augment, *train_),
+                                          readers_.threads(),
+                                          partition_.hand(setup.share.rank)});
   }
 
   std::uint64_t sample_hash(Split split) const override {
@@ -102,13 +102,11 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
       for (const float value : image) hash.add(std::bit_cast<std::uint32_t>(value));
     });
   }
-  const Epochs& epochs() const override { return loader_->epochs(); }
-  void go_on(const ReadingStart& start) override { loader_->go_on(start); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override {
     Timer waiting;
-    const Batch batch = loader_->at(position);
+    const Batch batch = order_->at(position);
     data_seconds_ = waiting.seconds();
     const double loss = model_->accumulate_gradient(batch, scale, random, calls, adds_to(trained_, batch));
     trained_[0] += loss * static_cast<double>(batch.count());
@@ -143,7 +141,6 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
   std::size_t test_batch_;
   Partition partition_;
   ThreadPool readers_;  // of evaluations
-  std::optional<Loader> loader_;
 };
 
 // Evaluates every `ranks`-th example, beginning with example `rank`.

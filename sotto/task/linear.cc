@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -36,7 +35,7 @@ struct LinearTraits {
 
 constexpr std::size_t counted = 5;  // numbers in a tally before the outputs
 
-class LinearTask final : public ModelTask<LinearModel, Rows> {
+class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
  public:
   LinearTask(const TaskSetup& setup, const LinearTraits& traits);
 
@@ -48,8 +47,6 @@ class LinearTask final : public ModelTask<LinearModel, Rows> {
       for (const float value : row.values) hash.add(std::bit_cast<std::uint32_t>(value));
     });
   }
-  const Epochs& epochs() const override { return order_->epochs(); }
-  void go_on(const ReadingStart& start) override { order_->go_on(start); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
@@ -71,7 +68,6 @@ class LinearTask final : public ModelTask<LinearModel, Rows> {
 
   LinearTraits traits_;
   Partition partition_;
-  std::optional<ExampleOrder> order_;
   std::size_t test_batch_;
   std::vector<Row> batch_;
   std::vector<float> outputs_;

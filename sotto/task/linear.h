@@ -24,7 +24,7 @@ inline constexpr std::array two_class_metrics{
            .is_share = true},
     Metric{.name = "precision",
            .label = "precision",
-           .summary = "share of the examples found positive that are; 0 if none is found",
+           .summary = "share of the examples found positive that are positive; 0 if none is found",
            .is_share = true},
     Metric{.name = "recall",
            .label = "recall",

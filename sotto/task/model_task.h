@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -13,8 +14,8 @@
 
 namespace sotto {
 
-// The parts that all tasks share: a model of some kind, and data for it.
-template <class Model, class Data>
+// The parts that all tasks share: a model of some kind, data for it, and the order in which a rank reads them.
+template <class Model, class Data, class Order>
 class ModelTask : public Task {
  public:
   const Layout& layout() const final { return model_->layout(); }
@@ -24,6 +25,8 @@ class ModelTask : public Task {
   std::span<float> buffers() final { return model_->buffers(); }
 
   std::uint64_t examples(Split split) const final { return data(split).size(); }
+  const Epochs& epochs() const final { return order_->epochs(); }
+  void go_on(const ReadingStart& start) final { order_->go_on(start); }
   double data_seconds() const final { return data_seconds_; }
   Tally& trained() final { return trained_; }
 
@@ -55,7 +58,9 @@ class ModelTask : public Task {
   }
 
   std::unique_ptr<Data> train_, test_;
-  std::unique_ptr<Model> model_;  // made by the constructor of the derived class
+  // Made by the constructor of the derived class; no order without training data.
+  std::unique_ptr<Model> model_;
+  std::optional<Order> order_;
   double data_seconds_ = 0;
   Tally trained_;
 };

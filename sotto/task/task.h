@@ -40,7 +40,7 @@ class Task {
   virtual std::uint64_t sample_hash(Split split) const = 0;
   // Which batch of which epoch a position is.
   virtual const Epochs& epochs() const = 0;
-  // From now on goes on after what other ranks have read. FileError when they cannot have read that.
+  // Goes on where other ranks stopped reading. FileError when they cannot have read that much.
   virtual void go_on(const ReadingStart& start) = 0;
 
   // gradient() += scale * d(mean loss of a batch)/d(parameters); returns that loss. The examples of the batch are a

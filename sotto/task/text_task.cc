@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -56,7 +55,7 @@ class Pieces {
   std::size_t context_, count_;
 };
 
-class TextTask final : public ModelTask<LanguageModel, Pieces> {
+class TextTask final : public ModelTask<LanguageModel, Pieces, ExampleOrder> {
  public:
   TextTask(const TaskSetup& setup, const TextTraits& traits);
 
@@ -65,8 +64,6 @@ class TextTask final : public ModelTask<LanguageModel, Pieces> {
       for (const std::uint16_t token : pieces.at(i, 0).tokens) hash.add(token);
     });
   }
-  const Epochs& epochs() const override { return order_->epochs(); }
-  void go_on(const ReadingStart& start) override { order_->go_on(start); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
@@ -96,7 +93,6 @@ class TextTask final : public ModelTask<LanguageModel, Pieces> {
 
   TextTraits traits_;
   std::uint64_t seed_;
-  std::optional<ExampleOrder> order_;
   std::size_t test_batch_;
   TextBatch batch_;  // the current one
 };

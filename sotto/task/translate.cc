@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -51,7 +50,7 @@ std::size_t length_of(const Pairs& pairs, std::size_t example) {
 }
 
 // A tally has the sum of the losses, the number of tokens, and BleuCounts.
-class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
+class TranslateTask final : public ModelTask<TranslationModel, Pairs, LengthOrder> {
  public:
   explicit TranslateTask(const TaskSetup& setup);
 
@@ -63,8 +62,6 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
       }
     });
   }
-  const Epochs& epochs() const override { return order_->epochs(); }
-  void go_on(const ReadingStart& start) override { order_->go_on(start); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
@@ -83,8 +80,6 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
 
  private:
   void require_short(const Pairs& pairs, std::string_view which) const;
-
-  std::optional<LengthOrder> order_;
 };
 
 TranslateTask::TranslateTask(const TaskSetup& setup)

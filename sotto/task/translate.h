@@ -15,11 +15,12 @@ inline constexpr std::array translate_metrics{
            .summary = "mean cross entropy of a token of the translation, in nats, without label smoothing",
            .rises = false},
     Metric{.name = "perplexity", .label = "ppl", .summary = "exp(loss)", .rises = false},
-    Metric{.name = "bleu",
-           .label = "BLEU",
-           .summary =
-               "of the translations that beam search finds, from 0 to 100, as sacrebleu computes it; of test data "
-               "only"},
+    Metric{
+        .name = "bleu",
+        .label = "BLEU",
+        .summary =
+            "score of the translations that beam search finds, from 0 to 100, as sacrebleu computes it; of test data "
+            "only"},
 };
 
 std::string translate_models();

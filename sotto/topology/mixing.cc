@@ -101,9 +101,7 @@ constexpr Table<MixingEntry> table("mixing", entries);
 
 const Table<MixingEntry>& mixing_table() { return table; }
 
-MixingSpec read_mixing(std::string_view text, std::string_view option) {
-  return text.empty() ? MixingSpec{} : table.read(option, text);
-}
+MixingSpec read_mixing(std::string_view text) { return text.empty() ? MixingSpec{} : table.read("mixing", text); }
 
 MixingSpec default_mixing(const Topology& topology) {
   return table.choose(topology.ranks() > 1 && topology.has_shares() ? "given" : "uniform");

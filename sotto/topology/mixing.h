@@ -39,7 +39,7 @@ const Table<MixingEntry>& mixing_table();
 using MixingSpec = Spec<MixingEntry>;
 
 // Parses one call, such as "self_weighted(0.5)". An empty text gives an empty spec. ConfigError with a caret.
-MixingSpec read_mixing(std::string_view text, std::string_view option = "mixing");
+MixingSpec read_mixing(std::string_view text);
 
 // `given` when the topology has shares of its own, else `uniform`.
 MixingSpec default_mixing(const Topology& topology);

@@ -20,7 +20,7 @@ namespace sotto {
 
 struct Transport;
 
-// What the options of a run mean: every name and sentence in them is parsed and checked once. Later code uses these,
+// The meaning of a run's options: every name and sentence in them is parsed and checked once. Later code uses these,
 // and reads only numbers and paths from the options.
 struct Choices {
   TrainOptions options;  // as recorded: alternative spellings are unified

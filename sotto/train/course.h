@@ -15,9 +15,9 @@ struct StepSize {
   bool operator==(const StepSize&) const = default;
 };
 
-// What the steps of a run mean for its data and its schedules, also after the number of ranks has changed. Steps go on
-// counting. An epoch is every example once, whichever rank reads it. Schedules count in steps of the first start, so a
-// rate belongs to the same place in the data whatever the number of ranks. Checkpoints hold this.
+// Maps the steps of a run to places in its data and its schedules, also after the number of ranks has changed. Steps go
+// on counting. An epoch is every example once, whichever rank reads it. Schedules count in steps of the first start, so
+// a rate belongs to the same place in the data whatever the number of ranks. Checkpoints hold this.
 class Course {
  public:
   // The course of a new run.
@@ -32,8 +32,8 @@ class Course {
   std::uint64_t first_step_in(std::uint64_t epoch) const;
   std::uint64_t steps_before(std::uint64_t epoch) const { return epochs_.begin_of(epoch) / size_.accumulate; }
 
-  // Schedules count in steps of the first start: its batches per epoch, its batches per step, and the step that it had
-  // at the place in the data where this step is.
+  // Schedules count in steps of the first start. These are its batches per epoch, its batches per step, and the step
+  // that it would make at the place in the data where `step` is.
   std::uint64_t scheduled_batches() const { return batches_; }
   std::uint64_t scheduled_accumulate() const { return accumulate_; }
   std::uint64_t scheduled_step(std::uint64_t step) const { return batches_at(step) / accumulate_; }

@@ -12,7 +12,7 @@ namespace sotto {
 // however that process ends.
 class FolderLock {
  public:
-  // Tries to take the lock. FileError if the file cannot be opened. `lock` is flock(2).
+  // Tries to take the lock. FileError if the file cannot be opened. `lock` stands for flock(2).
   explicit FolderLock(const std::filesystem::path& folder, int (*lock)(int file, int operation) = ::flock);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;

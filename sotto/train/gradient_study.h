@@ -17,8 +17,8 @@
 
 namespace sotto {
 
-// What a rank does with copies of its own gradient, on a thread of its own, while training goes on: it captures them,
-// and measures the codec on them. The next gradient that is due waits for the thread.
+// Works on copies of a rank's own gradient, on a thread of its own, while training goes on: captures them, and measures
+// the codec on them. The next gradient that is due waits for the thread.
 class GradientStudy {
  public:
   // The first `idle` of the ranks compute no gradients.

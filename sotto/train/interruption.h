@@ -33,7 +33,8 @@ class Interruption {
   bool wished(bool can_go_on) const;
   void saved() { since_checkpoint_.lap(); }
 
-  // Collective. What ends the run, on whichever rank it occurred: an error, a signal, or 0 (StopSignal::urgency).
+  // Collective. The urgency (StopSignal::urgency()) of the error or signal that ends the run, on whichever rank it
+  // occurred; 0: none.
   int agreed_urgency(Communicator& communicator) const;
   // Collective. Whether a checkpoint is due by the clock.
   bool agreed_late(Communicator& communicator) const;

@@ -39,8 +39,8 @@ bool gives(const Call& call, std::span<const std::string> known, std::string_vie
   return false;
 }
 
-// The optimiser, with the values of other options of the run. `made`: what makes the momentum in its place, if
-// anything.
+// The optimiser, with the values of other options of the run. `made` names the part that makes the momentum in its
+// place, if any.
 OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, double model_momentum,
                         const std::string& made) {
   const Sentence sentence = parse_sentence("optimiser", chosen);
@@ -81,7 +81,7 @@ OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, do
   return spec;
 }
 
-// Clipping after the exchange is of the mean gradient, which not every run has.
+// Clipping after the exchange clips the mean gradient, which not every run has.
 ClipSpec read_clip(const std::optional<std::string>& text, const std::string& made, const OptimiserSpec& optimiser,
                    const AlgorithmSpec& algorithm) {
   if (!text) return {};

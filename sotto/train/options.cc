@@ -54,8 +54,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("aggregator", aggregator,
            fmt::format("how ranks agree on the mean: auto, {}", fmt::join(aggregators, ", ")));
   v.option("group-size", group_size,
-           "ranks of each group of the aggregator hierarchical, which follow each other; 0: those of a host; auto: as "
-           "it says itself",
+           "ranks of each group of the aggregator hierarchical, with consecutive numbers; 0: those of a host; auto: as "
+           "its own option says",
            {0, 65535});
   v.option("average-batch-norm", average_batch_norm,
            "average batch-norm statistics over the ranks in every step; otherwise for evaluation alone");
@@ -84,19 +84,22 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
   v.option("amp", amp,
-           "what layers compute with in training, by torch's autocast: none (floats), bf16, f16(scale); see below; "
+           "the precision in which layers compute in training, by torch's autocast: none (floats), bf16, f16(scale); "
+           "see below; "
            "parameters, gradients and what is sent stay floats");
   v.option("optimiser", optimiser,
-           "what makes a step of the mean; auto: that of the preset or algorithm, or sgd; see the list below");
+           "how the mean becomes a step of the parameters; auto: as the preset or algorithm says, or sgd; see the list "
+           "below");
   v.option("lr", lr, "learning rate; auto: the optimiser's or the model's own", Bounds::at_least(0));
-  v.option("lr-scale", lr_scale, "the rate is that of 256 examples: multiply it by those of a step of all ranks / 256");
+  v.option("lr-scale", lr_scale,
+           "the rate is for 256 examples: multiply it by the examples of a step of all ranks / 256");
   v.option("momentum", momentum, "momentum of the optimiser; auto: the model's own, or none where the codec makes it",
            {0, 1, false, true});
   v.option("nesterov", nesterov, "Nesterov's momentum");
   v.option("weight-decay", weight_decay,
            "pull of the parameters towards zero; auto: the optimiser's own (adamw's), else none", Bounds::at_least(0));
   v.option("group", group,
-           "other options for the tensors with such names, as `*.bias,*norm*: weight-decay=0; head.*: lr-scale=0.1`: "
+           "other options for the tensors whose names match, as `*.bias,*norm*: weight-decay=0; head.*: lr-scale=0.1`: "
            "options of the optimiser, and lr-scale; auto: none");
   v.option(
       "clip", clip,
@@ -116,8 +119,8 @@ void TrainOptions::visit(OptionVisitor& v) {
 
   v.option("overlap", overlap, "send while this rank computes: buckets while backward goes on; no bit depends on it");
   v.option("buckets", buckets,
-           "what is exchanged at once: layer (the tensors of each module), whole (all), or tensors of at most a size "
-           "together, as 25MB, one at least");
+           "which tensors are exchanged at once: layer (those of each module), whole (all), or as many as fit into a "
+           "size such as 25MB, at least one");
   v.option("backend", backend, "what carries messages: " + transport_choices());
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; auto: none");

@@ -55,7 +55,7 @@ TEST(LocalErrors, SayWhatToDo) {
     expect(why("local", "auto"), "say which codec");
     expect(why("diloco(shards=4)", "none"), "shards=4 of 3 buckets");
     expect(why("diloco(h=4, overlap=4)", "none"), "must be below h=4");
-    expect(why("diloco(alpha=0.3)", "none"), "alpha is of overlap");
+    expect(why("diloco(alpha=0.3)", "none"), "alpha needs an overlap");
     expect(why("diloco(momentum=-0.5)", "none"), "momentum must be in [0, 1)");
     expect(why("local(h=0)", "none"), "h must be in");
     expect(why("slowmo(buffers=drop)", "none"), "buffers must be");

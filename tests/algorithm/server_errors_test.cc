@@ -121,9 +121,9 @@ TEST(ServerErrors, SayWhatToDo) {
     expect(why("mode=syn", "none"), "mode must be");
     expect(why("gradients=4", "none"), "gradients=4 of 3 workers");
     expect(why("gradients=3, servers=1, dedicated=true", "none"), "gradients=3 of 2 workers");
-    expect(why("mode=async, gradients=2", "none"), "gradients is of mode=sync");
+    expect(why("mode=async, gradients=2", "none"), "gradients is for mode=sync");
     expect(why("bound=2", "none"), "bound is of mode=stale");
-    expect(why("late=carry", "none"), "late is of gradients=K");
+    expect(why("late=carry", "none"), "late is for gradients=K");
     expect(why("servers=4", "none"), "servers=4 of 3 ranks");
     expect(why("servers=3, dedicated=true", "none"), "nobody is left to train");
     expect(why("down=signs", "none"), "for gradients alone");

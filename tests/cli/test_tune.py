@@ -174,7 +174,7 @@ def test_random_trials_and_a_metric(good, tmp_path):
     (["--grid", "lr=0.1..0.5"], "a grid cannot have every number of a range; write how many of them, as lr=0.1..0.5/5"),
     (["--grid", "seed=1..100000"], "it has more than 10000 trials; take fewer values, or draw some with --random"),
     (["--grid", "lr=1,2", "--random", "3"], "--random 3: there are only 2 different trials"),
-    (["--grid", "lr=0.1", "--eta", "2"], "--eta: says nothing without --halving"),
+    (["--grid", "lr=0.1", "--eta", "2"], "--eta: has no effect without --halving"),
     (["--grid", "lr=0.1", "--metric", "bleu"], "trial lr=0.1: --metric: unknown metric `bleu`"),
     (["--grid", "model=lenet,gpt-mini"], "trial model=gpt-mini: its task is language, that of others classify"),
     (["--grid", "lr=0.1", "--resume"], "--resume: the same command goes on by itself"),

@@ -214,7 +214,7 @@ TEST(Atomo, AnswersForItsOptions) {
   EXPECT_NE(error("atomo(many)").find("s must be a number"), std::string::npos) << error("atomo(many)");
   EXPECT_NE(error("atomo(3, p=max)").find("p=max has no s"), std::string::npos);
   EXPECT_NE(error("atomo(3, p=least)").find("p must be one of"), std::string::npos) << error("atomo(3, p=least)");
-  EXPECT_NE(error("svd | atomo(3) | atomo(9, scope=bucket)").find("of each factor alone"), std::string::npos);
+  EXPECT_NE(error("svd | atomo(3) | atomo(9, scope=bucket)").find("from each factor by itself"), std::string::npos);
   EXPECT_NE(error("dct | atomo(3) | topk(0.5)").find("a second select stage"), std::string::npos);
   EXPECT_NE(error("svd | atomo(3) | topk(0.5) | topk(0.1)").find("a second select stage"), std::string::npos);
   EXPECT_EQ(make_codec(read_stages("atomo(5%)"))->traits().sentence,

@@ -152,12 +152,12 @@ TEST(Contracts, ArePutIntoWords) {
   EXPECT_EQ(describe(contract_of("f32")), "exact; for gradients, differences and models; parts cut anywhere; linear");
   EXPECT_NE(describe(contract_of("qsgd")).find("unbiased"), std::string::npos);
   EXPECT_NE(describe(contract_of("qsgd")).find("blocks of 512"), std::string::npos);
-  EXPECT_NE(describe(contract_of("threshold(1)")).find("memory in front"), std::string::npos);
+  EXPECT_NE(describe(contract_of("threshold(1)")).find("memory before it"), std::string::npos);
   EXPECT_NE(describe(contract_of("threshold")).find("leaves nothing out"), std::string::npos);
   EXPECT_NE(describe(contract_of("terngrad")).find("biased, E|C(x)-x|^2 <= 1.781 |x|^2"), std::string::npos);
   EXPECT_NE(describe(contract_of("terngrad(clip=0, shared=true)")).find("unbiased, without a bound"),
             std::string::npos);
-  EXPECT_NE(describe(contract_of("svd | terngrad")).find("memory in front"), std::string::npos);
+  EXPECT_NE(describe(contract_of("svd | terngrad")).find("memory before it"), std::string::npos);
 }
 
 }  // namespace

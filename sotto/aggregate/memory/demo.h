@@ -8,7 +8,7 @@ namespace sotto {
 struct DemoOptions {
   double decay = 0.999;
   void visit(OptionVisitor& v) {
-    v.option("decay", decay, "share of what was not sent that is kept for the next step", Bounds::share());
+    v.option("decay", decay, "share of the unsent values that is kept for the next step", Bounds::share());
   }
 };
 

@@ -18,8 +18,8 @@ struct StepContext {
   double rate = 0;  // the learning rate; 0: unknown
 };
 
-// What this rank has not sent yet. An aggregator owns it, because only the aggregator knows that a message arrived, and
-// so may settle it:
+// The part of its gradients that this rank has not sent yet. An aggregator owns it, because only the aggregator knows
+// that a message arrived, and so may settle it:
 //   p = prepare(g);  exchange p;  settle(p, sent)
 // If the exchange fails, settle() is not called, and everything that was accumulated is still held.
 class Memory {
@@ -31,7 +31,7 @@ class Memory {
   virtual Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) = 0;
   // `sent` is what all receivers kept of `prepared`.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
-  // Takes over what somebody else held back of these gradients. It is sent with the next ones.
+  // Takes over a residual of these gradients that somebody else held back, and sends it with the next ones.
   virtual void hold(const Bucket& owed) = 0;
   virtual bool remembers() const { return true; }  // false (no memory at all): settle() need not be called
   virtual void visit_state(StateVisitor& visitor) = 0;

@@ -24,12 +24,14 @@ constexpr MemoryEntry entries[] = {
     {"ef", "error feedback: what a codec left out is added to the next gradient",
      "Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019", false, false, Made<make_error_feedback>::options,
      Made<make_error_feedback>::make},
-    {"momentum", "momentum correction: what a codec left out is of the momentum, which stops where it was sent",
+    {"momentum",
+     "momentum correction: each rank makes its momentum before it sends; the momentum of an element stops when it is "
+     "sent",
      "Deep Gradient Compression: Lin et al., ICLR 2018", true, false, Made<make_momentum>::options,
      Made<make_momentum>::make},
     {"memsgd", "error feedback with the learning rate inside: what was held back keeps the rate of its step",
      "Stich, Cordonnier, Jaggi, NeurIPS 2018", false, true, Made<make_memsgd>::options, Made<make_memsgd>::make},
-    {"demo", "decoupled momentum: what was sent is taken off a momentum of each rank's own",
+    {"demo", "decoupled momentum: each rank has a momentum of its own, from which it subtracts what it sends",
      "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, Made<make_demo>::options, Made<make_demo>::make},
 };
 constexpr Table<MemoryEntry> table("memory", entries);

@@ -179,7 +179,7 @@ void Averager::send(const Letters& letters) {
   shared_.notes += sent;
 }
 
-// If one of those is missing that would pass it on, all are told.
+// If some rank has left, it may be one that would have passed this on, so all others are told directly.
 Averager::Letters Averager::announcement() {
   Letters letters = letters_due();
   if (!shared_.roll.somebody_left()) return letters;

@@ -37,9 +37,9 @@ class Averager {
   // Copies the model, as it is now, to `x`. The first call, and the first after a rest, make `x` the model instead.
   void read(std::span<float> x);
   // Takes one step, by `apply`. Returns whether this rank must rest() now. If the steps of all count together, it must
-  // as soon as it knows of `meeting` steps per rank on average (0: never for that reason), wishes so (`wish`), or hears
-  // that another rank rests. With PairPlan::each: once some rank wishes to end, each announces the earliest step that
-  // it can end after; all end after the latest of these.
+  // rest in three cases: it knows of `meeting` steps per rank on average (0: not in this case), it wishes to (`wish`),
+  // or it hears that another rank rests. With PairPlan::each: once some rank wishes to end, each rank announces the
+  // earliest step after which it can end, and all end after the latest of these steps.
   bool step(const std::function<void(std::span<float>)>& apply, bool wish, Timings& timings, std::uint64_t meeting = 0);
   // Waits for the answer to the request that the last step caused, if any.
   void wait_for_answer();
@@ -94,7 +94,7 @@ class Averager {
   bool must_be_questioned(int peer, Clock::time_point taken);
 
   // --- on both threads ---
-  // `number`: of request and answer, see PairNote; of met, the meeting.
+  // `number` is PairNote::number; for a note of kind met, the meeting.
   void write_letter(PairNote::Kind kind, std::uint64_t number, std::vector<std::byte>& letter) const
       SOTTO_REQUIRES(mutex_);
   void tell(int peer, PairNote::Kind kind);

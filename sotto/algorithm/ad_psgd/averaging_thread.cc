@@ -28,7 +28,7 @@ void Averager::run() {
   }
 }
 
-// Waits until a message comes, or it is time to look after the others. Returns false at the end.
+// Waits until a message comes, or it is time to watch() the others. Returns false at the end.
 bool Averager::turn() {
   ask();
   {
@@ -47,7 +47,7 @@ bool Averager::turn() {
     taken = mail->arrived;
     take(std::move(*mail));
   }
-  // Not after each of the many messages that meet when many ranks rest: this looks at all ranks.
+  // watch() looks at all ranks, so it is not called after each message: many arrive at once when many ranks rest.
   if (const auto now = Clock::now(); now - own_.watched >= most) {
     own_.watched = now;
     watch(taken);
@@ -124,7 +124,7 @@ void Averager::take(Mail mail) {
   if (!mail.data.empty()) mailbox_->recycle(std::move(mail));
 }
 
-// Takes what the note says of ranks.
+// Takes over what the note says about ranks.
 void Averager::hear(int sender, const PairNote& note) {
   Letters letters;
   {
@@ -232,7 +232,8 @@ void Averager::watch(Clock::time_point taken) {
       tell(peer, PairNote::Kind::question);
     }
   }
-  // They would have passed something on. A rank that does not wait tells all when it comes to wait.
+  // A rank that left can pass nothing on (Relay), so this rank tells all others itself. A rank that does not wait yet
+  // does so when it begins to wait.
   if (fewer && waits()) tell_all();
 }
 

@@ -14,7 +14,7 @@ struct PairNote {
   enum class Kind : std::uint8_t {
     request,   // the sender's model follows, and the receiver's must come back
     answer,    // the model that comes back
-    news,      // no model, only what the note says of ranks
+    news,      // no model, only what the note says about ranks
     question,  // the receiver must send news
     met,       // no model; what the sender knows of a meeting: who has come, and the steps that these had made by then
     ends,      // no model; what the sender knows of the end: who has said after which step it can end
@@ -22,20 +22,21 @@ struct PairNote {
 
   Kind kind = Kind::news;
   std::uint16_t generation = 0;  // of the group of ranks
-  // Of request and answer: the exchange, as the rank that asks counts. Of news: 1 if the sender has made steps since
-  // the meeting, else 0.
+  // In a request and its answer: the number of the exchange, counted by the rank that asks. In news: 1 if the sender
+  // has made steps since the meeting, else 0.
   std::uint32_t number = 0;
-  std::uint64_t meeting = 0;         // the last one that the sender has come to; of met: the one that the note is about
-  std::uint64_t end = 0;             // the steps after which the sender can end; of ends: the most of all; 0: no wish
-  std::vector<std::uint64_t> steps;  // that each rank has made, as far as the sender knows
-  std::vector<bool> marked;          // of each rank; of met and ends: it has come, or has said so
+  std::uint64_t meeting = 0;         // the last one that the sender has come to; in met: the one that the note is about
+  std::uint64_t end = 0;             // steps after which the sender can end; in ends: the most of all ranks; 0: no wish
+  std::vector<std::uint64_t> steps;  // made by each rank, as far as the sender knows
+  std::vector<bool> marked;          // in met: each rank that has come; in ends: each that has said when it can end
 
   bool about_all() const { return kind == Kind::met || kind == Kind::ends; }
   bool has_model() const { return kind == Kind::request || kind == Kind::answer; }
   static std::size_t bytes(int ranks) { return 24 + 8 * static_cast<std::size_t>(ranks); }
 };
 
-// REQUIRES PairNote::bytes() of room, for as many ranks as note.steps has, and note.marked if the note is about all.
+// REQUIRES PairNote::bytes() of room for the ranks in note.steps and, if the note is about all, a mark for each of
+// them.
 void write_note(const PairNote& note, std::span<std::byte> room);
 // Reads the note of a group of `ranks` ranks into `note`, which is reused, and returns what follows it. WireError if it
 // is no such note.

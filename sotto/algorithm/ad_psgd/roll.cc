@@ -36,7 +36,8 @@ void Roll::write_to(PairNote& note, std::uint64_t meeting) const {
 }
 
 void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
-  // Otherwise the note of one rank could keep all ranks at work without end.
+  // No rank may end later than one step after those it has made: a note could otherwise keep all ranks at work for
+  // ever.
   const bool of_ends = note.kind == PairNote::Kind::ends;
   const std::uint64_t made = of_ends ? std::ranges::max(note.steps) : note.steps[static_cast<std::size_t>(sender)];
   if (note.end > 0 && note.end - 1 > made) {
@@ -52,7 +53,7 @@ void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
       entry.end = note.end;
       moves = true;
     }
-    // What a rank says of itself later has more steps than it had made by then.
+    // Other notes of a rank may count steps that it made after the meeting.
     const bool is_there = note.kind == PairNote::Kind::news && note.number == 0;
     if (told && (is_there || note.kind == PairNote::Kind::met)) {
       moves = entry.come_to(note.meeting, note.steps[rank]) || moves;

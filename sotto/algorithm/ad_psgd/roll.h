@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// What a rank knows of itself and of all others, which go at their own speed: how many steps each has made, which
+// What a rank knows about itself and about all others, which go at their own speed: how many steps each has made, which
 // meetings it has come to, and after which step it can end. Each message tells what its sender knows; of two numbers,
 // the larger one counts.
 class Roll {
@@ -28,8 +28,8 @@ class Roll {
   // Fills in a note of its kind; one of kind met is about `meeting`.
   void write_to(PairNote& note, std::uint64_t meeting = 0) const;
 
-  // Takes what a note says of ranks, but not what others say of this rank. WireError if some rank would end more than
-  // one step after the steps that it has made.
+  // Takes over what a note says about ranks, but not what others say about this rank. WireError if some rank would end
+  // more than one step after the steps that it has made.
   void hear(int sender, const PairNote& note, Clock::time_point now);
   // This rank has closed its mailbox: nobody waits for it any more. Returns whether that is new.
   bool leave(int peer) { return !std::exchange(of(peer).left, true); }
@@ -60,7 +60,7 @@ class Roll {
 
  private:
   struct Entry {
-    // The last two meetings that it has come to, as far as this rank knows, and its steps by then. They stand by the
+    // The last two meetings that it has come to, as far as this rank knows, and its steps by then. Their index is the
     // parity of their numbers: no rank is two meetings ahead of another one. All have come to meeting 0.
     struct Meeting {
       std::uint64_t number = 0, steps = 0;

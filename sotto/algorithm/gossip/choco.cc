@@ -116,7 +116,7 @@ class Choco final : public Algorithm {
   }
 
  private:
-  // All ranks start from this x, and know so of each other.
+  // All ranks start from this x, so each knows the x^ of its neighbours.
   void know(std::span<const float> x) {
     x_.assign(x.begin(), x.end());
     known_ = sum_ = x_;

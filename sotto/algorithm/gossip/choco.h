@@ -12,7 +12,7 @@ struct ChocoOptions {
   std::optional<double> gamma;
   void visit(OptionVisitor& v) {
     v.option("gamma", gamma,
-             "how far models move towards what is known of neighbours; auto: by the codec's contraction",
+             "how far models move towards the known models of neighbours; auto: by the codec's contraction",
              Bounds::share());
   }
 };

@@ -50,7 +50,7 @@ std::string DilocoOptions::problem() const {
                        h);
   }
   if (overlap == 0 && alpha != DilocoOptions{}.alpha) {
-    return "alpha is of overlap above 0: without, the model is replaced";
+    return "alpha needs an overlap above 0: without one, the model is replaced";
   }
   return "";
 }

@@ -33,14 +33,14 @@ struct SlowmoOptions {
   void visit(OptionVisitor& v) {
     v.option("h", h, "steps of each rank's own between two exchanges", {1, 1e6});
     v.option("momentum", momentum, "share of the last slow step that is kept", {0, 1, false, true});
-    v.option("lr", lr, "of the slow step, in rates of the ranks' own", Bounds::positive());
-    v.option("buffers", buffers, "what becomes of the optimiser's own vectors after an exchange",
+    v.option("lr", lr, "rate of the slow step, as a multiple of the ranks' own rate", Bounds::positive());
+    v.option("buffers", buffers, "what happens to the optimiser's own vectors after an exchange",
              {"keep", "reset", "average"});
   }
 };
 
 // slowmo: u = momentum u + mean(delta) / rate, s = s - lr rate u, x = s, with the rate of the step after which they
-// exchange (Wang et al., ICLR 2020). `buffers` says what becomes of the optimiser's own vectors.
+// exchange (Wang et al., ICLR 2020). `buffers` says what happens to the optimiser's own vectors.
 std::unique_ptr<Algorithm> make_slowmo(const SlowmoOptions& own, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator);
 
@@ -53,9 +53,9 @@ struct DilocoOptions {
   double alpha = 0.5;
   void visit(OptionVisitor& v) {
     v.option("h", h, "steps of each rank's own between two exchanges of a bucket", {1, 1e6});
-    v.option("lr", lr, "of the outer step; 1 goes to the mean of the models", Bounds::positive());
+    v.option("lr", lr, "rate of the outer step; 1 goes to the mean of the models", Bounds::positive());
     v.option("momentum", momentum,
-             "Nesterov's, of the outer step; auto: 0.9, and 0.5 where a memory sends most of it later",
+             "Nesterov momentum of the outer step; auto: 0.9, or 0.5 where a memory sends most of a difference later",
              {0, 1, false, true});
     v.option("shards", shards, "groups of buckets that are exchanged in turn", {1, 65535});
     v.option("overlap", overlap, "steps during which an exchange is on its way, below h", {0, 1e6});

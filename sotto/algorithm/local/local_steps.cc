@@ -233,7 +233,8 @@ void LocalSteps::average_models(Worker& worker) {
   aggregate(worker.parameters(), Op::avg, communicator_);
 }
 
-// Without the aggregator. Leaves out a wish to stop, which does not hold for a run that goes on.
+// Visits the state without that of the aggregator. Leaves out a wish to stop, which does not hold for a run that goes
+// on.
 void LocalSteps::visit_own(StateVisitor& visitor) {
   ScopedState own(visitor, plan_.name);
   outer_.visit_state(own);

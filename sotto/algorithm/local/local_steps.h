@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// What becomes of the optimiser's own vectors after an exchange.
+// What happens to the optimiser's own vectors after an exchange.
 enum class Buffers : std::uint8_t { keep, reset, average };
 
 struct LocalPlan {

@@ -178,7 +178,8 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     if (thread_) thread_->work(steps_, worker.parameters(), worker.optimiser());
   }
 
-  // The step of a rank that only serves ends when that of all workers does, or their mean step.
+  // The step of a rank that only serves ends when all workers have made it or, if they count together, have made as
+  // many on average.
   StepReport serve(const StepInput& input) {
     StepReport report;
     const Timer timer;
@@ -194,7 +195,8 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   std::vector<Shard> shards_;
   ServedWorker worker_;
   Worker* local_worker_ = nullptr;  // this rank's, after its first step
-  // Each rank's next step; those of the others as of the last meeting, or of this rank's, if all make the same.
+  // The next step of each rank. If all make the same steps, it is this rank's for all; otherwise that of another rank
+  // is as of the last meeting.
   std::vector<std::uint64_t> steps_;
   std::uint64_t answered_ = 0;  // steps since the start
   bool rests_ = false;
@@ -208,10 +210,12 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
 }  // namespace
 
 std::string ServerOptions::problem() const {
-  if (mode != "sync" && gradients != 0) return "gradients is of mode=sync: others wait for none";
+  if (mode != "sync" && gradients != 0) return "gradients is for mode=sync: the other modes wait for no gradients";
   if (mode != "stale" && bound != ServerOptions{}.bound) return "bound is of mode=stale";
   if (count != "all" && mode == "sync" && gradients == 0) return "count is for workers that do not wait for all others";
-  if (late != "drop" && gradients == 0) return "late is of gradients=K: with those of all workers none comes late";
+  if (late != "drop" && gradients == 0) {
+    return "late is for gradients=K: if an update waits for all workers, no gradient comes late";
+  }
   return "";
 }
 

@@ -21,7 +21,7 @@ struct ServerOptions {
     v.option("mode", mode, "whether updates wait for all workers, for none, or for those far behind",
              {"sync", "async", "stale"});
     v.option("servers", servers, "ranks that serve, the first ones; each owns a share of the buckets", {1, 65535});
-    v.option("dedicated", dedicated, "they do nothing else; the others share out the data");
+    v.option("dedicated", dedicated, "servers do nothing else; the other ranks share out the data");
     v.option("gradients", gradients, "sync: workers whose gradients make an update; 0: all", {0, 65535});
     v.option("late", late, "sync: what becomes of a gradient that comes after the update", {"drop", "carry"});
     v.option("bound", bound, "stale: steps that a worker may be ahead of the slowest", {0, 1e9});

@@ -21,7 +21,8 @@ class Server {
   Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Codec> uplink, Downlink downlink,
          std::uint64_t seed, std::uint16_t generation, Post post);
 
-  // Each rank is about to take this step of its own, and all have these parameters. Only those of the first call count.
+  // Rank r is about to take step number steps[r], and all ranks have these parameters. Only the parameters of the first
+  // call count.
   void begin(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser);
   // Takes a note or message, makes the update that is due with `optimiser`, and posts the answers, the one to its own
   // rank last. Returns the times of that. WireError names the sender.
@@ -30,19 +31,19 @@ class Server {
   // Tells clients at rest that the server is alive.
   void remind();
 
-  // The worker that has owed a gradient for the longest time, that of its own step `step`; rank -1: nobody owes one.
+  // The worker that has owed a gradient for the longest time: that of its step number `step`. Rank -1: nobody owes one.
   struct Debtor {
     int rank = -1;
     std::uint64_t step = 0;
     Clock::time_point since = Clock::time_point::max();
   };
   Debtor slowest() const;
-  // Steps that every worker was answered in; if they count together, those that they were on average.
+  // How many steps every worker was answered in; if they count together, how many they have made on average.
   std::uint64_t common_steps() const;
   bool meets() const;   // workers that count together have begun to rest
   double loss() const;  // mean over workers of the losses that they last reported
 
-  // At rest: what all ranks must have. all_know() says that they have it.
+  // At rest: the model that all ranks must have. The caller gives it to them, and then calls all_know().
   std::span<const float> model() const { return plan_.in_step() && !downlink_.sends_models() ? known_ : model_; }
   void all_know();
   void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now go on

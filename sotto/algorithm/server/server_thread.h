@@ -18,10 +18,10 @@ class ServerThread {
   ServerThread(Server& server, Mailbox& requests, std::function<void()> on_failure);
   ~ServerThread();
 
-  // Makes the server work, if it rests: each rank is about to take this step of its own. This and the functions below,
-  // up to check(), throw the error that made it fail.
+  // Makes the server work, if it rests: rank r is about to take step number steps[r]. This and the functions below, up
+  // to check(), throw the error that made it fail.
   void work(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser);
-  // Waits until Server::common_steps() are more, or the workers meet; returns their mean loss.
+  // Waits until Server::common_steps() is above `step`, or the workers meet; returns their mean loss.
   double wait_for_step(std::uint64_t step);
   // Waits until all rest: then the caller may use the server.
   void wait_for_rest();

@@ -10,7 +10,7 @@ struct BloscOptions {
   std::string codec = "lz4";
   std::int64_t level = 5;
   void visit(OptionVisitor& v) {
-    v.option("filter", filter, "which bits of neighbours are put beside each other: same bits, or same bytes",
+    v.option("filter", filter, "what is grouped: equal bits, or equal bytes, of neighbouring symbols",
              {"bitshuffle", "shuffle"});
     v.option("codec", codec, "what then finds repeats", {"lz4", "zstd"});
     v.option("level", level, "effort: 1 is fast, 9 is small", Bounds{1, 9});

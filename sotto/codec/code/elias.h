@@ -8,9 +8,7 @@ namespace sotto {
 struct EliasOptions {
   bool gaps = true;
   void visit(OptionVisitor& v) {
-    v.option(
-        "gaps", gaps,
-        "zeros are counted, and other symbols coded as they are; otherwise every symbol is, as one more than it is");
+    v.option("gaps", gaps, "count zeros, and code other symbols as they are; otherwise code every symbol, plus one");
   }
 };
 

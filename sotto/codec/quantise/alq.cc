@@ -1,7 +1,5 @@
 #include "sotto/codec/quantise/alq.h"
 
-#include <algorithm>
-
 namespace sotto {
 
 bool descend(const LevelSample& sample, std::span<float> levels) {
@@ -14,7 +12,7 @@ bool descend(const LevelSample& sample, std::span<float> levels) {
     if (first >= last) continue;
     // The variance is a convex function of the level with corners at the shares: its slope after share i is that of
     // sum(w (r - low)) over the shares between the neighbours, less (high - low) times the weight of those above i. The
-    // level is the first share after which it does not fall any more. (Theorem 1 of the paper, for a sample.)
+    // level is the first share after which the variance falls no more. (Theorem 1 of the paper, for a sample.)
     const LevelSample::Moments all = sample.sum(first, last);
     const double rise = all.shares - low * all.weight;
     std::size_t begin = first;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include "sotto/codec/quantise/cluster_tables.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/cast.h"

@@ -2,11 +2,11 @@
 
 #include <map>
 
-#include "sotto/codec/quantise/cluster_tables.h"
 #include "sotto/codec/quantise/cluster_training.h"
 #include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/quantise/pooled_units.h"
 #include "sotto/codec/stage.h"
+#include "sotto/kernels/clusters.h"
 
 namespace sotto {
 
@@ -17,8 +17,8 @@ namespace sotto {
 // and finds them anew every `retrain` steps, or sooner if the centres have become far too large for the values.
 //
 // With `shared`, each rank proposes its clusters, and all take those that reach farthest. So a bucket is the same one
-// on every rank. Messages can then be merged: the tables become the mean table, and of the symbols only how many ranks
-// have each of them at a value matters. The sum is decoded once.
+// on every rank. Messages can then be merged: the tables become the mean table, and the symbols at a value become
+// counts, how many ranks have each of them. The sum is decoded once.
 class ClusterQuantiser final : public Quantise,
                                public WholeUnits,
                                public AgreedNumbers,

@@ -37,7 +37,8 @@ void ClusterQuantiser::propose(std::span<const float> values, std::uint64_t plac
   }
 }
 
-// The clusters of the largest numbers of all ranks. Whatever these are, magnitudes ascend from zero on either side.
+// The clusters of the largest numbers of all ranks. Whatever these numbers are, the magnitudes of centres ascend from
+// zero on either side.
 const Clusters& ClusterQuantiser::agreed_clusters(std::span<const float> numbers) {
   const std::size_t c = clusters() / 2;
   agreed_.centres.resize(clusters());
@@ -58,7 +59,7 @@ const Clusters& ClusterQuantiser::agreed_clusters(std::span<const float> numbers
   return agreed_;
 }
 
-// They have the same centres, or tables of the same sizes.
+// Units can be merged if they have the same centres, or tables of the same sizes.
 bool ClusterQuantiser::can_merge(std::span<const Unit> units, std::size_t values) const {
   if (goes_raw(values)) return true;
   const auto facts = [&](const Unit& unit) { return hashed() ? unit.side.first(sizes_bytes()) : unit.side; };
@@ -66,7 +67,7 @@ bool ClusterQuantiser::can_merge(std::span<const Unit> units, std::size_t values
                              [&](const Unit& unit) { return std::ranges::equal(facts(unit), facts(units.front())); });
 }
 
-// A bucket of the merged table has the mean of those means that are not 0, which a bucket without values has.
+// A bucket of the merged table gets the mean of the means that are not 0; a bucket without values has 0.
 void ClusterQuantiser::merge_tables(std::span<const Unit> units, std::span<std::byte> merged) const {
   std::ranges::copy(units.front().side, merged.begin());
   if (!hashed()) return;
@@ -110,7 +111,7 @@ void ClusterQuantiser::add_merged(std::span<const Unit> units, float scale, std:
   });
 }
 
-// Counts in how many units each of a block's values has which cluster: counts[k n + i], with n values from `begin` on.
+// counts[k n + i] = the number of units in which value begin + i has cluster k, for a block of n values.
 void ClusterQuantiser::count(std::span<const Unit> units, std::size_t begin, std::span<std::uint8_t> counts) const {
   const std::size_t n = counts.size() / clusters();
   const bool as_packed = 8 % width_ == 0;  // no symbol crosses a byte

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "sotto/kernels/level_table.h"
+
 namespace sotto {
 
 void FittedLevels::reserve(std::optional<std::uint64_t> /*place*/, std::size_t values) {

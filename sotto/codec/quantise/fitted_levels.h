@@ -1,13 +1,10 @@
 #pragma once
 
-#include <array>
-
 #include "sotto/codec/quantise/level_sample.h"
 #include "sotto/codec/quantise/levels.h"
 #include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
-#include "sotto/kernels/level_table.h"
 
 namespace sotto {
 

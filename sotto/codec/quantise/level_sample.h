@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// The magnitudes of a sample of values, as shares of their blocks' norms: what levels are fitted to. A share counts
+// The magnitudes of a sample of values, as shares of their blocks' norms. Levels are fitted to them. A share counts
 // with the square of its norm, so variance() is that of the values themselves.
 class LevelSample {
  public:

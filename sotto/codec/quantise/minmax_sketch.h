@@ -13,9 +13,9 @@ struct MinMaxSketchOptions {
   std::int64_t rows = 2;
   double columns = 0.3;
   void visit(OptionVisitor& v) {
-    v.option("groups", groups, "runs that the bins of both signs are cut into; none becomes one of another",
+    v.option("groups", groups, "runs into which the bins of both signs are cut; no bin becomes one of another run",
              Bounds{SketchClasses::least_groups, SketchClasses::most_groups});
-    v.option("rows", rows, "cells of a value, of which the one furthest from zero counts",
+    v.option("rows", rows, "cells of a value; the one furthest from zero counts",
              Bounds{1, kernels::MinMaxCells::most_rows});
     v.option("columns", columns, "cells of a row, for each value of a group", Bounds{0.01, 1});
   }

@@ -10,7 +10,7 @@ namespace sotto {
 struct QuantileOptions {
   std::int64_t bins = 256;
   void visit(OptionVisitor& v) {
-    v.option("bins", bins, "of equally many values each; one of them is for zeros",
+    v.option("bins", bins, "bins of equally many values each; one of them is for zeros",
              Bounds{3, static_cast<double>(kernels::most_bins)});
   }
 };

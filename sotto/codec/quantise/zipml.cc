@@ -25,8 +25,8 @@ std::size_t OptimalLevels::list(const LevelSample& sample, std::size_t most) {
   return count;
 }
 
-// least[j] = the least variance of the shares up to candidate j when the level before it is one of the candidates in
-// `before`, and less[i] the least up to that one; for all j in `wanted`.
+// For each j in `wanted`: least[j] = the least variance of the shares up to candidate j, if j is a level and the level
+// before it is a candidate i in `before`. less[i] is the least variance up to i, with one level fewer.
 void OptimalLevels::fill(const LevelSample& sample, Range wanted, Range before, std::span<const double> less,
                          std::span<double> least, std::span<std::uint16_t> choices) const {
   if (wanted.size() == 0) return;

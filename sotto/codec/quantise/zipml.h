@@ -34,8 +34,8 @@ class OptimalLevels {
             std::span<double> least, std::span<std::uint16_t> choices) const;
 
   Scratch<Candidate> candidates_;
-  Scratch<double> variances_;       // two rows: the least up to each candidate, with one level more and less
-  Scratch<std::uint16_t> choices_;  // for each number of levels, a row: the level before each candidate
+  Scratch<double> variances_;       // two rows: the least variance up to each candidate, with n levels and with n - 1
+  Scratch<std::uint16_t> choices_;  // a row for each number of levels: the level before each candidate
 };
 
 // ZipML's optimal levels (Zhang et al., "ZipML: Training Linear Models with End-to-End Low Precision, and a Little Bit

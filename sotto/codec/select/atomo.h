@@ -18,7 +18,7 @@ struct AtomoOptions : DenseOption {
              "e/|e|_2",
              {"waterfill", "truncate", "uniform", "max", "l2"});
     v.option("scope", scope,
-             "s is of each segment, or of the whole bucket (of each part that scatter_reduce cuts it into)",
+             "s is for each segment, or for the whole bucket (for each part that scatter_reduce cuts it into)",
              {"segment", "bucket"});
     visit_dense(v);
   }

@@ -23,9 +23,8 @@ struct BlockOptions : DenseOption {
     v.option("ratio", ratio, "share of the blocks that is sent, rounded up", Bounds::share());
     v.option("pick", pick, "those of largest norm; at random; at random, the same ones on all ranks, without indices",
              {"top", "random", "shared"});
-    v.option("unbiased", unbiased, "blocks at random are multiplied with their number over that of those sent");
-    v.option("scope", scope, "the share is of each segment's blocks, or of those of the whole bucket",
-             {"segment", "bucket"});
+    v.option("unbiased", unbiased, "multiply random blocks by n/k, if k of n blocks are sent");
+    v.option("scope", scope, "share of the blocks of each segment, or of the whole bucket", {"segment", "bucket"});
     visit_dense(v);
   }
   // Describes a conflict between options; empty if there is none.

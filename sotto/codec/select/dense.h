@@ -11,9 +11,9 @@ namespace sotto {
 struct DenseOption {
   std::string dense = "1024";
   void visit_dense(OptionVisitor& v) {
-    v.option("dense", dense,
-             "one-dimensional segments of at most so many values, such as biases, are sent whole, beside what is "
-             "selected; all: however long they are");
+    v.option(
+        "dense", dense,
+        "one-dimensional segments, such as biases, of at most this many values are sent whole; all: of any length");
   }
   std::string problem() const;     // what is wrong with the option; empty if nothing
   std::size_t most_dense() const;  // REQUIRES no problem()

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "sotto/codec/amount.h"
 #include "sotto/codec/transform/row_walk.h"
 #include "sotto/codec/transform/signed_hadamard.h"
 #include "sotto/core/error.h"

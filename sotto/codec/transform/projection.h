@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "sotto/codec/amount.h"
 #include "sotto/codec/stage.h"
 #include "sotto/codec/transform/hard_thresholding.h"
 #include "sotto/core/options.h"
@@ -23,7 +22,7 @@ struct ProjectionOptions {
              "elements of a chunk that are recovered: a number, or a share; a quarter of the rows at most");
     v.option("chunk", chunk, "elements that are projected together, a power of two", Bounds{4, 1U << 16});
     v.option("iterations", iterations, "steps of the recovery", Bounds{1, 1000});
-    v.option("seed", seed, "of the choice of rows, which is the same in every step", Bounds{0, 4294967295.0});
+    v.option("seed", seed, "seed of the choice of rows, which is the same in every step", Bounds{0, 4294967295.0});
   }
   // Describes an invalid combination of options; empty if there is none.
   std::string problem() const;

@@ -21,7 +21,7 @@ struct SketchOptions {
     v.option("rows", rows, "independent estimates of each element, an odd number", Bounds{1, 15});
     v.option("columns", columns, "cells of a row: a number, or a share such as 5% of a segment's elements");
     v.option("keep", keep, "elements of largest estimate that are decoded: a number, or a share; 100%: all of them");
-    v.option("seed", seed, "of the hash functions, which are the same in every step", Bounds{0, 4294967295.0});
+    v.option("seed", seed, "seed of the hash functions, which are the same in every step", Bounds{0, 4294967295.0});
   }
   // Describes an invalid combination of options; empty if there is none.
   std::string problem() const;

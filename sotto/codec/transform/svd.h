@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <vector>
 
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/stage.h"
