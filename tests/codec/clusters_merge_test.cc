@@ -273,9 +273,8 @@ TEST(ClustersOfABucket, AreMerged) {
   }
 }
 
-TEST(MergedClusters, AreNamedOnlyWhereTheyAreShared) {
+TEST(MergedClusters, NeedClustersThatAreShared) {
   const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->traits().sentence; };
-  EXPECT_EQ(canonical("clusters(c=5, shared=false)").find("shared"), std::string::npos);
   EXPECT_NE(canonical("clusters(c=5, shared=true)").find("bins=100, shared=true, scope=segment)"), std::string::npos);
   EXPECT_NE(canonical("clusters(c=5, scope=bucket)").find("bins=100, shared=false, scope=bucket)"), std::string::npos);
   EXPECT_THROW(make_codec(read_stages("clusters(c=9, shared=true)")), ConfigError);
