@@ -40,7 +40,13 @@ bool equal(const TcpKey& one, const TcpKey& other) {
 
 // A connection that has not said yet which rank it is from. What is under way keeps it in memory.
 struct TcpDoor::Guest {
-  explicit Guest(Tcp::socket accepted) : stream(std::make_shared<TcpStream>(std::move(accepted))) {}
+  explicit Guest(Tcp::socket accepted) : stream(std::make_shared<TcpStream>(std::move(accepted))) {
+    asio::error_code gone;
+    const Tcp::endpoint endpoint = stream->socket().remote_endpoint(gone);
+    from =
+        gone ? "an address that is gone" : fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port());
+  }
+  std::string from;  // its address
   std::shared_ptr<TcpStream> stream;
   std::array<std::byte, TcpHello::bytes> hello{};
   bool dismissed = false;  // then the door may be gone
@@ -48,7 +54,14 @@ struct TcpDoor::Guest {
 
 TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, const Tls* tls,
                  Enter enter)
-    : rank_(rank), size_(size), tls_(tls), key_(new_key()), enter_(std::move(enter)), acceptor_(io), again_(io) {
+    : rank_(rank),
+      size_(size),
+      tls_(tls),
+      key_(new_key()),
+      enter_(std::move(enter)),
+      acceptor_(io),
+      again_(io),
+      refusals_(rank, static_cast<std::size_t>(size)) {
   try {
     const Tcp::endpoint endpoint(address, 0);
     acceptor_.open(endpoint.protocol());
@@ -110,7 +123,10 @@ void TcpDoor::accept() {
       });
       return;
     }
-    if (guests_.size() == most_guests) dismiss(guests_.front());
+    if (guests_.size() == most_guests) {
+      refusals_.add(guests_.front()->from, fmt::format("it did not say who it is, and {} others came", most_guests));
+      dismiss(guests_.front());
+    }
     guests_.push_back(std::make_shared<Guest>(std::move(socket)));
     take_proof(guests_.back());
     accept();
@@ -120,7 +136,7 @@ void TcpDoor::accept() {
 void TcpDoor::take_proof(const std::shared_ptr<Guest>& guest) {
   guest->stream->start(tls_, TcpStream::Side::server, [this, guest](const asio::error_code& error) {
     if (guest->dismissed) return;
-    if (error) return dismiss(guest);
+    if (error) return refuse(guest, error);
     hear_hello(guest);
   });
 }
@@ -129,11 +145,22 @@ void TcpDoor::hear_hello(const std::shared_ptr<Guest>& guest) {
   asio::async_read(*guest->stream, asio::buffer(guest->hello),
                    [this, guest](const asio::error_code& error, std::size_t) {
                      if (guest->dismissed) return;
-                     if (error) return dismiss(guest);
+                     if (error) return refuse(guest, error);
                      take_in(*guest);
                      guest->dismissed = true;
                      std::erase(guests_, guest);
                    });
+}
+
+void TcpDoor::refuse(const std::shared_ptr<Guest>& guest, const asio::error_code& error) {
+  if (error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe) {
+    refusals_.add_silent(guest->from);
+  } else if (is_other_secret(error)) {
+    refusals_.add(guest->from, "it has another secret, or somebody changed its handshake on the way");
+  } else {
+    refusals_.add(guest->from, error.message());
+  }
+  dismiss(guest);
 }
 
 void TcpDoor::dismiss(const std::shared_ptr<Guest>& guest) {
@@ -146,13 +173,14 @@ void TcpDoor::take_in(const Guest& guest) {
   TcpHello hello;
   try {
     hello = read_hello(guest.hello);
-  } catch (const WireError&) {
-    return;
+  } catch (const WireError& error) {
+    return refusals_.add(guest.from, error.what());
   }
   const bool member = equal(hello.key, key_) && hello.to == static_cast<std::uint32_t>(rank_) &&
                       hello.size == static_cast<std::uint32_t>(size_) && hello.from < hello.size &&
                       hello.from != hello.to;
-  if (member) enter_(static_cast<int>(hello.from), guest.stream);
+  if (!member) return refusals_.add(guest.from, "it does not know this rank's key, or is of another job");
+  enter_(static_cast<int>(hello.from), guest.stream);
 }
 
 }  // namespace sotto

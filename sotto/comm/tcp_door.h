@@ -12,15 +12,16 @@
 #include <string>
 
 #include "sotto/comm/tcp_frame.h"
+#include "sotto/comm/tcp_refusals.h"
 #include "sotto/comm/tcp_stream.h"
 
 namespace sotto {
 
 // Where a rank listens for its peers. If there is a secret, a new connection must first prove that it knows it, and is
 // private from then on. Then it must say which rank it is from, with the key of this door.
-// Connections of strangers, and those that send garbage, are closed and have no other effect. At most `most_guests`
-// connections that have not yet said this stay open; a member whose connection was closed for that reason tries again.
-// Everything runs on the thread that runs the io_context.
+// Connections of strangers, and those that send garbage, are closed; the only effect is a line in the log
+// (TcpRefusals). At most `most_guests` connections that have not yet said this stay open; a member whose connection was
+// closed for that reason tries again. Everything runs on the thread that runs the io_context.
 class TcpDoor {
  public:
   static constexpr std::size_t most_guests = 64;
@@ -45,6 +46,7 @@ class TcpDoor {
   void take_proof(const std::shared_ptr<Guest>& guest);
   void hear_hello(const std::shared_ptr<Guest>& guest);
   void take_in(const Guest& guest);
+  void refuse(const std::shared_ptr<Guest>& guest, const asio::error_code& error);
   void dismiss(const std::shared_ptr<Guest>& guest);
 
   int rank_, size_;
@@ -54,6 +56,7 @@ class TcpDoor {
   asio::ip::tcp::acceptor acceptor_;
   asio::steady_timer again_;                  // after an error that may pass
   std::list<std::shared_ptr<Guest>> guests_;  // the oldest first
+  TcpRefusals refusals_;
 };
 
 // What place() says.

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <string_view>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -168,13 +169,16 @@ void TcpLines::connect_later(Line& line) {
 }
 
 void TcpLines::prove(Line& line) {
-  line.stream->start(tls_.get(), TcpStream::Side::client,
-                     [this, &line, turn = line.turn](const asio::error_code& error) {
-                       if (turn != line.turn) return;
-                       if (!error) return greet(line);
-                       if (is_closed(error)) return connect_later(line);
-                       lose(line, fmt::format("its secret is another one: {}", error.message()));
-                     });
+  line.stream->start(
+      tls_.get(), TcpStream::Side::client, [this, &line, turn = line.turn](const asio::error_code& error) {
+        if (turn != line.turn) return;
+        if (!error) return greet(line);
+        if (is_closed(error)) return connect_later(line);
+        const std::string_view what = is_other_secret(error)
+                                          ? "its secret is another one, or somebody changed the handshake on the way"
+                                          : "the handshake with it failed";
+        lose(line, fmt::format("{}: {}", what, error.message()));
+      });
 }
 
 // A peer closes this connection without a welcome if it has made one itself, or has too many guests, so this rank tries

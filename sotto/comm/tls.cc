@@ -28,10 +28,12 @@ class Category final : public std::error_category {
   }
 };
 
-std::error_code tls_error(unsigned long code) {
-  static const Category category;
-  return {static_cast<int>(code == 0 ? 1 : code), category};
+const Category& category() {
+  static const Category the_one;
+  return the_one;
 }
+
+std::error_code tls_error(unsigned long code) { return {static_cast<int>(code == 0 ? 1 : code), category()}; }
 
 const Secret& secret_of(const SSL* ssl) {
   return *static_cast<const Secret*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
@@ -67,6 +69,12 @@ int find(SSL* ssl, const unsigned char* id, std::size_t length, SSL_SESSION** se
 }
 
 }  // namespace
+
+bool is_other_secret(const std::error_code& error) {
+  if (error.category() != category()) return false;
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
+  return reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER;
+}
 
 struct Tls::Impl {
   Impl(const Secret& known, std::uint64_t bytes)

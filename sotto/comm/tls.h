@@ -30,6 +30,10 @@ class Tls {
   std::unique_ptr<Impl> impl_;
 };
 
+// Whether a handshake failed because the other side has another secret. Neither side can tell this from a handshake
+// that was changed on the way.
+bool is_other_secret(const std::error_code& error);
+
 // One connection over a socket that does not block and outlives it. No function blocks: each does what it can at once,
 // and says what it waits for.
 class TlsLine {

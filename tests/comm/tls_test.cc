@@ -61,8 +61,24 @@ TEST_F(PrivateLines, OutliveAPeerThatEnds) {
 }
 
 TEST_F(PrivateLines, LetNobodyInWithAnotherSecret) {
+  testing::internal::CaptureStderr();
   const std::string reason = loss_with(std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{3}}));
-  EXPECT_TRUE(reason.starts_with("its secret is another one: TLS: ")) << reason;
+  EXPECT_TRUE(reason.starts_with("its secret is another one, or somebody changed the handshake on the way: TLS: "))
+      << reason;
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(log.starts_with("sotto: rank 1: refused a connection from 127.0.0.1 port ")) << log;
+  EXPECT_TRUE(log.ends_with(": it has another secret, or somebody changed its handshake on the way\n")) << log;
+}
+
+TEST_F(PrivateLines, SayAnotherSecretOnlyWhereItIsSo) {
+  start(2);
+  asio::ip::tcp::acceptor acceptor(io_, {asio::ip::address_v4::loopback(), 0});
+  rank(0).place = tapped(rank(0).place, acceptor.local_endpoint().port());
+  asio::ip::tcp::socket other(io_);
+  acceptor.async_accept(other, [&](const asio::error_code&) { asio::write(other, asio::buffer(message(200, 1))); });
+  send(1, 0, {});
+  run_until([&] { return rank(1).losses.contains(0); });
+  EXPECT_TRUE(rank(1).losses[0].starts_with("the handshake with it failed: TLS: ")) << rank(1).losses[0];
 }
 
 TEST_F(PrivateLines, SayThatThePeerHasNoSecret) {

@@ -1,0 +1,37 @@
+#include "sotto/comm/tcp_refusals.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "sotto/core/output.h"
+
+namespace sotto {
+
+TcpRefusals::TcpRefusals(int rank, std::size_t silent, Say say) : rank_(rank), silent_(silent), say_(std::move(say)) {}
+
+TcpRefusals::~TcpRefusals() {
+  if (unsaid_ > 0) say_(fmt::format("rank {}: connections refused since the last line: {}", rank_, unsaid_));
+}
+
+void TcpRefusals::add(const std::string& from, const std::string& reason, Clock::time_point now) {
+  if (now < next_) {
+    ++unsaid_;
+    return;
+  }
+  next_ = now + std::chrono::seconds(1);
+  const auto more = std::exchange(unsaid_, 0);
+  const std::string before = more > 0 ? fmt::format(" ({} more before it)", more) : "";
+  say_(fmt::format("rank {}: refused a connection from {}{}: {}", rank_, from, before, reason));
+}
+
+void TcpRefusals::add_silent(const std::string& from, Clock::time_point now) {
+  if (silent_ == 0) return add(from, "it closed without saying who it is", now);
+  --silent_;
+}
+
+void TcpRefusals::to_stderr(const std::string& line) { write_text(stderr, "sotto: " + line + "\n"); }
+
+}  // namespace sotto

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// Says which connections a rank's door refuses: at most one line a second, so that a crowd of strangers does not fill
+// the log. The next line, or the last one at the end, has the number of those that got none.
+class TcpRefusals {
+ public:
+  using Say = std::function<void(const std::string& line)>;
+
+  // At first `silent` connections may close without a word: a member does so if its peer's connection came first.
+  TcpRefusals(int rank, std::size_t silent, Say say = to_stderr);
+  ~TcpRefusals();
+  TcpRefusals(const TcpRefusals&) = delete;
+  TcpRefusals& operator=(const TcpRefusals&) = delete;
+
+  // A connection from that address was refused; the reason is a whole clause.
+  void add(const std::string& from, const std::string& reason, Clock::time_point now = Clock::now());
+  // A connection closed before it said who it is.
+  void add_silent(const std::string& from, Clock::time_point now = Clock::now());
+
+ private:
+  static void to_stderr(const std::string& line);
+
+  int rank_;
+  std::size_t silent_;
+  Say say_;
+  Clock::time_point next_ = Clock::time_point::min();  // when the next line may come
+  std::size_t unsaid_ = 0;
+};
+
+}  // namespace sotto
