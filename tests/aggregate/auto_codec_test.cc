@@ -263,8 +263,7 @@ TEST(AutoCodec, NothingIsLostBetweenCandidates) {
 }
 
 TEST(AutoCodec, IsAWholeMethod) {
-  EXPECT_EQ(read_recipe("auto").text(), "auto");
-  EXPECT_EQ(read_recipe("auto(high)").text(), "auto");
+  EXPECT_EQ(read_recipe("auto").text(), "auto(quality=high)");
   EXPECT_EQ(read_recipe("auto(medium)").text(), "ef | auto(quality=medium)");
   EXPECT_EQ(read_recipe(read_recipe("auto(medium)").text()).text(), "ef | auto(quality=medium)");
   EXPECT_EQ(read_recipe("auto(medium)", "gather").text(), "ef | auto(quality=medium)");
