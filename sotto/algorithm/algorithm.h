@@ -131,12 +131,14 @@ class Algorithm {
   virtual void average_models(Worker& /*worker*/) {}
   // What a resumed run needs besides the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
-  // Replaces a reading visit_state() if the group of ranks is another one now. `each`: all ranks of the group that
-  // wrote a checkpoint, or this rank's own former self; `mean` reads the mean of their states. What they held back
-  // becomes its mean. So the ranks together owe as much to the mean gradient as before, if each takes over the mean of
-  // all; and if each keeps its own, nothing is lost but what lost ranks held back. Warm starts and choices begin anew.
-  // REQUIRES enter(), rest(), and AlgorithmEntry::other_ranks.
-  virtual void take_over(std::span<const FormerRank> /*each*/, StateVisitor& /*mean*/) {
+  // What is the same on all ranks, or is to be their mean if they become another group.
+  virtual void visit_shared(StateVisitor& /*visitor*/) {}
+  // Replaces a reading visit_state() if the group of ranks is another one now, after a reading visit_shared(). Takes
+  // over what the ranks `each` held back: all ranks of the group that wrote a checkpoint, or this rank's own former
+  // self. It becomes their mean. So the ranks together owe as much to the mean gradient as before, if each takes over
+  // the mean of all; and if each keeps its own, nothing is lost but what lost ranks held back. Warm starts and choices
+  // begin anew. REQUIRES enter(), rest(), and AlgorithmEntry::other_ranks.
+  virtual void take_over(std::span<const FormerRank> /*each*/) {
     throw std::logic_error("an algorithm cannot go on with other ranks");
   }
   // The traffic of mailboxes, which the communicator does not count.
@@ -171,7 +173,7 @@ struct AlgorithmEntry {
   bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
   bool other_ranks = false;      // a run may go on with another number of ranks: take_over()
   // Whether ranks may be lost and replaced during a run; null: they may not. Between two steps of such an algorithm
-  // nothing is on its way, and no rank can be two steps ahead of another.
+  // nothing is on its way, and each exchange needs all ranks.
   bool (*elastic)(const AnyOptions& own) = nullptr;
   bool uses_topology = false;  // uses `topology` and `mixing`
   AnyOptions (*options)();

@@ -49,7 +49,7 @@ class Sync final : public Algorithm {
   }
 
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
-  void take_over(std::span<const FormerRank> each, StateVisitor& /*mean*/) override { aggregator_.take_over(each); }
+  void take_over(std::span<const FormerRank> each) override { aggregator_.take_over(each); }
 
  private:
   void average(std::size_t index) {

@@ -78,7 +78,7 @@ class SyncByNeed final : public Algorithm {
     aggregator_.visit_state(visitor);
     note();
   }
-  void take_over(std::span<const FormerRank> each, StateVisitor& /*mean*/) override {
+  void take_over(std::span<const FormerRank> each) override {
     aggregator_.take_over(each);
     note();
   }

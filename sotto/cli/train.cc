@@ -135,7 +135,8 @@ void require_elastic(const Choices& choices) {
   };
   const AlgorithmSpec& algorithm = choices.algorithm;
   if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
-    refuse("`" + choices.options.algorithm + "`", "cannot go on without some of its ranks; `sync` can");
+    refuse("`" + choices.options.algorithm + "`",
+           "cannot go on without some of its ranks; `sync`, `local`, `slowmo` and `diloco` can");
   }
   if (group_of(choices.recipe.aggregator))
     refuse("`hierarchical`", "has groups of one size; choose another --aggregator");

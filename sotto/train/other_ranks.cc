@@ -88,7 +88,8 @@ void OtherRanks::give(int rank, bool own_parameters, Replica& replica, Algorithm
   for (StateReader& part : parts_) {
     each.push_back({static_cast<int>(each.size()), static_cast<int>(parts_.size()), &part});
   }
-  algorithm.take_over(each, mean);
+  algorithm.visit_shared(mean);
+  algorithm.take_over(each);
   for (const StateReader& part : parts_) part.finish();
 }
 

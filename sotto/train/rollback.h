@@ -13,9 +13,9 @@
 
 namespace sotto {
 
-// What a rank needs to take a step again after its group has changed: its whole state at the beginning of the last two
-// steps, in memory. Two, because when a rank is lost, some of the others may have finished a step that the rest must
-// take again. No rank can be two steps ahead of another, since every step needs all ranks.
+// What a rank needs to take steps again after its group has changed: its whole state after the last two exchanges, in
+// memory. Two, because when a rank is lost, some of the others may have finished an exchange that the rest must make
+// again. No rank can be two exchanges ahead of another, since each needs all ranks.
 class Rollback {
  public:
   // Where the states that are kept from now on belong: a manifest without parts, whose step does not matter, and this

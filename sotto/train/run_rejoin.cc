@@ -47,6 +47,7 @@ bool Run::rejoin(RunFolder& folder) {
     state.send(task_->parameters());
     state.send(task_->buffers());
     replica_.visit_state(state);
+    algorithm_->visit_shared(state);
   }
   say(fmt::format("step {}  goes on with {} rank{}", step, communicator_->size(),
                   communicator_->size() == 1 ? "" : "s"));

@@ -30,10 +30,12 @@ def at_step(job, folder, step):
     wait_until(lambda: job.process.poll() is not None or has_step(folder, step), f"step {step}")
 
 
-@pytest.mark.parametrize("backend", ["gloo", "tcp"])
-def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_path, backend):
+@pytest.mark.parametrize("backend, algorithm", [
+    ("gloo", ["sync", "--momentum", 0.9]), ("tcp", ["sync", "--momentum", 0.9]), ("gloo", ["slowmo(h=4)", "--momentum", 0]),
+])  # fmt: skip
+def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_path, backend, algorithm):
     """Without a memory, the rest of the run has the bits of one that went on from a checkpoint with fewer ranks."""
-    flags = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--momentum", 0.9, "--backend", backend, "--max-steps", 1000]
+    flags = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--algorithm", *algorithm, "--backend", backend, "--max-steps", 1000]
     job = start(*flags, "--elastic", "2:4", "--train-dir", "run", "--checkpoint-minutes", 0)
     at_step(job, tmp_path / "run", 300)
     kill(job, 1)
@@ -41,22 +43,23 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
     assert job.status == 0, job.err
     assert "sotto: rank 1 was killed by signal 9 (SIGKILL); going on with ranks 0, 2, 3" in job.err
     job.nothing_left()
-    (first, then) = members(tmp_path / "run")
+    first, then = members(tmp_path / "run")
     assert first == (0, 0, [0, 1, 2, 3]) and then[0] == 1 and then[2] == [0, 2, 3]
     step = then[1]
-    assert 300 <= step < 1000 and f"step {step}  goes on with 3 ranks" in job.err
+    assert 290 < step < 1000 and f"step {step}  goes on with 3 ranks" in job.err
     good(*flags[:-2], "--max-steps", step, "--ranks", 4, "--train-dir", "same")
     good(*flags, "--ranks", 3, "--train-dir", "same", "--resume")
     assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "same")["parameters_sha256"]
 
 
-@pytest.mark.parametrize("codec, aggregator", [
-    ("ef | topk(0.1)", "gather"), ("ef | topk(0.1)", "scatter_reduce"), ("qsgd(bits=4)", "auto"), ("auto", "auto"),
+@pytest.mark.parametrize("codec, flags", [
+    ("ef | topk(0.1)", ["--aggregator", "gather", "--check-replicas", 50]), ("ef | topk(0.1)", ["--aggregator", "scatter_reduce", "--check-replicas", 50]),
+    ("qsgd(bits=4)", ["--check-replicas", 50]), ("auto", ["--check-replicas", 50]), ("none", ["--algorithm", "diloco(h=20)"]),
 ])  # fmt: skip
-def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, aggregator):
+def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
     """Every rank is killed once, and started anew; replicas stay the same to the bit."""
     chance = random.Random(codec)
-    job = start("train", *LONG, "--elastic", "1:3", "--restarts", 3, "--codec", codec, "--aggregator", aggregator, "--train-dir", "run", "--check-replicas", 50)
+    job = start("train", *LONG, "--elastic", "1:3", "--restarts", 3, "--codec", codec, *flags, "--train-dir", "run")
     folder = tmp_path / "run"
     for generation, rank in enumerate(chance.sample(range(3), 3), 1):
         at_step(job, folder, 150 * generation)
@@ -122,7 +125,8 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "3:2"], "--elastic 3:2: the job has 2 ranks"),
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; leave it out"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
-    (["--elastic", "1:2", "--algorithm", "push_sum"], "--elastic: `push_sum` cannot go on without some of its ranks; `sync` can"),
+    (["--elastic", "1:2", "--algorithm", "push_sum"], "--elastic: `push_sum` cannot go on without some of its ranks; `sync`, `local`, `slowmo` and `diloco` can"),
+    (["--elastic", "1:2", "--algorithm", "diloco(h=4, overlap=2)"], "--elastic: `diloco(h=4, overlap=2)` cannot go on"),
     (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot go on"),
     (["--elastic", "1:4", "--aggregator", "hierarchical(group=2)", "--codec", "ef | topk(0.1)"], "--elastic: `hierarchical` has groups of one size"),
 ])  # fmt: skip

@@ -235,7 +235,7 @@ void LocalSteps::average_models(Worker& worker) {
 
 // Visits the state without that of the aggregator. Leaves out a wish to stop, which does not hold for a run that goes
 // on.
-void LocalSteps::visit_own(StateVisitor& visitor) {
+void LocalSteps::visit_shared(StateVisitor& visitor) {
   ScopedState own(visitor, plan_.name);
   outer_.visit_state(own);
   if (plan_.overlap == 0) return;
@@ -247,13 +247,12 @@ void LocalSteps::visit_own(StateVisitor& visitor) {
 }
 
 void LocalSteps::visit_state(StateVisitor& visitor) {
-  visit_own(visitor);
+  visit_shared(visitor);
   aggregator_.visit_state(visitor);
   note();
 }
 
-void LocalSteps::take_over(std::span<const FormerRank> each, StateVisitor& mean) {
-  visit_own(mean);
+void LocalSteps::take_over(std::span<const FormerRank> each) {
   aggregator_.take_over(each);
   note();
 }

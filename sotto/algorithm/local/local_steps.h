@@ -45,11 +45,12 @@ class LocalSteps final : public Algorithm {
   void go_on() override;
   void average_models(Worker& worker) override;
   void visit_state(StateVisitor& visitor) override;
-  // Ranks begin with the mean of all models, which is as far from the common start as all were on average.
-  void take_over(std::span<const FormerRank> each, StateVisitor& mean) override;
+  // After a resume ranks begin with the mean of all models, which is as far from the common start as all were on
+  // average.
+  void visit_shared(StateVisitor& visitor) override;
+  void take_over(std::span<const FormerRank> each) override;
 
  private:
-  void visit_own(StateVisitor& visitor);
   // Buckets that are exchanged together. Belongs to the communication thread until wait().
   struct Shard {
     Key key;
