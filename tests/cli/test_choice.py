@@ -36,7 +36,7 @@ def test_the_codec(good, run, tmp_path):
     found = summary(tmp_path / "run")
     pattern = r"codec: qsgd\(bits=4\) \| rans [\d.]+ ms a step, against none [\d.]+, f16 [\d.]+, qsgd\(bits=4\) [\d.]+; aggregator: .*"
     assert re.fullmatch(pattern, found["remark"]), found["remark"]
-    assert found["method"] == "auto" and first.err.count(found["remark"]) == 1
+    assert found["method"] == "auto(quality=high)" and first.err.count(found["remark"]) == 1
     good(*flags, "--max-steps", 26, "--resume")
     assert summary(tmp_path / "run")["remark"] == found["remark"]
     assert summary(tmp_path / "run")["bytes_per_step"][0] < 8000, "a resumed run begins with what was chosen"
