@@ -149,7 +149,7 @@ int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_rank
   if (least_ranks > 0) {
     spec.least_ranks = least_ranks;
     spec.replacements = std::exchange(restarts, 0);
-    spec.patience = std::chrono::seconds(options.deadline);
+    spec.patience = std::chrono::seconds(2 * options.deadline);  // a rank may be about to meet the others
   }
   LaunchResult result = run_train_job(spec, options.train_dir, console);
   // Does not retry after a refused option or a request to stop.

@@ -201,6 +201,15 @@ void Meeting::tell(c10d::Store& store, int peer, const std::string& error) {
   if (store.add(settled_key, 1) == 1) store.set(outcome_key, bytes("failed"));
 }
 
+// Whoever comes last must not say that they have met, so this counts as the first outcome.
+void Meeting::end_for(StoreServer& store, const std::string& prefix, int rank, const std::string& error) {
+  const auto set = [&](const std::string& name, const std::string& value) { store.set(prefix + "/" + name, value); };
+  set(key(failed_key, rank), fmt::format("{} {}", rank, error));
+  set(failed_key, std::to_string(rank));
+  set(settled_key, "1");
+  set(outcome_key, "failed");
+}
+
 // "rank 3", or "ranks 2, 3"
 std::string Meeting::missing(c10d::Store& store) const {
   std::vector<int> ranks;

@@ -45,6 +45,10 @@ class Meeting {
   // "NAME.0", then "NAME.1", ...: the same on every rank if all ask in the same order.
   std::string next_name(const std::string& name);
 
+  // For whoever serves the store: tells ranks that still meet beneath this prefix, or come later, that a rank has
+  // ended.
+  static void end_for(StoreServer& store, const std::string& prefix, int rank, const std::string& error);
+
   // Tells the others that this rank fails and is itself the cause: ranks that wait for all stop waiting.
   void give_up(const std::string& error) { report(rank_, error); }
   // Tells the others that this rank failed because of `peer`, and follows the chain of causes, since the peer may have

@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "sotto/comm/bounded_store.h"
+#include "sotto/comm/meeting.h"
 #include "sotto/comm/meeting_place.h"
 #include "sotto/comm/patience.h"
 #include "sotto/comm/visible_text.h"
@@ -21,6 +22,10 @@ using namespace std::chrono_literals;
 
 constexpr auto answer_limit = 30s;  // of the launcher's store, to one request
 
+// Of the keys of a generation's meeting.
+std::string prefix_of(std::uint64_t generation) {
+  return generation == 0 ? std::string("sotto") : fmt::format("sotto/{}", generation);
+}
 std::string ids_key(std::uint64_t generation) { return fmt::format("members/{}", generation); }
 std::string any_lost_key(std::uint64_t generation) { return fmt::format("lost/{}", generation); }
 std::string lost_key(std::uint64_t generation, int id) { return fmt::format("lost/{}/{}", generation, id); }
@@ -53,7 +58,7 @@ World wait_for(std::uint64_t generation, World world, c10d::Store& store, const 
   world.generation = generation;
   world.rank = world.local_rank = static_cast<int>(own - ids.begin());
   world.size = world.local_size = static_cast<int>(ids.size());
-  world.prefix = fmt::format("sotto/{}", generation);
+  world.prefix = prefix_of(generation);
   return world;
 }
 
@@ -64,6 +69,10 @@ bool Roster::any_lost(std::uint64_t generation) { return store_.find(any_lost_ke
 std::optional<std::string> Roster::lost(std::uint64_t generation, int id) {
   if (auto said = store_.find(lost_key(generation, id))) return visible(*said);
   return std::nullopt;
+}
+
+void Roster::end_meeting(std::uint64_t generation, int rank, const std::string& error) {
+  Meeting::end_for(store_, prefix_of(generation), rank, error);
 }
 
 void Roster::announce(std::uint64_t generation, const std::vector<int>& ids) {

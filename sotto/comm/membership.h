@@ -23,6 +23,9 @@ class Roster {
   bool any_lost(std::uint64_t generation);  // whether some rank lost this generation's group
   // Why that rank lost this generation's group, in its words; nothing if it has not said so.
   std::optional<std::string> lost(std::uint64_t generation, int id);
+  // Ranks of this generation that are still meeting, or come later, need not wait for that one, which has ended. `rank`
+  // is its number in the generation.
+  void end_meeting(std::uint64_t generation, int rank, const std::string& error);
   // From now on the ranks with these ids, ascending, are generation number `generation`.
   void announce(std::uint64_t generation, const std::vector<int>& ids);
 

@@ -32,6 +32,9 @@ void Job::lose(std::size_t r) {
   in_vain_ = -1;
   ranks_[r].lost = true;
   if (!changing_) changing_ = Clock::now();
+  if (const auto member = std::ranges::find(members_, static_cast<int>(r)); member != members_.end()) {
+    Roster(*store_).end_meeting(generation_, static_cast<int>(member - members_.begin()), explain(r));
+  }
   if (replaced_ == spec_.replacements) return;
   ++replaced_;
   try {
@@ -91,6 +94,7 @@ void Job::announce() {
   }
   console_.line(stderr, fmt::format("sotto: {}; going on with ranks {}", lost_, fmt::join(ids, ", ")));
   Roster(*store_).announce(++generation_, ids);
+  members_ = std::move(ids);
   lost_.clear();
   changing_.reset();
 }

@@ -37,7 +37,10 @@ Job::Job(const LaunchSpec& spec, Console& console, OnProgress on_progress)
   master_ = fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
   ranks_.resize(static_cast<std::size_t>(spec_.ranks));
   try {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 0);
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      start(r, 0);
+      members_.push_back(static_cast<int>(r));
+    }
   } catch (const Error&) {
     kill_and_wait();
     throw;

@@ -82,6 +82,7 @@ class Job {
 
   // Of jobs whose ranks may be lost:
   std::uint64_t generation_ = 0;
+  std::vector<int> members_;                   // the numbers of its ranks in ranks_
   std::optional<Clock::time_point> changing_;  // since when some rank has lost the group
   std::string lost_;                           // which ranks are lost since the last generation, and why
   std::int64_t replaced_ = 0;

@@ -75,6 +75,29 @@ def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
     assert summary(folder)["steps"] == 1000
 
 
+def test_a_new_rank_that_dies_while_the_others_meet_it(start, tmp_path):
+    """They need not wait for it until the deadline."""
+    job = start("train", *SMALL, *ENDLESS, "--deadline", 600, "--max-steps", 1000, "--elastic", "1:3", "--restarts", 1, "--train-dir", "run")
+    at_step(job, tmp_path / "run", 100)
+    first = job.rank(1)
+    os.kill(first, signal.SIGKILL)
+
+    def replacement():
+        try:
+            return job.rank(1) != first
+        except AssertionError:
+            return False
+
+    wait_until(replacement, "the new rank")
+    kill(job, 1, signal.SIGSTOP)
+    time.sleep(3)  # the others come to the meeting
+    kill(job, 1)
+    job.finish()
+    assert job.status == 0, job.err
+    assert members(tmp_path / "run")[-1][2] == [0, 2]
+    job.nothing_left()
+
+
 def test_rank_0_and_its_run_folder(start, tmp_path):
     job = start("train", *LONG, "--elastic", "1:2", "--train-dir", "run", "--checkpoint-every", 100)
     at_step(job, tmp_path / "run", 250)
