@@ -109,7 +109,7 @@ def test_rank_0_and_its_run_folder(start, tmp_path):
 
 
 def test_a_rank_that_hangs_is_given_up(start, tmp_path):
-    job = start("train", *SMALL, *ENDLESS, "--max-steps", 1000, "--elastic", "1:3", "--train-dir", "run", "--deadline", 3)
+    job = start("train", *SMALL, *ENDLESS, "--max-steps", 1000, "--elastic", "1:3", "--train-dir", "run", "--deadline", 8)
     at_step(job, tmp_path / "run", 100)
     kill(job, 2, signal.SIGSTOP)
     job.finish()
