@@ -13,8 +13,10 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/freed_memory.h"
+#include "sotto/cli/rank_range.h"
 #include "sotto/cli/train_flags.h"
 #include "sotto/cli/train_job.h"
+#include "sotto/comm/membership.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -29,7 +31,8 @@ namespace {
 
 constexpr std::string_view examples = R"text(
 The ranks are processes of this machine (--ranks N), or those that torchrun, Open MPI's mpirun or SLURM's srun started.
-Without any of these, start each rank by hand with the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+Without any of these, start each rank by hand with the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Ranks
+that come and go while the job runs: `sotto coordinator` and --coordinator.
 
 Examples:
   sotto train --ranks 4 --codec "ef | topk(0.01)" --train-dir runs/topk
@@ -41,6 +44,7 @@ struct OwnOptions {
   bool dry_run = false;
   std::int64_t restarts = 0;
   std::string elastic;
+  std::string coordinator;
   void visit(OptionVisitor& v) {
     v.option("dry-run", dry_run, "only say what a step would send");
     v.option("restarts", restarts,
@@ -50,6 +54,8 @@ struct OwnOptions {
     v.option(
         "elastic", elastic,
         "MIN or MIN:MAX: begin with MAX ranks, and go on without ranks that are killed or hang while MIN are left");
+    v.option("coordinator", coordinator,
+             "HOST:PORT: join the job of the `sotto coordinator` there, as one rank; others may come and go meanwhile");
   }
 };
 
@@ -111,27 +117,25 @@ int run_rank(const Choices& choices, const World& world) {
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
-// "MIN" or "MIN:MAX". Sets the number of ranks to MAX, and returns MIN; 0 if the text is empty.
+// Sets the number of ranks to the greatest one, and returns the least one; 0 if the text is empty.
 std::int64_t read_elastic(const std::string& text, std::int64_t& ranks) {
   if (text.empty()) return 0;
-  const auto fail = [&](std::string_view why) { throw ConfigError(fmt::format("--elastic {}: {}", text, why)); };
   const std::string said = "--elastic " + text;
-  const auto colon = text.find(':');
-  const std::int64_t least = parse_int(said + ": the least number of ranks", text.substr(0, colon), {1, 65535});
-  if (colon != std::string::npos) {
-    const std::int64_t most = parse_int(said + ": the greatest number of ranks", text.substr(colon + 1), {1, 65535});
-    if (ranks != 0 && ranks != most) fail(fmt::format("--ranks says {}; leave it out", ranks));
-    ranks = most;
+  const RankRange range = read_rank_range(said, text);
+  if (range.most && ranks != 0 && ranks != *range.most) {
+    throw ConfigError(fmt::format("{}: --ranks says {}; leave it out", said, ranks));
   }
-  if (least > std::max<std::int64_t>(1, ranks))
-    fail(fmt::format("the job has {} ranks", std::max<std::int64_t>(1, ranks)));
-  return least;
+  ranks = range.most.value_or(ranks);
+  if (range.least > std::max<std::int64_t>(1, ranks)) {
+    throw ConfigError(fmt::format("{}: the job has {} ranks", said, std::max<std::int64_t>(1, ranks)));
+  }
+  return range.least;
 }
 
 // ConfigError if a run with these choices could not go on without some of its ranks.
-void require_elastic(const Choices& choices) {
-  const auto refuse = [](const std::string& what, std::string_view why) {
-    throw ConfigError(fmt::format("--elastic: {} {}", what, why));
+void require_elastic(std::string_view option, const Choices& choices) {
+  const auto refuse = [&](const std::string& what, std::string_view why) {
+    throw ConfigError(fmt::format("--{}: {} {}", option, what, why));
   };
   const AlgorithmSpec& algorithm = choices.algorithm;
   if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
@@ -140,6 +144,35 @@ void require_elastic(const Choices& choices) {
   }
   if (group_of(choices.recipe.aggregator))
     refuse("`hierarchical`", "has groups of one size; choose another --aggregator");
+}
+
+// As one rank of a job whose ranks come by themselves.
+int join_coordinator(TrainOptions options) {
+  Console console;
+  LaunchSpec spec = train_job(options);
+  spec.coordinated_ranks = std::exchange(spec.ranks, 1);
+  const LaunchResult result = run_train_job(spec, options.train_dir, console);
+  if (result.status == 0) print_result(options.train_dir, console);
+  if (!result.error.empty()) console.line(stderr, "sotto: " + result.error);
+  return result.status;
+}
+
+// Where the coordinator is. Sets the number of ranks to the most that the job may have.
+void find_coordinator(const std::string& text, TrainOptions& options) {
+  const std::string said = named("coordinator", text);
+  const MeetingPlace place = read_meeting_place(said, text);
+  if (options.ranks != 0) throw ConfigError(said + ": this is one rank of its job; leave --ranks out");
+  if (!options.master.empty()) throw ConfigError(said + ": the ranks meet there; leave --master out");
+  if (options.train_dir.empty()) {
+    throw ConfigError(said +
+                      ": needs --train-dir, the same for all ranks, since those that come later go on with that run");
+  }
+  options.master = text;
+  World world;
+  world.host = place.host;
+  world.port = place.port;
+  world.coordinated = true;
+  options.ranks = most_ranks(world, {});
 }
 
 int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_ranks) {
@@ -179,12 +212,18 @@ int run_train(std::span<const std::string> arguments) {
   flags.assign(own);
 
   const Transport& transport = transport_table().require("backend", options.backend);
-  const World world = find_world(options.master, transport.own_meeting.empty());
+  const bool joins = !own.coordinator.empty();
+  const World world = joins ? World() : find_world(options.master, transport.own_meeting.empty());
   const bool started = world.starter != "single";
   if (started && options.ranks != 0 && options.ranks != world.size) {
     throw ConfigError(
         fmt::format("--ranks {}: {} started {} ranks; leave --ranks out", options.ranks, world.starter, world.size));
   }
+  if (joins && !(own.elastic.empty() && own.restarts == 0)) {
+    throw ConfigError(
+        "--coordinator: the coordinator says how many ranks there may be; leave --elastic and --restarts out");
+  }
+  if (joins) find_coordinator(own.coordinator, options);
   const std::int64_t least_ranks = read_elastic(own.elastic, options.ranks);
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
@@ -199,12 +238,14 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         fmt::format("--elastic: {} started this rank; only ranks that sotto starts can be lost", world.starter));
   }
-  if (least_ranks > 0) require_elastic(choices);
+  if (least_ranks > 0) require_elastic("elastic", choices);
+  if (joins) require_elastic("coordinator", choices);
   if (own.dry_run) return print_dry_run(choices);
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);
   transport.require(wanted);
   // A single rank is launched, too, because OpenMP reads its variables before main().
+  if (joins) return join_coordinator(choices.options);
   return started ? run_rank(choices, world) : run_job(choices.options, own.restarts, least_ranks);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -11,6 +12,7 @@
 #include "sotto/comm/bounded_store.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/meeting_place.h"
+#include "sotto/comm/membership_keys.h"
 #include "sotto/comm/patience.h"
 #include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
@@ -19,16 +21,15 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+namespace keys = membership_keys;
 
-constexpr auto answer_limit = 30s;  // of the launcher's store, to one request
+constexpr auto answer_limit = 30s;     // to one request
+constexpr auto absence_limit = 10min;  // a coordinator may be started again, with its state
 
 // Of the keys of a generation's meeting.
 std::string prefix_of(std::uint64_t generation) {
   return generation == 0 ? std::string("sotto") : fmt::format("sotto/{}", generation);
 }
-std::string ids_key(std::uint64_t generation) { return fmt::format("members/{}", generation); }
-std::string any_lost_key(std::uint64_t generation) { return fmt::format("lost/{}", generation); }
-std::string lost_key(std::uint64_t generation, int id) { return fmt::format("lost/{}/{}", generation, id); }
 
 std::vector<int> read_ids(const std::string& text) {
   std::istringstream words(text);
@@ -37,57 +38,139 @@ std::vector<int> read_ids(const std::string& text) {
   return ids;
 }
 
-c10::intrusive_ptr<c10d::Store> store_of(const World& world, const Stop& stop) {
-  return c10::make_intrusive<BoundedStore>(join_store(world.host, world.port, answer_limit, stop),
-                                           fmt::format("the launcher at {}:{}", world.host, world.port), answer_limit);
+std::string text_at(c10d::Store& store, const std::string& key) {
+  const auto said = store.get(key);
+  return {said.begin(), said.end()};
 }
 
-World wait_for(std::uint64_t generation, World world, c10d::Store& store, const Stop& stop) {
-  const std::string key = ids_key(generation);
-  for (Patience patience(50ms); !store.check({key}); patience.pause(Clock::time_point::max())) {
+template <class Number>
+Number read_number(const std::string& text) {
+  Number number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc() || end != text.data() + text.size()) {
+    throw CommError(fmt::format("the ranks' store says `{}` where a number is due", visible(text)));
+  }
+  return number;
+}
+
+// Asks the store until there is an answer. A coordinator may be gone for a while; its next one has a new store.
+template <class Request>
+auto ask(const World& world, const Stop& stop, Request request) {
+  const auto until = Clock::now() + (world.coordinated ? Clock::duration(absence_limit) : answer_limit);
+  const std::string place =
+      fmt::format("the {} at {}:{}", world.coordinated ? "coordinator" : "launcher", world.host, world.port);
+  while (true) {
+    const auto left = std::max(1ms, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
+    const auto store =
+        c10::make_intrusive<BoundedStore>(join_store(world.host, world.port, left, stop), place, answer_limit);
+    try {
+      return request(*store);
+    } catch (const Stopped&) {
+      throw;
+    } catch (const std::exception&) {
+      if (!world.coordinated || Clock::now() > until) throw;
+    }
+  }
+}
+
+struct Seat {
+  std::optional<World> world;
+  std::string error;  // why there is none; empty: the run has come to its end
+};
+
+// The place of this rank in a generation. A former member has one in the generation after its own, or none any more; a
+// newcomer waits until it has one.
+Seat wait_for(bool member, World world, c10d::Store& store, const Stop& stop) {
+  const std::uint64_t first = world.generation + (member ? 1 : 0);
+  for (Patience patience(50ms);; patience.pause(Clock::time_point::max())) {
     if (const int signal = stop ? stop() : 0; signal != 0) {
       throw Stopped(fmt::format("rank {}: stopped by a signal while the ranks were counted", world.id), signal);
     }
+    if (store.check({keys::end})) return {.world = {}, .error = visible(text_at(store, keys::end))};
+    if (!store.check({keys::latest})) continue;
+    const auto latest = read_number<std::uint64_t>(text_at(store, keys::latest));
+    if (latest < first) continue;
+    const std::vector<int> ids = read_ids(text_at(store, keys::members(latest)));
+    const auto own = std::ranges::find(ids, world.id);
+    if (own == ids.end() && !member) continue;
+    if (own == ids.end()) {
+      return {
+          .world = {},
+          .error = fmt::format("rank {}: the job goes on without it, with ranks {}", world.id, fmt::join(ids, ", "))};
+    }
+    world.generation = latest;
+    world.rank = static_cast<int>(own - ids.begin());
+    world.size = static_cast<int>(ids.size());
+    if (!world.coordinated) {
+      world.local_rank = world.rank;
+      world.local_size = world.size;
+    }
+    world.prefix = prefix_of(latest);
+    return {.world = world, .error = ""};
   }
-  const auto said = store.get(key);
-  const std::vector<int> ids = read_ids({said.begin(), said.end()});
-  const auto own = std::ranges::find(ids, world.id);
-  if (own == ids.end()) {
-    throw CommError(fmt::format("rank {}: the job goes on without it, with ranks {}", world.id, fmt::join(ids, ", ")));
-  }
-  world.generation = generation;
-  world.rank = world.local_rank = static_cast<int>(own - ids.begin());
-  world.size = world.local_size = static_cast<int>(ids.size());
-  world.prefix = prefix_of(generation);
-  return world;
 }
 
 }  // namespace
 
-bool Roster::any_lost(std::uint64_t generation) { return store_.find(any_lost_key(generation)).has_value(); }
-
-std::optional<std::string> Roster::lost(std::uint64_t generation, int id) {
-  if (auto said = store_.find(lost_key(generation, id))) return visible(*said);
-  return std::nullopt;
+void Roster::hear(Generations& generations) {
+  const std::uint64_t number = generations.number();
+  if (!generations.changing() && !store_.find(keys::any_left(number))) return;
+  for (const int id : generations.awaited()) {
+    if (auto why = store_.find(keys::left(number, id))) generations.report(id, visible(*why));
+  }
 }
 
-void Roster::end_meeting(std::uint64_t generation, int rank, const std::string& error) {
-  Meeting::end_for(store_, prefix_of(generation), rank, error);
+void Roster::announce(const Generations& generations) {
+  store_.set(keys::members(generations.number()), fmt::format("{}", fmt::join(generations.members(), " ")));
+  store_.set(keys::latest, std::to_string(generations.number()));
 }
 
-void Roster::announce(std::uint64_t generation, const std::vector<int>& ids) {
-  store_.set(ids_key(generation), fmt::format("{}", fmt::join(ids, " ")));
+void Roster::end_meeting(const Generations& generations, int id, const std::string& error) {
+  const auto member = std::ranges::find(generations.members(), id);
+  if (member == generations.members().end()) return;
+  Meeting::end_for(store_, prefix_of(generations.number()), static_cast<int>(member - generations.members().begin()),
+                   error);
 }
+
+void Roster::open(std::size_t most, int first_id) {
+  store_.set(keys::next_id, std::to_string(first_id));
+  store_.set(keys::most, std::to_string(most));
+}
+
+int Roster::joined() const { return read_number<int>(store_.find(keys::next_id).value_or("")); }
+std::optional<std::string> Roster::beat(int id) const { return store_.find(keys::beat(id)); }
+std::optional<std::string> Roster::farewell(int id) const { return store_.find(keys::farewell(id)); }
+
+void Roster::ask_for_change(const Generations& generations) { store_.set(keys::change(generations.number()), "yes"); }
+void Roster::close(const std::string& error) { store_.set(keys::end, error); }
 
 World next_generation(const World& world, const std::string& reason, const Stop& stop) {
-  const auto store = store_of(world, stop);
-  store->set(lost_key(world.generation, world.id), reason);
-  store->set(any_lost_key(world.generation), "yes");
-  return wait_for(world.generation + 1, world, *store, stop);
+  Seat seat = ask(world, stop, [&](c10d::Store& store) {
+    store.set(keys::left(world.generation, world.id), reason);
+    store.set(keys::any_left(world.generation), "yes");
+    return wait_for(true, world, store, stop);
+  });
+  if (!seat.world)
+    throw CommError(seat.error.empty() ? fmt::format("rank {}: the others have ended the run", world.id) : seat.error);
+  return *seat.world;
 }
 
-World join_generation(const World& world, const Stop& stop) {
-  return wait_for(world.generation, world, *store_of(world, stop), stop);
+std::optional<World> join_generation(const World& world, const Stop& stop) {
+  Seat seat = ask(world, stop, [&](c10d::Store& store) { return wait_for(false, world, store, stop); });
+  if (!seat.error.empty()) throw CommError(seat.error);
+  return seat.world;
+}
+
+int most_ranks(const World& world, const Stop& stop) {
+  return ask(world, stop, [](c10d::Store& store) { return read_number<int>(text_at(store, keys::most)); });
+}
+
+World join_job(World world, const Stop& stop) {
+  world.id = ask(world, stop, [](c10d::Store& store) {
+    store.wait({keys::most});
+    return static_cast<int>(store.add(keys::next_id, 1)) - 1;
+  });
+  return world;
 }
 
 }  // namespace sotto

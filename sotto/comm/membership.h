@@ -5,39 +5,53 @@
 #include <string>
 #include <vector>
 
+#include "sotto/comm/generations.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 
 namespace sotto {
 
-// Who is in a job whose ranks may be lost while it runs. A *generation* is a group of ranks that does not change. Every
-// rank has an id, which it keeps; its number in a generation is its place among the ids. Ranks that lose their group
-// say so and wait; the launcher sees who is left, and announces the next generation. Both use the launcher's store.
+// How the ranks of a job whose group may change (generations.h) learn of the next generation. Ranks that leave their
+// group say so in the store of the launcher or the coordinator, and wait; it sees who is there, and announces the next
+// generation.
 
-// In the launcher.
+// In the launcher or the coordinator.
 class Roster {
  public:
   // `store` must outlive this.
   explicit Roster(StoreServer& store) : store_(store) {}
 
-  bool any_lost(std::uint64_t generation);  // whether some rank lost this generation's group
-  // Why that rank lost this generation's group, in its words; nothing if it has not said so.
-  std::optional<std::string> lost(std::uint64_t generation, int id);
-  // Ranks of this generation that are still meeting, or come later, need not wait for that one, which has ended. `rank`
-  // is its number in the generation.
-  void end_meeting(std::uint64_t generation, int rank, const std::string& error);
-  // From now on the ranks with these ids, ascending, are generation number `generation`.
-  void announce(std::uint64_t generation, const std::vector<int>& ids);
+  // Takes up what members have reported.
+  void hear(Generations& generations);
+  // Announces the present generation to those who wait for it.
+  void announce(const Generations& generations);
+  // Ranks of this generation that are still meeting, or come later, need not wait for that member, which has ended.
+  void end_meeting(const Generations& generations, int id, const std::string& error);
+
+  // Only for a coordinator, whose ranks come by themselves:
+  void open(std::size_t most, int first_id);            // from now on ranks may join; ids are given out from this one
+  int joined() const;                                   // the id that the next one gets
+  std::optional<std::string> beat(int id) const;        // changes while the rank lives
+  std::optional<std::string> farewell(int id) const;    // its words when it has ended by itself; empty: no error
+  void ask_for_change(const Generations& generations);  // members of this generation should leave it together
+  void close(const std::string& error);                 // no generation follows; `error` is empty at the end of the run
 
  private:
   StoreServer& store_;
 };
 
-// In a rank: says that it lost its group, and why. Returns its place in the next generation as soon as that is
-// announced. CommError if the launcher does not answer, or has left this rank out; Stopped if `stop` says so.
+// In a rank: says that it has left its group, and why. Returns its place in the next generation as soon as that is
+// announced. CommError if there will be none with this rank, or nobody answers; Stopped if `stop` says so.
 World next_generation(const World& world, const std::string& reason, const Stop& stop);
 
-// In a rank that was started for the generation `world.generation`: its place in it, once it is announced.
-World join_generation(const World& world, const Stop& stop);
+// In a rank that was started to be a member from the generation `world.generation` on: its place in the first one that
+// has it as a member. Nothing if the run has come to its end meanwhile.
+std::optional<World> join_generation(const World& world, const Stop& stop);
+
+// Of a job with a coordinator at `world.host` and `world.port`: the greatest number of its ranks.
+int most_ranks(const World& world, const Stop& stop);
+
+// Joins such a job: the same world with an id of its own.
+World join_job(World world, const Stop& stop);
 
 }  // namespace sotto

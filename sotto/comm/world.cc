@@ -80,6 +80,7 @@ World from_sotto() {
   }
   world.prefix = "sotto";
   world.id = world.rank;
+  world.coordinated = variable("SOTTO_COORDINATED").has_value();
   world.elastic = variable("SOTTO_GENERATION").has_value();
   if (world.elastic) {
     constexpr int most = 1 << 30;

@@ -17,9 +17,10 @@ struct World {
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
   std::string prefix;       // of keys in the store: a restarted job must not read the keys of an old one
 
-  // If ranks may be lost and replaced while the job runs (membership.h):
+  // If the group may change while the job runs (membership.h):
   bool elastic = false;
-  int id = 0;                    // the number that this rank was started with, and keeps
+  bool coordinated = false;      // ranks come by themselves; a coordinator serves the store
+  int id = 0;                    // a number that this rank keeps
   std::uint64_t generation = 0;  // of which it is a member
 };
 

@@ -6,19 +6,12 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "sotto/comm/membership.h"
 #include "sotto/core/error.h"
 #include "sotto/launch/job.h"
 
 namespace sotto {
-namespace {
-
-constexpr int most_in_vain = 5;
-
-}  // namespace
 
 // Whether the others can go on without this rank, which has ended.
 bool Job::can_lose(const Rank& rank) const {
@@ -28,75 +21,49 @@ bool Job::can_lose(const Rank& rank) const {
 }
 
 void Job::lose(std::size_t r) {
-  lost_ += (lost_.empty() ? "" : "; ") + explain(r);
-  in_vain_ = -1;
+  const int id = static_cast<int>(r);
+  std::string why = explain(r);
   ranks_[r].lost = true;
-  if (!changing_) changing_ = Clock::now();
-  if (const auto member = std::ranges::find(members_, static_cast<int>(r)); member != members_.end()) {
-    Roster(*store_).end_meeting(generation_, static_cast<int>(member - members_.begin()), explain(r));
-  }
-  if (replaced_ == spec_.replacements) return;
-  ++replaced_;
-  try {
-    start(r, generation_ + 1);
-    lost_ += ", and is started anew";
-  } catch (const Error& error) {
-    lost_ += fmt::format(", and cannot be started anew: {}", error.what());
-  }
-}
-
-// The ranks of this generation that have not said yet that they lost it.
-std::vector<std::size_t> Job::missing_reports() {
-  Roster roster(*store_);
-  if (!changing_ && !roster.any_lost(generation_)) return {};
-  std::vector<std::size_t> missing;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (ranks_[r].ended || ranks_[r].generation > generation_) continue;
-    if (const auto reason = roster.lost(generation_, static_cast<int>(r))) {
-      if (!changing_) changing_ = Clock::now();
-      if (lost_.empty()) lost_ = *reason;
-    } else {
-      missing.push_back(r);
+  Roster(*store_).end_meeting(generations_, id, why);
+  bool anew = replaced_ < spec_.replacements;
+  if (anew) {
+    ++replaced_;
+    try {
+      start(r, generations_.number() + 1);
+      why += ", and is started anew";
+    } catch (const Error& error) {
+      why += fmt::format(", and cannot be started anew: {}", error.what());
+      anew = false;
     }
   }
-  return missing;
+  generations_.lose(id, why);
+  if (anew) generations_.come(id);
 }
 
 // Announces the next generation when all ranks that are left wait for it.
 void Job::look_after_generation() {
   if (failed_ || killing_ != 0 || stop_ != 0 || !running()) return;
-  const std::vector<std::size_t> missing = missing_reports();
-  if (!changing_) return;
-  if (missing.empty()) return announce();
-  if (Clock::now() - *changing_ < spec_.patience) return;
-  for (const std::size_t r : missing) {
-    ranks_[r].hung = true;
-    kill(ranks_[r].process.pid, SIGKILL);  // reap() finds it
-  }
-}
-
-void Job::announce() {
-  std::vector<int> ids;
-  bool only_new = true;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (ranks_[r].ended) continue;
-    ids.push_back(static_cast<int>(r));
-    only_new = only_new && ranks_[r].generation > generation_;
-  }
-  if (only_new) {  // the others have come to the end of the run meanwhile
-    for (const int r : ids) ranks_[static_cast<std::size_t>(r)].lost = true;
+  Roster roster(*store_);
+  roster.hear(generations_);
+  if (generations_.over()) {  // while others were started anew
+    for (const int id : generations_.waiting()) ranks_[static_cast<std::size_t>(id)].lost = true;
     return kill_all(SIGKILL);
   }
-  if (++in_vain_ > most_in_vain) {
-    given_up_ = fmt::format("{}; no rank has ended, but they lost each other {} times", lost_, in_vain_);
-    failed_ = Clock::now();
-    return;
+  if (!generations_.changing()) return;
+  if (generations_.next()) {
+    console_.line(stderr, fmt::format("sotto: {}; going on with ranks {}", generations_.reason(),
+                                      fmt::join(generations_.members(), ", ")));
+    return roster.announce(generations_);
   }
-  console_.line(stderr, fmt::format("sotto: {}; going on with ranks {}", lost_, fmt::join(ids, ", ")));
-  Roster(*store_).announce(++generation_, ids);
-  members_ = std::move(ids);
-  lost_.clear();
-  changing_.reset();
+  if (!generations_.in_vain().empty()) {
+    failed_ = Clock::now();
+  } else if (Clock::now() - *generations_.changing() >= spec_.patience) {
+    for (const int id : generations_.awaited()) {
+      Rank& rank = ranks_[static_cast<std::size_t>(id)];
+      rank.hung = true;
+      kill(rank.process.pid, SIGKILL);  // reap() finds it
+    }
+  }
 }
 
 }  // namespace sotto

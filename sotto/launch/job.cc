@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -26,21 +27,29 @@ constexpr milliseconds last_grace{1500};    // until those that SIGTERM did not 
 constexpr std::size_t longest_line = 1 << 16;
 constexpr std::size_t held_lines = 20;
 
+// All ranks.
+Generations first_generation(const LaunchSpec& spec) {
+  std::vector<int> ids(static_cast<std::size_t>(spec.ranks));
+  std::iota(ids.begin(), ids.end(), 0);
+  return {static_cast<std::size_t>(spec.least_ranks), ids.size(), 0, ids};
+}
+
 }  // namespace
 
 Job::Job(const LaunchSpec& spec, Console& console, OnProgress on_progress)
-    : spec_(spec), console_(console), on_progress_(std::move(on_progress)) {
+    : spec_(spec), console_(console), on_progress_(std::move(on_progress)), generations_(first_generation(spec)) {
   const std::string& asked = spec_.master;
-  const auto [host, port] =
-      asked.empty() ? MeetingPlace{"127.0.0.1", 0} : read_meeting_place(named("master", asked), asked);
-  store_.emplace(host, port);
-  master_ = fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
+  if (spec_.coordinated_ranks > 0) {
+    master_ = asked;
+  } else {
+    const auto [host, port] =
+        asked.empty() ? MeetingPlace{"127.0.0.1", 0} : read_meeting_place(named("master", asked), asked);
+    store_.emplace(host, port);
+    master_ = fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
+  }
   ranks_.resize(static_cast<std::size_t>(spec_.ranks));
   try {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      start(r, 0);
-      members_.push_back(static_cast<int>(r));
-    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 0);
   } catch (const Error&) {
     kill_and_wait();
     throw;
@@ -52,7 +61,6 @@ void Job::start(std::size_t rank, std::uint64_t generation) {
   arguments.insert(arguments.end(), spec_.arguments.begin(), spec_.arguments.end());
   Rank started;
   started.process = spawn(spec_.program, arguments, environment(rank, generation));
-  started.generation = generation;
   ranks_[rank] = std::move(started);
 }
 
@@ -116,13 +124,21 @@ LaunchResult Job::result() {
 std::vector<std::string> Job::environment(std::size_t rank, std::uint64_t generation) const {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t threads = spec_.threads.value_or(std::max<std::int64_t>(1, cores / (spec_.ranks * spec_.beside)));
+  const bool coordinated = spec_.coordinated_ranks > 0;
   std::vector<std::string> variables{
-      fmt::format("SOTTO_RANK={}", rank),         fmt::format("SOTTO_RANKS={}", spec_.ranks),
-      fmt::format("SOTTO_LOCAL_RANK={}", rank),   fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),
-      fmt::format("SOTTO_MASTER={}", master_),    fmt::format("{}={}", report_variable, report_descriptor),
+      fmt::format("SOTTO_RANK={}", rank),
+      fmt::format("SOTTO_RANKS={}", coordinated ? spec_.coordinated_ranks : spec_.ranks),
+      fmt::format("SOTTO_LOCAL_RANK={}", rank),
+      fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),
+      fmt::format("SOTTO_MASTER={}", master_),
+      fmt::format("{}={}", report_variable, report_descriptor),
       fmt::format("OMP_NUM_THREADS={}", threads),
   };
-  if (spec_.least_ranks > 0) variables.push_back(fmt::format("SOTTO_GENERATION={}", generation));
+  if (coordinated) {
+    variables.insert(variables.end(), {"SOTTO_COORDINATED=1", "SOTTO_GENERATION=1"});
+  } else if (spec_.least_ranks > 0) {
+    variables.push_back(fmt::format("SOTTO_GENERATION={}", generation));
+  }
   // Threads that spin until there is work again make a step up to 1.7 times quicker, but 20 times slower where there
   // are more of them than cores.
   if (threads * spec_.ranks * spec_.beside > cores && std::getenv("OMP_WAIT_POLICY") == nullptr) {
@@ -192,6 +208,7 @@ void Job::reap() {
     if (ranks_[r].ended || waitpid(ranks_[r].process.pid, &status, WNOHANG) <= 0) continue;
     ranks_[r].ended = status;
     ranks_[r].by_us = killing_ != 0;
+    if (WIFEXITED(status)) generations_.leave(static_cast<int>(r));
     if (can_lose(ranks_[r])) {
       lose(r);
       continue;
@@ -241,7 +258,7 @@ std::string Job::explain(std::size_t r) const {
 }
 
 LaunchResult Job::decide() const {
-  if (!given_up_.empty()) return {.status = 1, .error = given_up_};
+  if (!generations_.in_vain().empty()) return {.status = 1, .error = generations_.in_vain()};
   // A rank that lost its peer often ends before the peer whose fault it was: that one is the first failure.
   std::optional<std::size_t> cause, echo, stopped;
   for (const std::size_t r : order_) {

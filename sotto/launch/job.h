@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/comm/generations.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"
 #include "sotto/launch/launcher.h"
@@ -39,13 +40,12 @@ class Job {
  private:
   struct Rank {
     Process process;
-    std::uint64_t generation = 0;  // its first
-    bool lost = false;             // it was killed, and the others go on without it
-    bool hung = false;             // it was killed because it did not answer
-    std::string out, err;          // lines that are not complete yet
-    std::string report;            // what it handed over as the reason of its end
-    std::optional<int> ended;      // the status of waitpid
-    bool by_us = false;            // ended because we wanted it to
+    bool lost = false;         // it was killed, and the others go on without it
+    bool hung = false;         // it was killed because it did not answer
+    std::string out, err;      // lines that are not complete yet
+    std::string report;        // what it handed over as the reason of its end
+    std::optional<int> ended;  // the status of waitpid
+    bool by_us = false;        // ended because we wanted it to
   };
 
   void start(std::size_t rank, std::uint64_t generation);
@@ -59,8 +59,6 @@ class Job {
   bool can_lose(const Rank& rank) const;
   void lose(std::size_t rank);
   void look_after_generation();
-  std::vector<std::size_t> missing_reports();
-  void announce();
   void kill_all(int number);
   void kill_and_wait();
   static bool gave(const Rank& rank, Reason reason);
@@ -80,14 +78,8 @@ class Job {
   int stop_ = 0;  // the signal that we were stopped by
   int killing_ = 0;
 
-  // Of jobs whose ranks may be lost:
-  std::uint64_t generation_ = 0;
-  std::vector<int> members_;                   // the numbers of its ranks in ranks_
-  std::optional<Clock::time_point> changing_;  // since when some rank has lost the group
-  std::string lost_;                           // which ranks are lost since the last generation, and why
+  Generations generations_;  // of jobs whose ranks may be lost; the id of a rank is its index in ranks_
   std::int64_t replaced_ = 0;
-  int in_vain_ = 0;       // generations that ended although no rank was lost, one after the other
-  std::string given_up_;  // why the job ends although its ranks are there
 };
 
 }  // namespace sotto

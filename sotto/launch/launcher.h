@@ -20,6 +20,7 @@ struct LaunchSpec {
   std::vector<std::string> arguments;  // without the program's name
   std::int64_t ranks = 2;
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
+  std::int64_t coordinated_ranks = 0;     // the one rank joins a job of so many at most, with a coordinator at `master`
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
   std::int64_t beside = 1;                // so many such jobs share the cores
   // The job goes on without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <cstdio>
 
+#include "sotto/comm/exposition.h"
 #include "sotto/comm/http_server.h"
 #include "sotto/core/mutex.h"
 #include "sotto/core/version.h"
@@ -22,33 +22,6 @@ std::string label_text(std::string_view value) {
   }
   return text;
 }
-
-std::string number_text(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  return fmt::format("{}", value);
-}
-
-// Figures in the text format of Prometheus, version 0.0.4.
-class Exposition {
- public:
-  // The values of a family follow its head.
-  void head(std::string_view name, std::string_view type, std::string_view help) {
-    text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
-  }
-  void value(std::string_view name, double value, std::string_view labels = "") {
-    text_ += labels.empty() ? fmt::format("{} {}\n", name, number_text(value))
-                            : fmt::format("{}{{{}}} {}\n", name, labels, number_text(value));
-  }
-  void one(std::string_view name, std::string_view type, std::string_view help, double number) {
-    head(name, type, help);
-    value(name, number);
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
 
 class MetricsPage final : public Listener {
  public:
@@ -83,7 +56,7 @@ class MetricsPage final : public Listener {
   HttpAnswer answer(const std::string& path) {
     if (path != "/metrics") return {.status = 404, .body = "there is only /metrics\n"};
     const Lock lock(mutex_);
-    return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = text()};
+    return {.type = std::string(Exposition::content_type), .body = text()};
   }
 
   std::string text() SOTTO_REQUIRES(mutex_) {

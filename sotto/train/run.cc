@@ -34,8 +34,9 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
 
 }  // namespace
 
-Run::Run(Choices choices, const World& world, Rollback* rollback)
+Run::Run(Choices choices, const World& world, Rollback* rollback, const Heartbeat* heartbeat)
     : rollback_(rollback),
+      heartbeat_(heartbeat),
       world_(world),
       choices_(std::move(choices)),
       idle_(idle_ranks(choices_.algorithm, world.size)),
@@ -233,8 +234,8 @@ bool Run::train_step(std::uint64_t step) {
     say_of_study();
   }
   const Tally trained_before = listeners_.empty() ? Tally() : task_->trained();
-  row.report =
-      algorithm_->step(replica_, {step, row.lr, interruption_.wished(algorithm_->traits().can_go_on), meeting_});
+  const bool wish = interruption_.wished(algorithm_->traits().can_go_on) || (heartbeat_ && heartbeat_->wants_change());
+  row.report = algorithm_->step(replica_, {step, row.lr, wish, meeting_});
   is_saved_ = is_tested_ = false;
   const LossScale* scale = replica_.loss_scale();
   const bool is_void = scale != nullptr && scale->is_void();
@@ -295,8 +296,10 @@ bool Run::train_step(std::uint64_t step) {
 
 // All ranks have stopped together. If none wants to end, they go on, after a checkpoint if one is overdue.
 bool Run::goes_on() {
-  if (interruption_.agreed_urgency(*communicator_) != 0) return false;
+  const bool changes = agreed_change();
+  if (!changes && interruption_.agreed_urgency(*communicator_) != 0) return false;
   if (interruption_.agreed_late(*communicator_)) save(Kept::by_clock);
+  if (changes) leave_group();
   algorithm_->go_on();
   return true;
 }

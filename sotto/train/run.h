@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/heartbeat.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/schedule.h"
@@ -33,9 +34,9 @@ namespace sotto {
 class Run {
  public:
   // Meets the other ranks, after all checks that a rank can make alone. REQUIRES a StopSignal that lives longer. With
-  // `rollback` a CommError does not end the run: another Run with the same `rollback` goes on with the ranks that are
-  // left.
-  Run(Choices choices, const World& world, Rollback* rollback = nullptr);
+  // `rollback` a CommError does not end the run: another Run with the same `rollback` goes on with another group of
+  // ranks. With `heartbeat` ranks may also leave and join while none is lost.
+  Run(Choices choices, const World& world, Rollback* rollback = nullptr, const Heartbeat* heartbeat = nullptr);
   TrainResult run();
 
  private:
@@ -55,9 +56,11 @@ class Run {
   std::vector<std::uint64_t> rank_steps() const;
   std::uint64_t step_of_meeting() const;
 
-  // In run_rejoin.cc, for ranks that may be lost and replaced:
+  // In run_rejoin.cc, for groups that change:
   bool rejoin(RunFolder& folder);
   void begin_generation();
+  bool agreed_change();
+  [[noreturn]] void leave_group();
 
   // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
@@ -87,7 +90,8 @@ class Run {
   }
 
   Timer total_;
-  Rollback* rollback_;  // null: the group stays as it is
+  Rollback* rollback_;          // null: the group stays as it is
+  const Heartbeat* heartbeat_;  // null: no coordinator
   World world_;
   Choices choices_;
   const TrainOptions& options_ = choices_.options;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <span>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/membership_csv.h"
 #include "sotto/train/run.h"
+#include "sotto/train/stop_signal.h"
 
 namespace sotto {
 
@@ -63,6 +65,31 @@ void Run::begin_generation() {
   interruption_.attempt([&] {
     if (communicator_->rank() == 0) append_generation(folder_->path(), {world_.generation, done_, std::move(ids)});
   });
+}
+
+// Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its
+// ranks end while the rest go on. If all want to end, the run does.
+bool Run::agreed_change() {
+  if (heartbeat_ == nullptr) return false;
+  const bool ends = StopSignal::caught() != 0 || interruption_.failed();
+  std::array<float, 2> wishes{ends ? 1.0F : 0.0F, heartbeat_->wants_change() ? 1.0F : 0.0F};
+  communicator_->all_reduce(wishes, ReduceOp::sum);
+  const auto ending = static_cast<int>(wishes[0]);
+  return ending < communicator_->size() && (ending > 0 || wishes[1] > 0);
+}
+
+// REQUIRES agreed_change(). The next generation goes on from here, or from the last exchange.
+void Run::leave_group() {
+  if (algorithm_->exchanges(done_ - 1)) {
+    algorithm_->enter(done_);
+    rollback_->keep(done_, replica_, *algorithm_, totals());
+  }
+  if (interruption_.failed()) interruption_.end_in_error(communicator_->rank(), done_);
+  if (const int signal = StopSignal::caught(); signal != 0) {
+    throw Stopped(fmt::format("rank {}: stopped by a signal after step {}; the others go on", world_.id, done_),
+                  signal);
+  }
+  throw CommError(fmt::format("the group changes after step {}", done_));
 }
 
 }  // namespace sotto

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <utility>
 
+#include "sotto/comm/heartbeat.h"
 #include "sotto/comm/membership.h"
 #include "sotto/core/error.h"
 #include "sotto/train/groups.h"
@@ -13,23 +16,48 @@
 namespace sotto {
 namespace {
 
-// Each generation of ranks is a Run of its own, which goes on where the one before failed.
-TrainResult train_in_generations(Choices choices, World world) {
+// Each generation of ranks is a Run of its own, which goes on where the one before was left. `heartbeat` is null unless
+// there is a coordinator.
+TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartbeat) {
   Rollback rollback;
-  if (world.generation > 0) world = join_generation(world, StopSignal::caught);
+  if (world.generation > 0) {
+    const auto place = join_generation(world, StopSignal::caught);
+    if (!place) {
+      std::fprintf(stderr, "the run has come to its end without this rank\n");
+      TrainResult result;
+      result.train_dir = choices.options.train_dir;
+      return result;
+    }
+    world = *place;
+  }
+  const std::uint64_t first = world.coordinated ? 1 : 0;
   for (;;) {
     std::error_code missing;
-    if (world.generation > 0)
+    if (world.generation > first)
       choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
+    if (heartbeat != nullptr) heartbeat->enter(world.generation);
     std::string reason;
     try {
-      return Run(with_groups(choices, world), world, &rollback).run();
+      return Run(with_groups(choices, world), world, &rollback, heartbeat).run();
     } catch (const Stopped&) {
       throw;
     } catch (const CommError& error) {
       reason = error.what();
     }
     world = next_generation(world, reason, StopSignal::caught);
+  }
+}
+
+TrainResult train_with_coordinator(const Choices& choices, World world) {
+  world = join_job(std::move(world), StopSignal::caught);
+  Heartbeat heartbeat(world);
+  try {
+    TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);
+    heartbeat.farewell(result.signal == 0 ? "" : fmt::format("it was stopped by signal {}", result.signal));
+    return result;
+  } catch (const std::exception& error) {
+    heartbeat.farewell(error.what());
+    throw;
   }
 }
 
@@ -43,7 +71,8 @@ TrainResult train(const Choices& choices, const World& world) {
                                   named("threads", std::to_string(*threads)), world.starter));
   }
   const StopSignal signals;
-  if (world.elastic) return train_in_generations(choices, world);
+  if (world.coordinated) return train_with_coordinator(choices, world);
+  if (world.elastic) return train_in_generations(choices, world, nullptr);
   return Run(with_groups(choices, world), world).run();
 }
 

@@ -145,7 +145,7 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
 
 @pytest.mark.parametrize("flags, error", [
     (["--elastic", "x"], "--elastic x: the least number of ranks"),
-    (["--elastic", "3:2"], "--elastic 3:2: the job has 2 ranks"),
+    (["--elastic", "3:2"], "--elastic 3:2: 3 is more than 2"),
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; leave it out"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
     (["--elastic", "1:2", "--algorithm", "push_sum"], "--elastic: `push_sum` cannot go on without some of its ranks; `sync`, `local`, `slowmo` and `diloco` can"),

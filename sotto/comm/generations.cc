@@ -1,0 +1,100 @@
+#include "sotto/comm/generations.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sotto {
+namespace {
+
+constexpr int most_in_vain = 5;
+
+std::string come_text(const std::vector<int>& ids) {
+  return ids.size() == 1 ? fmt::format("rank {} has come", ids.front())
+                         : fmt::format("ranks {} have come", fmt::join(ids, ", "));
+}
+
+}  // namespace
+
+Generations::Generations(std::size_t least, std::size_t most, std::uint64_t number, std::vector<int> members)
+    : least_(least), most_(most), number_(number), members_(std::move(members)) {
+  for (const int id : members_) there_[id] = State::runs;
+}
+
+std::vector<int> Generations::of(State state) const {
+  std::vector<int> ids;
+  for (const auto& [id, is] : there_) {
+    if (is == state) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<int> Generations::there() const {
+  std::vector<int> ids;
+  for (const auto& [id, is] : there_) ids.push_back(id);
+  return ids;
+}
+
+std::vector<int> Generations::waiting() const { return of(State::waits); }
+std::vector<int> Generations::awaited() const { return of(State::runs); }
+
+void Generations::come(int id) { there_[id] = State::waits; }
+
+void Generations::lose(int id, const std::string& why) {
+  const auto found = there_.find(id);
+  if (found == there_.end()) return;
+  const bool was_member = found->second != State::waits;
+  there_.erase(found);
+  if (!was_member) return;
+  lost_ += (lost_.empty() ? "" : "; ") + why;
+  if (!changing_) changing_ = Clock::now();
+}
+
+void Generations::leave(int id) {
+  const auto found = there_.find(id);
+  if (found == there_.end()) return;
+  ended_ = ended_ || found->second != State::waits;
+  there_.erase(found);
+}
+
+void Generations::report(int id, std::string why) {
+  there_[id] = State::reported;
+  if (reported_.empty()) reported_ = std::move(why);
+  if (!changing_) changing_ = Clock::now();
+}
+
+bool Generations::wants_change() const {
+  const std::size_t waiting = of(State::waits).size();
+  return !changing_ && waiting > 0 && waiting < there_.size() && there_.size() - waiting < most_;
+}
+
+bool Generations::over() const {
+  return ended_ && std::ranges::all_of(there_, [](const auto& one) { return one.second == State::waits; });
+}
+
+bool Generations::next() {
+  if (over() || there_.empty() || !awaited().empty()) return false;
+  std::vector<int> ids = of(State::reported), came = of(State::waits);
+  came.resize(std::min(came.size(), most_ - std::min(most_, ids.size())));
+  if (ids.size() + came.size() < least_) return false;
+  ids.insert(ids.end(), came.begin(), came.end());
+  std::ranges::sort(ids);
+
+  unchanged_ = ids == members_ && lost_.empty() ? unchanged_ + 1 : 0;
+  reason_ = !lost_.empty() ? lost_ : !came.empty() ? come_text(came) : reported_;
+  if (unchanged_ > most_in_vain) {
+    in_vain_ = fmt::format("{}; no rank has ended, but they lost each other {} times", reason_, most_in_vain);
+    return false;
+  }
+  ++number_;
+  members_ = std::move(ids);
+  for (const int id : members_) there_[id] = State::runs;
+  changing_.reset();
+  lost_.clear();
+  reported_.clear();
+  return true;
+}
+
+}  // namespace sotto

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// Which ranks are in a job whose group may change, and when it changes. A *generation* is a group of ranks that does
+// not change. Every rank has an id, which it keeps; its number in a generation is its place among the ids.
+//
+// This knows neither processes nor stores: the launcher and the coordinator say what they see of the ranks.
+class Generations {
+ public:
+  // A generation has at least `least` ranks, and `most` at most. The first one is `number`, with these members; with no
+  // members it is none, and the first one that next() returns has the number after it.
+  Generations(std::size_t least, std::size_t most, std::uint64_t number = 0, std::vector<int> members = {});
+
+  std::uint64_t number() const { return number_; }
+  const std::vector<int>& members() const { return members_; }  // ascending; those that have gone, too
+  bool is_there(int id) const { return there_.contains(id); }
+  std::vector<int> there() const;    // members that have not gone, and those that wait to be members
+  std::vector<int> waiting() const;  // to be members
+
+  void come(int id);                          // a rank waits for the next generation
+  void lose(int id, const std::string& why);  // it was killed, or hangs
+  void leave(int id);                         // it has come to the end of the run
+  void report(int id, std::string why);       // a member has left its group, and waits for the next one
+
+  // Since when some member has known that the group must change, or nothing.
+  std::optional<Clock::time_point> changing() const { return changing_; }
+  std::vector<int> awaited() const;  // members that have not reported
+  bool wants_change() const;         // ranks wait, and the group may be larger
+  bool over() const;                 // the last member has come to the end of the run
+
+  // Begins the next generation if the group must change, no member is awaited, and there are enough ranks. Members come
+  // before those that wait. Returns whether it began.
+  bool next();
+  // Why it began: which ranks were lost or have come.
+  const std::string& reason() const { return reason_; }
+  // Members lost each other again and again, though each of them was there: why the job should end. Empty otherwise.
+  const std::string& in_vain() const { return in_vain_; }
+
+ private:
+  enum class State { waits, runs, reported };
+
+  std::vector<int> of(State state) const;
+
+  std::size_t least_, most_;
+  std::uint64_t number_;
+  std::vector<int> members_;
+  std::map<int, State> there_;
+  bool ended_ = false;  // some rank has come to the end of the run
+  std::optional<Clock::time_point> changing_;
+  std::string lost_, reported_;  // which ranks, and why; what the first member reported
+  int unchanged_ = 0;            // generations with the same members, one after the other
+  std::string reason_, in_vain_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,76 @@
+#include "sotto/comm/heartbeat.h"
+
+#include <chrono>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "sotto/comm/bounded_store.h"
+#include "sotto/comm/meeting_place.h"
+#include "sotto/comm/membership_keys.h"
+#include "sotto/core/thread.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+namespace keys = membership_keys;
+
+constexpr auto pause_between = 500ms;
+constexpr auto reach_limit = 5s;
+
+}  // namespace
+
+Heartbeat::Heartbeat(const World& world) : world_(world), thread_(start_thread("the heartbeat", [this] { run(); })) {}
+
+Heartbeat::~Heartbeat() {
+  {
+    const Lock lock(mutex_);
+    ends_ = true;
+  }
+  ended_.notify_all();
+  thread_.join();
+}
+
+void Heartbeat::enter(std::uint64_t generation) {
+  generation_ = generation;
+  change_ = false;
+}
+
+void Heartbeat::farewell(std::string error) {
+  const Lock lock(mutex_);
+  farewell_ = std::move(error);
+}
+
+void Heartbeat::run() {
+  const Stop stop = [this] { return ends_ ? 1 : 0; };
+  c10::intrusive_ptr<c10d::Store> store;
+  std::uint64_t beats = 0;
+  while (true) {
+    try {
+      if (!store && !ends_) {
+        store = c10::make_intrusive<BoundedStore>(join_store(world_.host, world_.port, reach_limit, stop),
+                                                  "the coordinator", reach_limit);
+      }
+      if (store) {
+        store->set(keys::beat(world_.id), std::to_string(++beats));
+        const std::uint64_t generation = generation_;
+        const bool change = store->check({keys::change(generation)});
+        if (change && generation == generation_) change_ = true;
+      }
+    } catch (const std::exception&) {
+      store.reset();
+    }
+    Lock lock(mutex_);
+    const auto ends = [this]() SOTTO_REQUIRES(mutex_) { return ends_.load(); };
+    if (!ended_.wait_for(lock, pause_between, ends)) continue;
+    const std::string words = farewell_;
+    lock.unlock();
+    try {
+      if (store) store->set(keys::farewell(world_.id), words);
+    } catch (const std::exception&) {  // the coordinator is gone
+    }
+    return;
+  }
+}
+
+}  // namespace sotto

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "sotto/comm/world.h"
+#include "sotto/core/mutex.h"
+
+namespace sotto {
+
+// Tells the coordinator of a job twice a second that this rank lives, and hears whether it wants another group of
+// ranks. It has a thread of its own. While the coordinator is gone, it tries to reach it, and nothing else happens.
+class Heartbeat {
+ public:
+  explicit Heartbeat(const World& world);  // as join_job() returned it; Error if there is no thread
+  // Tells the coordinator, if it is there, that this rank has ended: what farewell() said, or an error.
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  // From now on this rank is a member of that generation.
+  void enter(std::uint64_t generation);
+  // Whether the members of this generation should leave it together, so that others can join.
+  bool wants_change() const { return change_; }
+  // This rank ends with that error; empty: it has come to the end of the run.
+  void farewell(std::string error);
+
+ private:
+  void run();
+
+  const World world_;
+  std::atomic<bool> change_ = false;
+  std::atomic<bool> ends_ = false;
+  std::atomic<std::uint64_t> generation_ = 0;
+  Mutex mutex_;
+  Condition ended_;
+  std::string farewell_ SOTTO_GUARDED_BY(mutex_) = "it ended in an error";
+  std::thread thread_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+// The keys by which the ranks of a job whose group may change, and its launcher or coordinator, tell each other of it
+// (membership.h).
+namespace sotto::membership_keys {
+
+inline const std::string latest = "generation";  // the number of the newest one
+inline const std::string end = "end";            // no generation follows: an error, or nothing at the end of the run
+inline const std::string most = "most";          // ranks
+inline const std::string next_id = "next id";
+
+inline std::string of(const char* what, std::uint64_t generation) { return what + std::to_string(generation); }
+inline std::string of(const char* what, int id) { return what + std::to_string(id); }
+
+inline std::string members(std::uint64_t generation) { return of("members/", generation); }  // their ids
+inline std::string any_left(std::uint64_t generation) { return of("left/", generation); }    // some member has left it
+inline std::string change(std::uint64_t generation) { return of("change/", generation); }    // members should leave it
+inline std::string left(std::uint64_t generation, int id) { return any_left(generation) + of("/", id); }  // why
+inline std::string beat(int id) { return of("beat/", id); }
+inline std::string farewell(int id) { return of("farewell/", id); }
+
+}  // namespace sotto::membership_keys

@@ -1,0 +1,145 @@
+#include "sotto/launch/coordinator.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/option_name.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto settle = 1s;                                  // after a rank has come, for others that come with it
+constexpr auto silence = 30s;                                // of a rank that is lost
+constexpr auto brief_silence = 2s;                           // the same while the group changes, and the others wait
+constexpr std::string_view heading = "sotto coordinator 1";  // of the file of its state
+
+struct State {
+  std::uint64_t generation = 0;
+  int next_id = 0;
+  std::vector<int> members;
+};
+
+// A heading, the newest generation and the next id in a line, and the ids of members in another one.
+State read_state(const std::string& path) {
+  State state;
+  if (path.empty() || !path_exists(path)) return state;
+  std::istringstream lines(read_text(path));
+  std::string first;
+  std::getline(lines, first);
+  lines >> state.generation >> state.next_id;
+  const bool good = first == heading && !lines.fail() && state.next_id >= 0;
+  for (int id = 0; lines >> id;) state.members.push_back(id);
+  if (!good || !lines.eof() || !std::ranges::is_sorted(state.members)) {
+    throw ConfigError(
+        fmt::format("{}: this is not the state of a coordinator; remove it to begin a new job", named("state", path)));
+  }
+  return state;
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
+    : spec_(std::move(spec)),
+      console_(console),
+      store_(spec_.place.host, spec_.place.port),
+      generations_(spec_.least, spec_.most) {
+  const State state = read_state(spec_.state);
+  generations_ = Generations(spec_.least, spec_.most, state.generation, state.members);
+  next_id_ = state.next_id;
+  for (const int id : state.members) lives_[id] = {};
+  if (state.generation > 0) roster_.announce(generations_);
+  roster_.open(spec_.most, next_id_);
+  last_came_ = Clock::now();
+}
+
+bool Coordinator::look_after() {
+  take_in();
+  roster_.hear(generations_);
+  listen();
+  change();
+  if (generations_.over() || !error_.empty()) {
+    roster_.close(error_);
+    return false;
+  }
+  return true;
+}
+
+double Coordinator::silent_seconds(int id) const {
+  const auto life = lives_.find(id);
+  return life == lives_.end() ? 0 : std::chrono::duration<double>(Clock::now() - life->second.heard).count();
+}
+
+// Ranks that have joined.
+void Coordinator::take_in() {
+  const int joined = roster_.joined();
+  if (joined == next_id_) return;
+  for (; next_id_ < joined; ++next_id_) {
+    console_.line(stderr, fmt::format("sotto: rank {} has come", next_id_));
+    lives_[next_id_] = {};
+    generations_.come(next_id_);
+  }
+  last_came_ = Clock::now();
+  save();
+}
+
+// Who lives, who has ended, and who is lost.
+void Coordinator::listen() {
+  const auto now = Clock::now();
+  const auto changing = generations_.changing();
+  const auto longest = changing ? brief_silence : silence;
+  for (const int id : generations_.there()) {
+    Life& life = lives_[id];
+    if (auto beat = roster_.beat(id); beat && *beat != life.beat) life = {.beat = std::move(*beat), .heard = now};
+    if (const auto words = roster_.farewell(id)) {
+      if (words->empty()) {
+        generations_.leave(id);
+      } else {
+        lose(id, fmt::format("rank {} has ended: {}", id, *words));
+      }
+    } else if (now - life.heard > longest) {
+      lose(id, fmt::format("rank {} has been silent for {} s", id, longest.count()));
+    }
+  }
+  if (!changing || now - *changing < spec_.patience) return;
+  for (const int id : generations_.awaited()) lose(id, fmt::format("rank {} does not leave its group", id));
+}
+
+void Coordinator::lose(int id, const std::string& why) {
+  console_.line(stderr, "sotto: " + why);
+  generations_.lose(id, why);
+  roster_.end_meeting(generations_, id, why);
+}
+
+void Coordinator::change() {
+  const bool settled = Clock::now() - last_came_ >= settle || generations_.there().size() >= spec_.most;
+  if (settled && generations_.wants_change() && asked_ < generations_.number()) {
+    roster_.ask_for_change(generations_);
+    asked_ = generations_.number();
+  }
+  if (!settled || !generations_.next()) {
+    error_ = generations_.in_vain();
+    return;
+  }
+  console_.line(stderr,
+                fmt::format("sotto: {}; generation {}: rank{} {}", generations_.reason(), generations_.number(),
+                            generations_.members().size() == 1 ? "" : "s", fmt::join(generations_.members(), ", ")));
+  save();  // before any rank acts on it
+  roster_.announce(generations_);
+}
+
+void Coordinator::save() const {
+  if (spec_.state.empty()) return;
+  write_file_atomic(spec_.state, fmt::format("{}\n{} {}\n{}\n", heading, generations_.number(), next_id_,
+                                             fmt::join(generations_.members(), " ")));
+}
+
+}  // namespace sotto

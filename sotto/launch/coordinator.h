@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "sotto/comm/generations.h"
+#include "sotto/comm/membership.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/timer.h"
+#include "sotto/launch/console.h"
+
+namespace sotto {
+
+struct CoordinatorSpec {
+  MeetingPlace place;  // where the ranks find it
+  std::size_t least = 1, most = 1;
+  std::chrono::seconds patience{180};  // a member that does not leave its group for so long after another did hangs
+  std::string state;                   // a file from which a later coordinator of the same job goes on; empty: none
+};
+
+// Tells the ranks of a job, which anything may have started anywhere, who is in their group. It knows them by their
+// heartbeats (comm/heartbeat.h). Training does not need it: while it is gone, the group only cannot change.
+class Coordinator {
+ public:
+  // CommError if the port is in use, FileError or ConfigError if the state cannot be read.
+  Coordinator(CoordinatorSpec spec, Console& console);
+
+  std::uint16_t port() const { return store_.port(); }
+  // To be called every tenth of a second. Returns false when the job has ended.
+  bool look_after();
+  const std::string& error() const { return error_; }  // why it ended; empty: it came to the end of the run
+  const Generations& generations() const { return generations_; }
+  double silent_seconds(int id) const;  // since that rank's last heartbeat
+
+ private:
+  struct Life {
+    std::string beat;
+    Clock::time_point heard = Clock::now();
+  };
+
+  void take_in();
+  void listen();
+  void lose(int id, const std::string& why);
+  void change();
+  void save() const;
+
+  CoordinatorSpec spec_;
+  Console& console_;
+  StoreServer store_;
+  Roster roster_{store_};
+  Generations generations_;
+  std::map<int, Life> lives_;
+  int next_id_ = 0;
+  Clock::time_point last_came_;
+  std::uint64_t asked_ = 0;  // the generation that was asked to make room
+  std::string error_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,107 @@
+#include "sotto/comm/generations.h"
+
+#include <gtest/gtest.h>
+
+namespace sotto {
+namespace {
+
+using Ids = std::vector<int>;
+
+TEST(Generations, BeginWhenEnoughRanksHaveCome) {
+  Generations group(2, 3);
+  EXPECT_FALSE(group.next());
+  group.come(0);
+  EXPECT_FALSE(group.next());
+  group.come(1);
+  EXPECT_TRUE(group.next());
+  EXPECT_EQ(group.number(), 1U);
+  EXPECT_EQ(group.members(), (Ids{0, 1}));
+  EXPECT_EQ(group.reason(), "ranks 0, 1 have come");
+  EXPECT_FALSE(group.next());
+  EXPECT_FALSE(group.wants_change());
+}
+
+TEST(Generations, MakeRoomForThoseThatWait) {
+  Generations group(1, 3, 4, {0, 1});
+  group.come(2);
+  group.come(3);
+  EXPECT_TRUE(group.wants_change());
+  EXPECT_FALSE(group.next()) << "its members have not left it";
+  group.report(1, "asked to");
+  EXPECT_FALSE(group.wants_change()) << "it changes";
+  EXPECT_EQ(group.awaited(), Ids{0});
+  EXPECT_FALSE(group.next());
+  group.report(0, "asked to");
+  EXPECT_TRUE(group.next());
+  EXPECT_EQ(group.number(), 5U);
+  EXPECT_EQ(group.members(), (Ids{0, 1, 2})) << "members stay, and one finds room";
+  EXPECT_EQ(group.waiting(), Ids{3});
+  EXPECT_FALSE(group.wants_change()) << "it is full";
+}
+
+TEST(Generations, GoOnWithoutTheLost) {
+  Generations group(2, 3, 0, {0, 1, 2});
+  group.lose(1, "rank 1 was killed");
+  ASSERT_TRUE(group.changing());
+  group.report(0, "a connection broke");
+  EXPECT_FALSE(group.next());
+  group.report(2, "a connection broke");
+  EXPECT_TRUE(group.next());
+  EXPECT_EQ(group.members(), (Ids{0, 2}));
+  EXPECT_EQ(group.reason(), "rank 1 was killed");
+  EXPECT_FALSE(group.changing());
+  group.lose(2, "rank 2 was killed");
+  group.report(0, "a connection broke");
+  EXPECT_FALSE(group.next()) << "one is too few";
+  group.come(3);
+  EXPECT_TRUE(group.next());
+  EXPECT_EQ(group.members(), (Ids{0, 3}));
+}
+
+TEST(Generations, OneThatIsLostBeforeItIsAMemberChangesNothing) {
+  Generations group(1, 2, 1, {0});
+  group.come(1);
+  group.lose(1, "killed");
+  EXPECT_FALSE(group.changing());
+  EXPECT_FALSE(group.wants_change());
+  group.lose(7, "unknown");
+  EXPECT_EQ(group.there(), Ids{0});
+}
+
+TEST(Generations, AreOverWhenTheLastMemberHasComeToTheEnd) {
+  Generations group(1, 3, 1, {0, 1});
+  group.come(2);
+  group.leave(0);
+  EXPECT_FALSE(group.over());
+  group.leave(1);
+  EXPECT_TRUE(group.over());
+  EXPECT_FALSE(group.next());
+}
+
+TEST(Generations, WhoseMembersAreAllLostGoOnWithNewRanks) {
+  Generations group(1, 2, 1, {0, 1});
+  group.lose(0, "killed");
+  group.lose(1, "killed, too");
+  EXPECT_FALSE(group.over());
+  EXPECT_FALSE(group.next()) << "nobody is there";
+  group.come(2);
+  EXPECT_TRUE(group.next());
+  EXPECT_EQ(group.members(), Ids{2});
+  EXPECT_EQ(group.reason(), "killed; killed, too");
+}
+
+TEST(Generations, ThatChangeInVainEndTheJob) {
+  Generations group(2, 2, 0, {0, 1});
+  for (int i = 0; i < 5; ++i) {
+    group.report(0, "the link is cut");
+    group.report(1, "the link is cut");
+    ASSERT_TRUE(group.next());
+  }
+  group.report(0, "the link is cut");
+  group.report(1, "the link is cut");
+  EXPECT_FALSE(group.next());
+  EXPECT_EQ(group.in_vain(), "the link is cut; no rank has ended, but they lost each other 5 times");
+}
+
+}  // namespace
+}  // namespace sotto
