@@ -119,7 +119,7 @@ void run(int argc, char** argv) {
   const Inputs inputs = files.empty() ? make(elements) : read(files);
   fmt::print("commit {}, {}, {} floats, 1 thread, medians of {} repeats\n\n", SOTTO_COMMIT, SOTTO_COMPILER,
              inputs.layout.size(), repeats);
-  fmt::print("| codec | messages | ms one by one | merged | times as fast | error one by one | merged |\n");
+  fmt::print("| codec | messages | ms one by one | ms merged | times as fast | error one by one | error merged |\n");
   fmt::print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
   for (const std::string& sentence : sentences) measure(sentence, inputs, repeats);
 }

@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
-    print("| codec | bytes a rank and step | bits a value | times less than pairs | than `threshold(0)` | test accuracy |")
+    print("| codec | bytes a rank and step | bits a value | times less than pairs | times less than `threshold(0)` | test accuracy |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     pairs = exact = values = 0
     for codec in CODECS:
