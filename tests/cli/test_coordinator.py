@@ -1,0 +1,144 @@
+"""`sotto coordinator`: ranks come and go by themselves, whoever starts them."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from conftest import has_step, summary, wait_until
+from test_elastic import members
+from test_metrics_page import families
+
+SMALL = "--model logreg --train-size 512 --test-size 100 --batch-size 8".split()
+LONG = [*SMALL, "--epochs", 100000, "--eval-freq", 1000, "--link", "1gbit,3ms", "--deadline", 20]
+
+
+def port_in(job, text):
+    while True:
+        line = job.process.stderr.readline()
+        assert line, "the coordinator ended"
+        if found := re.search(text + r".*:(\d+)", line):
+            return int(found[1])
+
+
+@pytest.fixture
+def coordinator(start):
+    """Starts a coordinator; returns it and its port."""
+
+    def begin(*flags):
+        job = start("coordinator", "--listen", "127.0.0.1:0", *flags)
+        return job, port_in(job, "ranks join with --coordinator")
+
+    return begin
+
+
+@pytest.fixture
+def join(start):
+    return lambda port, *flags: start("train", *LONG, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}", *flags)
+
+
+def goes_on(jobs, condition, what):
+    wait_until(lambda: any(job.process.poll() is not None for job in jobs) or condition(), what)
+    for job in jobs:
+        assert job.process.poll() is None, job.finish().err
+
+
+def generation(jobs, folder, number):
+    goes_on(jobs, lambda: (folder / "membership.csv").exists() and len(members(folder)) >= number, f"generation {number}")
+    return members(folder)[number - 1]
+
+
+@pytest.mark.parametrize("backend, algorithm, codec", [("gloo", ["sync", "--check-replicas", 50], "ef | topk(0.1)"), ("tcp", ["local(h=4)"], "none")])
+def test_ranks_come_and_go(coordinator, join, tmp_path, backend, algorithm, codec):
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", "2:3", "--metrics-port", 0)
+    page = port_in(boss, "metrics for Prometheus are at http://127.0.0.1(?=:)")
+    flags = ["--backend", backend, "--algorithm", *algorithm, "--codec", codec, "--max-steps", 2000]
+    jobs = [join(port, *flags), join(port, *flags)]
+    assert generation(jobs, folder, 1)[1:] == (0, [0, 1])
+    goes_on(jobs, lambda: has_step(folder, 100), "step 100")
+    third = join(port, *flags)
+    jobs.append(third)
+    _, step, ids = generation(jobs, folder, 2)
+    assert ids == [0, 1, 2] and step >= 100
+    assert families(page)["sotto_members", ] == 3
+    goes_on(jobs, lambda: has_step(folder, step + 100), "100 steps more")
+    os.kill(third.rank(0), signal.SIGKILL)
+    assert third.finish().status == 1 and "was killed by signal 9" in third.err
+    jobs.remove(third)
+    _, then, ids = generation(jobs, folder, 3)
+    assert ids == [0, 1] and then >= step + 96
+    jobs.append(join(port, *flags))
+    assert generation(jobs, folder, 4)[2] == [0, 1, 3]
+    for job in [*jobs, boss]:
+        job.finish()
+        assert job.status == 0, job.err
+        job.nothing_left()
+    assert "rank 2 has been silent" in boss.err and boss.err.endswith("the run has come to its end\n")
+    assert summary(folder)["steps"] == 2000
+
+
+def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coordinator, join, tmp_path):
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", "1:2")
+    first, second = join(port), join(port)
+    generation([first, second], folder, 1)
+    goes_on([first, second], lambda: (folder / "membership.csv").exists() and members(folder)[-1][2] == [0, 1], "both ranks")
+    _, step, _ = members(folder)[-1]
+    goes_on([first, second], lambda: has_step(folder, step + 50), "50 steps")
+    os.kill(first.process.pid, signal.SIGTERM)
+    assert first.finish().status == 143, first.err
+    wait_until(lambda: second.process.poll() is not None or len(members(folder)[-1][2]) == 1, "the other one goes on")
+    _, last, _ = members(folder)[-1]
+    assert last > step + 50, "no step was taken again from the beginning"
+    goes_on([second], lambda: has_step(folder, last + 20), "20 steps more")
+    os.kill(second.process.pid, signal.SIGINT)
+    assert second.finish().status == 130, second.err
+    assert list(folder.glob("model_step_*")), "a checkpoint"
+    os.kill(boss.process.pid, signal.SIGINT)
+    assert boss.finish().status == 130
+    assert "has ended: " in boss.err and "has been silent" not in boss.err, boss.err
+
+
+def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, coordinator, join, tmp_path):
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", "2:3", "--state", "job.state")
+    jobs = [join(port, "--max-steps", 4000), join(port, "--max-steps", 4000)]
+    generation(jobs, folder, 1)
+    goes_on(jobs, lambda: has_step(folder, 50), "step 50")
+    boss.kill()
+    goes_on(jobs, lambda: has_step(folder, 200), "150 steps without a coordinator")
+    boss = start("coordinator", "--listen", f"127.0.0.1:{port}", "--ranks", "2:3", "--state", "job.state")
+    port_in(boss, "ranks join with --coordinator")
+    jobs.append(join(port, "--max-steps", 4000))
+    _, step, ids = generation(jobs, folder, 2)
+    assert ids == [0, 1, 2] and step >= 200
+    for job in [*jobs, boss]:
+        assert job.finish().status == 0, job.err
+
+
+def test_one_that_comes_when_the_run_is_over(coordinator, join):
+    boss, port = coordinator("--ranks", "1:1")
+    first = join(port, "--max-steps", 1500)
+    late = join(port, "--max-steps", 1500)  # there is no room for it
+    for job in (first, late, boss):
+        assert job.finish().status == 0, job.err
+    assert "the run has come to its end without this rank" in first.err + late.err
+
+
+def test_what_is_refused(run, tmp_path):
+    def refused(arguments, error):
+        job = run(*arguments)
+        assert job.status == 2 and error in job.err, job.err
+
+    at = ["train", *SMALL, "--coordinator", "127.0.0.1:29400"]
+    refused(at, "--coordinator 127.0.0.1:29400: needs --train-dir")
+    refused([*at, "--ranks", 2, "--train-dir", "run"], "leave --ranks out")
+    refused([*at, "--master", "a:1", "--train-dir", "run"], "leave --master out")
+    refused([*at, "--elastic", "1:2", "--train-dir", "run"], "--coordinator: the coordinator says how many ranks there may be")
+    refused(["train", *SMALL, "--coordinator", "here", "--train-dir", "run"], "--coordinator here: must be HOST:PORT")
+    refused(["coordinator"], "--ranks: missing")
+    refused(["coordinator", "--ranks", "3:2"], "--ranks 3:2: 3 is more than 2")
+    (tmp_path / "state").write_text("else\n")
+    refused(["coordinator", "--ranks", "1:2", "--listen", "127.0.0.1:0", "--state", "state"], "--state state: this is not the state of a coordinator")
