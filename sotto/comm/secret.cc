@@ -40,10 +40,14 @@ Secret new_secret() {
   return secret;
 }
 
-void write_secret(const Secret& secret, const std::string& path) {
+std::string secret_text(const Secret& secret) {
   std::string text;
   for (const std::byte part : secret) text += fmt::format("{:02x}", std::to_integer<unsigned>(part));
-  text += '\n';
+  return text + '\n';
+}
+
+void write_secret(const Secret& secret, const std::string& path) {
+  const std::string text = secret_text(secret);
   const File file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR)};
   if (file.number < 0 && errno == EEXIST) fail(path, "there is such a file already, and a job may need it");
   if (file.number < 0) fail(path, std::strerror(errno));

@@ -11,7 +11,9 @@ using Secret = std::array<std::byte, 32>;
 
 Secret new_secret();  // of the system's random numbers; CommError if it gives none
 
-// Writes it as 64 hexadecimal digits to a new file that only its owner may read. ConfigError if there is such a file
+std::string secret_text(const Secret& secret);  // as it stands in a file: 64 hexadecimal digits and a newline
+
+// Writes secret_text() to a new file that only its owner may read. ConfigError if there is such a file
 // already, or it cannot be written.
 void write_secret(const Secret& secret, const std::string& path);
 

@@ -188,7 +188,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
 
 // The address to listen at: that of the options, or the one from which packets go to the host of the store. ConfigError
 // if everybody could read what goes over it.
-asio::ip::address own_address(const World& world, const TransportOptions& options) {
+asio::ip::address own_address(const World& world, const TransportOptions& options, bool is_private) {
   std::string said = options.address == "localhost" ? "127.0.0.1" : options.address;
   if (!options.interface.empty()) {
     const Interface interface = require_interface(options.interface);
@@ -204,7 +204,7 @@ asio::ip::address own_address(const World& world, const TransportOptions& option
   if (address.is_loopback() && world.local_size < world.size) {
     throw ConfigError(fmt::format("{}: ranks on other hosts cannot come there", named("address", said)));
   }
-  if (address.is_loopback() || !options.secret.empty()) return address;
+  if (address.is_loopback() || is_private) return address;
   throw ConfigError(fmt::format(
       "{}: ranks would meet at {}, where others can read and change what they send; give all ranks the same {} "
       "(`sotto secret new FILE` makes one), or choose {}",
@@ -214,8 +214,9 @@ asio::ip::address own_address(const World& world, const TransportOptions& option
 }  // namespace
 
 std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOptions& options) {
-  const auto tls = options.secret.empty() ? nullptr : std::make_shared<const Tls>(read_secret(options.secret));
-  const auto address = own_address(world, options);
+  const std::string& secret = options.secret.empty() ? world.secret : options.secret;
+  const auto tls = secret.empty() ? nullptr : std::make_shared<const Tls>(read_secret(secret));
+  const auto address = own_address(world, options, tls != nullptr);
   auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
   return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", address, tls, world.rank, world.size,
                                            options.deadline);

@@ -16,7 +16,7 @@ namespace sotto {
 struct TransportOptions {
   std::string interface = {};  // network interface ("eth0"); empty: by address
   std::string address = {};    // address or host name to bind; empty: the address that routes to the store
-  std::string secret = {};     // file with the secret of all ranks (secret.h); empty: none
+  std::string secret = {};     // file with the secret of all ranks (secret.h); empty: that of the world, if any
   std::chrono::milliseconds deadline{60000};          // of each operation
   std::chrono::milliseconds connect_deadline{60000};  // until all ranks have come
   Stop stop = {};                                     // called while they come and connect

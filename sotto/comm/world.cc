@@ -79,6 +79,7 @@ World from_sotto() {
     meet_at(world, "SOTTO_MASTER=" + master, master);
   }
   world.prefix = "sotto";
+  world.secret = variable("SOTTO_SECRET").value_or("");
   world.id = world.rank;
   world.coordinated = variable("SOTTO_COORDINATED").has_value();
   world.elastic = variable("SOTTO_GENERATION").has_value();

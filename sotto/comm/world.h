@@ -15,6 +15,7 @@ struct World {
   std::string host = "127.0.0.1";      // of the TCPStore where the ranks meet
   std::uint16_t port = 0;
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
+  std::string secret;       // file with the secret of the job (secret.h), from the starter; empty: none
   std::string prefix;       // of keys in the store: a restarted job must not read the keys of an old one
 
   // If the group may change while the job runs (membership.h):
