@@ -87,7 +87,7 @@ void Search::ended(std::size_t index, std::size_t round, const LaunchResult& res
   ++ended_;
   seconds_ = since_.seconds();
   trial.error = result.error;
-  trial.diverged = result.not_finite;
+  trial.diverged = result.reason == Reason::not_finite;
   std::string text;
   if (result.status == 0) {
     const TrialResult found = read_result(trial, scoring_);

@@ -2,25 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
-#include <string_view>
 #include <vector>
 
 #include "sotto/cli/flags.h"
+#include "sotto/launch/remote.h"
 
 namespace sotto {
-
-std::string quoted(const std::string& word) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("-_./:=,@%+").find(c) != std::string_view::npos;
-  };
-  if (std::ranges::all_of(word, plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 Settings read_settings(const TrainOptions& options) {
   Settings settings;

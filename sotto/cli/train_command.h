@@ -7,9 +7,6 @@
 
 namespace sotto {
 
-// A word of a command, as a shell reads it.
-std::string quoted(const std::string& word);
-
 // All options of a run by name.
 Settings read_settings(const TrainOptions& options);
 

@@ -18,6 +18,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
+#include "sotto/launch/remote.h"
 #include "sotto/report/step_rows.h"
 #include "sotto/train/choices.h"
 #include "sotto/train/folder_lock.h"

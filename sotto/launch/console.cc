@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sotto/core/output.h"
+#include "sotto/launch/message.h"
 
 namespace sotto {
 namespace {
@@ -23,7 +24,10 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-Console::Console() : terminal_(isatty(STDERR_FILENO) == 1), on_broken_pipe_(std::signal(SIGPIPE, SIG_IGN)) {}
+Console::Console(To to)
+    : relays_(to == To::relay),
+      terminal_(!relays_ && isatty(STDERR_FILENO) == 1),
+      on_broken_pipe_(std::signal(SIGPIPE, SIG_IGN)) {}
 
 Console::~Console() {
   clear();
@@ -39,6 +43,7 @@ void Console::write(std::FILE* file, std::string_view text) {
 }
 
 void Console::line(std::FILE* file, std::string_view text) {
+  if (relays_) return write(stdout, to_line({file == stdout ? "out" : "err", std::string(text)}));
   const std::string progress = shown_;
   clear();
   write(file, std::string(text) + "\n");
@@ -48,6 +53,7 @@ void Console::line(std::FILE* file, std::string_view text) {
 
 void Console::progress(std::string_view text) {
   const std::string line = label_ + std::string(text);
+  if (relays_) return write(stdout, to_line({"progress", line}));
   if (terminal_) {
     shown_ = line;
     redraw();

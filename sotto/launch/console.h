@@ -14,7 +14,9 @@ namespace sotto {
 // job, which goes on without its lines. SIGPIPE is ignored while this lives.
 class Console {
  public:
-  Console();
+  // `relay`: for the launcher on another machine, lines and progress become messages (message.h) on stdout.
+  enum class To { screen, relay };
+  explicit Console(To to = To::screen);
   ~Console();  // takes the progress line away
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -29,6 +31,7 @@ class Console {
   void redraw();
   void write(std::FILE* file, std::string_view text);
 
+  bool relays_;
   bool terminal_;
   bool out_failed_ = false;
   void (*on_broken_pipe_)(int);

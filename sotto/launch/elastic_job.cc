@@ -9,18 +9,18 @@
 
 #include "sotto/comm/membership.h"
 #include "sotto/core/error.h"
-#include "sotto/launch/job.h"
+#include "sotto/launch/local_job.h"
 
 namespace sotto {
 
 // Whether the others can go on without this rank, which has ended.
-bool Job::can_lose(const Rank& rank) const {
+bool LocalJob::can_lose(const Rank& rank) const {
   if (spec_.least_ranks == 0 || !WIFSIGNALED(*rank.ended) || stop_ != 0 || killing_ != 0 || failed_) return false;
   const auto left = std::ranges::count_if(ranks_, [](const Rank& other) { return !other.ended; });
   return left + (replaced_ < spec_.replacements ? 1 : 0) >= spec_.least_ranks && left > 0;
 }
 
-void Job::lose(std::size_t r) {
+void LocalJob::lose(std::size_t r) {
   const int id = static_cast<int>(r);
   std::string why = explain(r);
   ranks_[r].lost = true;
@@ -41,7 +41,7 @@ void Job::lose(std::size_t r) {
 }
 
 // Announces the next generation when all ranks that are left wait for it.
-void Job::look_after_generation() {
+void LocalJob::look_after_generation() {
   if (failed_ || killing_ != 0 || stop_ != 0 || !running()) return;
   Roster roster(*store_);
   roster.hear(generations_);

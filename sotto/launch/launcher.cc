@@ -14,9 +14,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/launch/hosts_job.h"
 #include "sotto/launch/job.h"
+#include "sotto/launch/local_job.h"
 #include "sotto/launch/spawn.h"
 
 namespace sotto {
@@ -63,6 +66,11 @@ struct Running {
   std::unique_ptr<Job> job;
 };
 
+std::unique_ptr<Job> make_job(const LaunchSpec& spec, Console& console, OnProgress on_progress) {
+  if (spec.hosts != nullptr) return std::make_unique<HostsJob>(spec, console, std::move(on_progress));
+  return std::make_unique<LocalJob>(spec, console, std::move(on_progress));
+}
+
 void wait_for_news(const Signals& signals, std::span<const Running> jobs) {
   std::vector<pollfd> polled{{signals.descriptor(), POLLIN, 0}};
   std::optional<Clock::time_point> next;
@@ -90,7 +98,7 @@ int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& 
   for (;;) {
     for (; stop == 0 && next < specs.size() && jobs.size() < at_once; ++next) {
       const auto show = [&news, index = next](std::string_view text) { news.progress(index, text); };
-      jobs.push_back({next, std::make_unique<Job>(specs[next], console, show)});
+      jobs.push_back({next, make_job(specs[next], console, show)});
     }
     if (jobs.empty()) return stop;
     wait_for_news(signals, jobs);
@@ -124,11 +132,22 @@ LaunchResult launch(const LaunchSpec& spec, Console& console) {
   return found;
 }
 
+std::string report_text(Reason reason, std::string_view error) {
+  return static_cast<char>(reason) + std::string(error);
+}
+
+Reason reason_of(std::string_view report) {
+  for (const Reason reason : {Reason::lost_peer, Reason::not_finite}) {
+    if (report.starts_with(static_cast<char>(reason))) return reason;
+  }
+  return Reason::other;
+}
+
 bool report_to_launcher(std::string_view error, Reason reason) {
   const char* variable = std::getenv(report_variable);
   struct stat about {};
   if (variable == nullptr || fstat(report_descriptor, &about) != 0 || !S_ISFIFO(about.st_mode)) return false;
-  const std::string text = static_cast<char>(reason) + std::string(error);
+  const std::string text = report_text(reason, error);
   return write(report_descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 

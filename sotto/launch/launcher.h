@@ -14,7 +14,10 @@
 
 namespace sotto {
 
-// A job of several processes on this machine, one a rank.
+struct JobHosts;
+struct JobShare;
+
+// A job of several processes, one a rank, on this machine or on others.
 struct LaunchSpec {
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments;  // without the program's name
@@ -28,12 +31,18 @@ struct LaunchSpec {
   std::int64_t replacements = 0;      // so many of those ranks are started anew
   std::chrono::seconds patience{60};  // a rank that is silent for so long after others lost it hangs
   bool show_lines = true;             // false: only progress, and the last lines of a job that failed
+
+  const JobHosts* hosts = nullptr;  // the ranks run on these, not here (hosts_job.h)
+  const JobShare* share = nullptr;  // another machine started this job, and others have the rest of it (share.h)
 };
 
+// Why a rank ends in an error. `lost_peer`: it may be only the echo of another rank's failure.
+enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N' };
+
 struct LaunchResult {
-  int status = 0;           // 0; that of the rank that failed first; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
-  std::string error{};      // why, in the words of the rank that failed first; empty when nothing failed
-  bool not_finite = false;  // a loss, gradient or parameter was not, or too large: the training diverged
+  int status = 0;       // 0; that of the rank that failed first; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
+  std::string error{};  // why, in the words of the rank that failed first; empty when nothing failed
+  Reason reason = Reason::other;     // not_finite: a loss, gradient or parameter was not, or too large; it diverged
   std::vector<std::string> lines{};  // the last ones of a job that failed and does not show them
 };
 
@@ -61,8 +70,9 @@ int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& 
 // Whether a process that ends with this status was asked to by a signal.
 bool is_stop_status(int status);
 
-// Why a rank ends in an error. `lost_peer`: it may be only the echo of another rank's failure.
-enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N' };
+// What a rank hands over at its end: the Reason, and a text.
+std::string report_text(Reason reason, std::string_view error);
+Reason reason_of(std::string_view report);
 
 // In a rank that a launcher started: hands the error that ends this process to the launcher, which prints one error of
 // all ranks. False if there is no launcher.

@@ -1,4 +1,4 @@
-#include "sotto/launch/job.h"
+#include "sotto/launch/local_job.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -15,6 +15,9 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/option_name.h"
+#include "sotto/core/options.h"
+#include "sotto/launch/message.h"
+#include "sotto/launch/share.h"
 
 namespace sotto {
 namespace {
@@ -25,7 +28,6 @@ constexpr milliseconds poll_interval{100};  // of the store, where ranks say tha
 constexpr milliseconds grace{1000};         // after the first failure, to end by themselves
 constexpr milliseconds last_grace{1500};    // until those that SIGTERM did not end are killed
 constexpr std::size_t longest_line = 1 << 16;
-constexpr std::size_t held_lines = 20;
 
 // All ranks.
 Generations first_generation(const LaunchSpec& spec) {
@@ -36,17 +38,9 @@ Generations first_generation(const LaunchSpec& spec) {
 
 }  // namespace
 
-Job::Job(const LaunchSpec& spec, Console& console, OnProgress on_progress)
+LocalJob::LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progress)
     : spec_(spec), console_(console), on_progress_(std::move(on_progress)), generations_(first_generation(spec)) {
-  const std::string& asked = spec_.master;
-  if (spec_.coordinated_ranks > 0) {
-    master_ = asked;
-  } else {
-    const auto [host, port] =
-        asked.empty() ? MeetingPlace{"127.0.0.1", 0} : read_meeting_place(named("master", asked), asked);
-    store_.emplace(host, port);
-    master_ = fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
-  }
+  choose_meeting_place();
   ranks_.resize(static_cast<std::size_t>(spec_.ranks));
   try {
     for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 0);
@@ -56,42 +50,61 @@ Job::Job(const LaunchSpec& spec, Console& console, OnProgress on_progress)
   }
 }
 
-void Job::start(std::size_t rank, std::uint64_t generation) {
+void LocalJob::choose_meeting_place() {
+  const bool elsewhere = spec_.share != nullptr && !spec_.share->serves;
+  if (elsewhere || spec_.coordinated_ranks > 0) {
+    master_ = spec_.master;
+    return;
+  }
+  const std::string& asked = spec_.master;
+  const auto [host, port] = asked.empty()
+                                ? MeetingPlace{"127.0.0.1", 0}
+                                : read_meeting_place(named("master", asked), asked, spec_.share == nullptr ? 1 : 0);
+  store_.emplace(host, port);
+  master_ = fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
+  if (spec_.share != nullptr) spec_.share->serves(master_);
+}
+
+void LocalJob::start(std::size_t rank, std::uint64_t generation) {
   std::vector<std::string> arguments{"sotto"};
   arguments.insert(arguments.end(), spec_.arguments.begin(), spec_.arguments.end());
   Rank started;
-  started.process = spawn(spec_.program, arguments, environment(rank, generation));
+  started.process =
+      spawn(spec_.program, arguments, environment(rank, generation), spec_.share == nullptr ? -1 : spec_.share->secret);
   ranks_[rank] = std::move(started);
 }
 
-Job::~Job() { kill_and_wait(); }
+LocalJob::~LocalJob() { kill_and_wait(); }
 
-void Job::kill_and_wait() {
+void LocalJob::kill_and_wait() {
   kill_all(SIGKILL);
   for (const Rank& rank : ranks_) {
     if (!rank.ended && rank.process.pid > 0) waitpid(rank.process.pid, nullptr, 0);
   }
 }
 
-bool Job::running() const {
+bool LocalJob::running() const {
   return std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.ended; });
 }
 
-void Job::add_to(std::vector<pollfd>& polled) const {
+void LocalJob::add_to(std::vector<pollfd>& polled) const {
   for (const Rank& rank : ranks_) {
     for (const Descriptor* from : {&rank.process.out, &rank.process.err, &rank.process.report}) {
       if (from->open()) polled.push_back({from->get(), POLLIN, 0});
     }
   }
+  if (spec_.share != nullptr) spec_.share->orders->add_to(polled);
 }
 
-std::optional<Clock::time_point> Job::next_step() const {
+std::optional<Clock::time_point> LocalJob::next_step() const {
   if (spec_.least_ranks > 0 && !failed_) return Clock::now() + poll_interval;
-  if (!failed_ || killing_ == SIGKILL) return std::nullopt;
+  if (killing_ == SIGKILL) return std::nullopt;
+  if (!failed_ && spec_.share != nullptr) return heard_ + longest_silence;
+  if (!failed_) return std::nullopt;
   return *failed_ + (killing_ == 0 ? grace : last_grace);
 }
 
-void Job::pass_on(int number) {
+void LocalJob::pass_on(int number) {
   if (number == SIGUSR1 && (stop_ != 0 || killing_ != 0)) return;
   if ((stop_ != 0 && stop_ != SIGUSR1) || killing_ != 0) {
     kill_all(SIGKILL);
@@ -103,14 +116,27 @@ void Job::pass_on(int number) {
   }
 }
 
-void Job::look_after() {
+// The launcher is on another machine. When it is gone, or cannot be heard any more, nobody waits for this job.
+void LocalJob::follow_orders() {
+  MessageReader& orders = *spec_.share->orders;
+  orders.read();
+  while (const auto order = orders.next()) {
+    heard_ = Clock::now();
+    if (order->kind == "stop") pass_on(static_cast<int>(parse_int("stop", order->text, {1, 64})));
+  }
+  const bool alone = orders.ended() || Clock::now() - heard_ > longest_silence;
+  if (alone && killing_ != SIGKILL) kill_all(SIGKILL);
+}
+
+void LocalJob::look_after() {
+  if (spec_.share != nullptr) follow_orders();
   read_all();
   reap();
   if (spec_.least_ranks > 0) look_after_generation();
   escalate();
 }
 
-LaunchResult Job::result() {
+LaunchResult LocalJob::result() {
   read_all();
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     if (!ranks_[r].out.empty()) show(r, stdout, ranks_[r].out);
@@ -121,19 +147,20 @@ LaunchResult Job::result() {
   return result;
 }
 
-std::vector<std::string> Job::environment(std::size_t rank, std::uint64_t generation) const {
+std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t generation) const {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t threads = spec_.threads.value_or(std::max<std::int64_t>(1, cores / (spec_.ranks * spec_.beside)));
   const bool coordinated = spec_.coordinated_ranks > 0;
   std::vector<std::string> variables{
-      fmt::format("SOTTO_RANK={}", rank),
-      fmt::format("SOTTO_RANKS={}", coordinated ? spec_.coordinated_ranks : spec_.ranks),
+      fmt::format("SOTTO_RANK={}", number(rank)),
+      fmt::format("SOTTO_RANKS={}", coordinated ? spec_.coordinated_ranks : all_ranks()),
       fmt::format("SOTTO_LOCAL_RANK={}", rank),
       fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),
       fmt::format("SOTTO_MASTER={}", master_),
       fmt::format("{}={}", report_variable, report_descriptor),
       fmt::format("OMP_NUM_THREADS={}", threads),
   };
+  if (spec_.share != nullptr && spec_.share->secret >= 0) variables.emplace_back("SOTTO_SECRET=/proc/self/fd/0");
   if (coordinated) {
     variables.insert(variables.end(), {"SOTTO_COORDINATED=1", "SOTTO_GENERATION=1"});
   } else if (spec_.least_ranks > 0) {
@@ -156,7 +183,7 @@ std::vector<std::string> Job::environment(std::size_t rank, std::uint64_t genera
   return variables;
 }
 
-void Job::read_all() {
+void LocalJob::read_all() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     read_lines(rank.process.out, rank.out, r, stdout);
@@ -171,7 +198,7 @@ void Job::read_all() {
   }
 }
 
-void Job::read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to) {
+void LocalJob::read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to) {
   std::array<char, 1 << 14> buffer;
   while (from.open()) {
     const ssize_t got = read(from.get(), buffer.data(), buffer.size());
@@ -192,8 +219,8 @@ void Job::read_lines(Descriptor& from, std::string& pending, std::size_t rank, s
   if (pending.size() > longest_line) show(rank, to, std::exchange(pending, ""));
 }
 
-void Job::show(std::size_t rank, std::FILE* to, std::string_view line) {
-  std::string text = ranks_.size() == 1 ? std::string(line) : fmt::format("[{}] {}", rank, line);
+void LocalJob::show(std::size_t rank, std::FILE* to, std::string_view line) {
+  std::string text = all_ranks() == 1 ? std::string(line) : fmt::format("[{}] {}", number(rank), line);
   if (spec_.show_lines) {
     console_.line(to, text);
     return;
@@ -202,7 +229,7 @@ void Job::show(std::size_t rank, std::FILE* to, std::string_view line) {
   if (held_.size() > held_lines) held_.pop_front();
 }
 
-void Job::reap() {
+void LocalJob::reap() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     int status = 0;
     if (ranks_[r].ended || waitpid(ranks_[r].process.pid, &status, WNOHANG) <= 0) continue;
@@ -219,61 +246,69 @@ void Job::reap() {
   }
 }
 
-void Job::escalate() {
+void LocalJob::escalate() {
   if (!failed_) return;
   const auto passed = Clock::now() - *failed_;
   if (killing_ == 0 && passed >= grace) kill_all(SIGTERM);
   if (killing_ != SIGKILL && passed >= last_grace) kill_all(SIGKILL);
 }
 
-void Job::kill_all(int number) {
+void LocalJob::kill_all(int number) {
   killing_ = number;
   for (const Rank& rank : ranks_) {
     if (!rank.ended && rank.process.pid > 0) kill(rank.process.pid, number);
   }
 }
 
-bool Job::gave(const Rank& rank, Reason reason) { return rank.report.starts_with(static_cast<char>(reason)); }
+std::size_t LocalJob::number(std::size_t rank) const {
+  return rank + (spec_.share == nullptr ? 0 : static_cast<std::size_t>(spec_.share->first_rank));
+}
+
+std::int64_t LocalJob::all_ranks() const { return spec_.share == nullptr ? spec_.ranks : spec_.share->all_ranks; }
 
 // Ended because somebody asked for it, not because something failed.
-bool Job::is_stop(const Rank& rank) const {
+bool LocalJob::is_stop(const Rank& rank) const {
   if (WIFSIGNALED(*rank.ended)) return WTERMSIG(*rank.ended) == stop_;
   return is_stop_status(WEXITSTATUS(*rank.ended));
 }
 
-std::string Job::explain(std::size_t r) const {
+Ending LocalJob::ending(const Rank& rank) const {
+  if (rank.by_us || *rank.ended == 0) return Ending::fine;
+  if (is_stop(rank)) return Ending::stopped;
+  return reason_of(rank.report) == Reason::lost_peer ? Ending::echo : Ending::failed;
+}
+
+std::string LocalJob::explain(std::size_t r) const {
   const Rank& rank = ranks_[r];
   const int status = *rank.ended;
-  if (rank.hung) return fmt::format("rank {} did not answer, and was killed", r);
+  if (rank.hung) return fmt::format("rank {} did not answer, and was killed", number(r));
   if (WIFSIGNALED(status)) {
     const char* name = sigabbrev_np(WTERMSIG(status));
-    return fmt::format("rank {} was killed by signal {} (SIG{})", r, WTERMSIG(status), name != nullptr ? name : "?");
+    return fmt::format("rank {} was killed by signal {} (SIG{})", number(r), WTERMSIG(status),
+                       name != nullptr ? name : "?");
   }
-  if (rank.report.empty()) return fmt::format("rank {} ended with status {}", r, WEXITSTATUS(status));
+  if (rank.report.empty()) return fmt::format("rank {} ended with status {}", number(r), WEXITSTATUS(status));
   std::string reason = rank.report.substr(1);
   const auto says_the_same = [&](const Rank& other) { return other.report == rank.report; };
   if (std::ranges::all_of(ranks_, says_the_same)) return reason;
-  const std::string name = fmt::format("rank {}: ", r);
+  const std::string name = fmt::format("rank {}: ", number(r));
   return reason.starts_with(name) ? reason : name + reason;
 }
 
-LaunchResult Job::decide() const {
+LaunchResult LocalJob::decide() const {
   if (!generations_.in_vain().empty()) return {.status = 1, .error = generations_.in_vain()};
-  // A rank that lost its peer often ends before the peer whose fault it was: that one is the first failure.
-  std::optional<std::size_t> cause, echo, stopped;
-  for (const std::size_t r : order_) {
-    const Rank& rank = ranks_[r];
-    if (rank.by_us || *rank.ended == 0) continue;
-    auto& kind = is_stop(rank) ? stopped : gave(rank, Reason::lost_peer) ? echo : cause;
-    if (!kind) kind = r;
+  std::vector<Ending> endings;
+  for (const std::size_t r : order_) endings.push_back(ending(ranks_[r]));
+  if (const auto place = decisive(endings)) {
+    const std::size_t r = order_[*place];
+    const int status = *ranks_[r].ended;
+    if (endings[*place] != Ending::stopped) {
+      return {.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1,
+              .error = explain(r),
+              .reason = reason_of(ranks_[r].report)};
+    }
+    if (WIFEXITED(status)) return {.status = WEXITSTATUS(status)};
   }
-  if (cause || (echo && !stopped)) {
-    const std::size_t r = cause ? *cause : *echo;
-    return {.status = WIFEXITED(*ranks_[r].ended) ? WEXITSTATUS(*ranks_[r].ended) : 1,
-            .error = explain(r),
-            .not_finite = gave(ranks_[r], Reason::not_finite)};
-  }
-  if (stopped && WIFEXITED(*ranks_[*stopped].ended)) return {.status = WEXITSTATUS(*ranks_[*stopped].ended)};
   const bool done = std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.lost || *rank.ended == 0; });
   return {.status = done ? 0 : 128 + stop_};
 }

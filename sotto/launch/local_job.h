@@ -1,7 +1,5 @@
 #pragma once
 
-#include <poll.h>
-
 #include <cstdio>
 #include <deque>
 #include <optional>
@@ -11,8 +9,7 @@
 
 #include "sotto/comm/generations.h"
 #include "sotto/comm/world.h"
-#include "sotto/core/timer.h"
-#include "sotto/launch/launcher.h"
+#include "sotto/launch/job.h"
 #include "sotto/launch/spawn.h"
 
 namespace sotto {
@@ -21,21 +18,18 @@ namespace sotto {
 // Reason and a text.
 inline constexpr const char* report_variable = "SOTTO_REPORT";
 
-// The ranks of one job, from their start to their end. The caller may wait for news of several jobs at once. REQUIRES
-// that a Signals object (launcher.cc) lives longer.
-class Job {
+// The ranks of this machine: all of the job, or its share of a job of several machines.
+class LocalJob final : public Job {
  public:
-  Job(const LaunchSpec& spec, Console& console, OnProgress on_progress);  // starts the ranks
-  ~Job();                                                                 // kills those that still run
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
+  LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progress);  // starts the ranks
+  ~LocalJob() override;
 
-  bool running() const;
-  void add_to(std::vector<pollfd>& polled) const;      // the pipes of the ranks
-  std::optional<Clock::time_point> next_step() const;  // when a failed job must be looked after again
-  void pass_on(int signal);                            // to the ranks; the second wish to stop kills them
-  void look_after();                                   // reads the pipes, notes who ended, ends a failed job
-  LaunchResult result();                               // REQUIRES that it does not run
+  bool running() const override;
+  void add_to(std::vector<pollfd>& polled) const override;
+  std::optional<Clock::time_point> next_step() const override;
+  void pass_on(int signal) override;
+  void look_after() override;
+  LaunchResult result() override;
 
  private:
   struct Rank {
@@ -48,11 +42,13 @@ class Job {
     bool by_us = false;        // ended because we wanted it to
   };
 
+  void choose_meeting_place();
   void start(std::size_t rank, std::uint64_t generation);
   std::vector<std::string> environment(std::size_t rank, std::uint64_t generation) const;
   void read_all();
   void read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to);
   void show(std::size_t rank, std::FILE* to, std::string_view line);
+  void follow_orders();
   void reap();
   void escalate();
   // Of jobs whose ranks may be lost, in elastic_job.cc:
@@ -61,15 +57,18 @@ class Job {
   void look_after_generation();
   void kill_all(int number);
   void kill_and_wait();
-  static bool gave(const Rank& rank, Reason reason);
   LaunchResult decide() const;
+  Ending ending(const Rank& rank) const;
   bool is_stop(const Rank& rank) const;
+  std::size_t number(std::size_t rank) const;  // in the whole job
+  std::int64_t all_ranks() const;
   std::string explain(std::size_t rank) const;
 
   const LaunchSpec& spec_;
   Console& console_;
   OnProgress on_progress_;
-  std::string master_;  // where the ranks meet
+  std::string master_;                      // where the ranks meet
+  Clock::time_point heard_ = Clock::now();  // when the launcher of a share gave its last sign of life
   std::optional<StoreServer> store_;
   std::vector<Rank> ranks_;
   std::deque<std::string> held_;    // lines that are shown only if the job fails

@@ -19,21 +19,14 @@ namespace {
 constexpr int above_standard = 10;  // a child is given descriptors below this one
 
 [[noreturn]] void fail(const char* what) {
-  throw Error(fmt::format("cannot start a rank: {}: {}", what, std::strerror(errno)));
+  throw Error(fmt::format("cannot start a process: {}: {}", what, std::strerror(errno)));
 }
 
-struct Pipe {
-  Descriptor read, write;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe");
-  Pipe pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-  const int high = fcntl(pipe.write.get(), F_DUPFD_CLOEXEC, above_standard);
-  if (high < 0) fail("pipe");
-  pipe.write.reset(high);
-  return pipe;
+// The same file under a number that none of a child's descriptors has.
+Descriptor high(int fd, const char* what) {
+  Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, above_standard));
+  if (!copy.open()) fail(what);
+  return copy;
 }
 
 std::vector<char*> pointers(std::span<const std::string> texts) {
@@ -68,13 +61,20 @@ void Descriptor::reset(int fd) {
   fd_ = fd;
 }
 
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe");
+  Pipe pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+  pipe.write = high(pipe.write.get(), "pipe");
+  return pipe;
+}
+
 Process spawn(const std::string& program, std::span<const std::string> arguments,
-              std::span<const std::string> environment) {
+              std::span<const std::string> environment, int input) {
   Pipe out = make_pipe(), err = make_pipe(), report = make_pipe();
   const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null.open()) fail("/dev/null");
-  const Descriptor in(fcntl(null.get(), F_DUPFD_CLOEXEC, above_standard));
-  if (!in.open()) fail("/dev/null");
+  const Descriptor in = high(input < 0 ? null.get() : input, "stdin");
   const auto argv = pointers(arguments);
   const auto envp = pointers(environment);
   const pid_t parent = getpid();

@@ -27,6 +27,11 @@ class Descriptor {
   int fd_ = -1;
 };
 
+struct Pipe {
+  Descriptor read, write;
+};
+Pipe make_pipe();  // Error when there is no descriptor left
+
 // A child process and the ends that we read of its pipes.
 struct Process {
   pid_t pid = 0;
@@ -36,10 +41,10 @@ struct Process {
 constexpr int report_descriptor = 3;  // of the child
 
 // Starts a program in a process group of its own, so that a signal of the terminal reaches only its parent. It inherits
-// nothing but stdout, stderr and report_descriptor, which are pipes to us; its stdin is empty; it is killed when this
-// process ends. `environment` is whole: "NAME=value". Nothing but system calls happens between fork and exec, so it may
-// be called beside other threads. Error when there is no process or descriptor left.
+// nothing but stdout, stderr and report_descriptor, which are pipes to us, and `input` as stdin; -1: its stdin is
+// empty. It is killed when this process ends. `environment` is whole: "NAME=value". Nothing but system calls happens
+// between fork and exec, so it may be called beside other threads. Error when there is no process or descriptor left.
 Process spawn(const std::string& program, std::span<const std::string> arguments,
-              std::span<const std::string> environment);
+              std::span<const std::string> environment, int input = -1);
 
 }  // namespace sotto

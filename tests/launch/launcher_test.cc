@@ -226,9 +226,9 @@ TEST(Launcher, JobsShareTheCores) {
 TEST(Launcher, TellsLinesAndReasonOfAJobThatDiverged) {
   const auto found = run_together(2, 2, "echo line; [ $JOB = 0 ] && exit; printf 'Nloss is inf' >&3; exit 1");
   EXPECT_EQ(found.results.at(0).lines.size(), 0);
-  EXPECT_FALSE(found.results.at(0).not_finite);
+  EXPECT_EQ(found.results.at(0).reason, Reason::other);
   EXPECT_EQ(found.results.at(1).lines, std::vector<std::string>{"line"});
-  EXPECT_TRUE(found.results.at(1).not_finite);
+  EXPECT_EQ(found.results.at(1).reason, Reason::not_finite);
   EXPECT_EQ(found.results.at(1).error, "loss is inf");
 }
 

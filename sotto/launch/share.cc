@@ -1,0 +1,139 @@
+#include "sotto/launch/share.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+#include "sotto/core/output.h"
+#include "sotto/core/timer.h"
+#include "sotto/launch/launcher.h"
+#include "sotto/launch/spawn.h"
+
+namespace sotto {
+namespace {
+
+constexpr int protocol = 1;
+
+struct Work {
+  LaunchSpec spec{.arguments = {}, .ranks = 1, .master = ""};
+  JobShare share;
+  std::int64_t hosts = 1;
+  bool serves = false;
+  Descriptor secret;
+};
+
+void say(const HostMessage& message) { write_text(stdout, to_line(message)); }
+
+// Of the memory: no file system holds it, and it is gone with its last process.
+Descriptor secret_file(const std::string& text) {
+  Descriptor file(memfd_create("secret", MFD_CLOEXEC));
+  if (!file.open() || fchmod(file.get(), S_IRUSR) != 0 ||
+      write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    throw Error("there is no memory for a secret");
+  }
+  return file;
+}
+
+void enter(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::current_path(folder, failed);
+  if (failed) {
+    throw ConfigError(fmt::format("the folder {}, from which the job was started, cannot be entered here: {}", folder,
+                                  failed.message()));
+  }
+}
+
+// The address of this machine by which the launcher's ssh came: other machines of its network can come there, too.
+std::string meeting_address(std::int64_t hosts) {
+  const char* const connection = std::getenv("SSH_CONNECTION");  // "10.0.0.9 50312 10.0.0.1 22"
+  std::string address = connection == nullptr ? "" : connection;
+  for (int word = 0; word < 2; ++word) address.erase(0, std::min(address.find(' '), address.size() - 1) + 1);
+  address = address.substr(0, address.find_first_of(" %"));
+  if (address.empty() || hosts == 1) return "127.0.0.1:0";
+  if (address.starts_with("127.") || address == "::1") {
+    throw ConfigError(
+        fmt::format("this host, where the ranks meet, was reached at {}, where others cannot come; name it "
+                    "in {} as they do, or say where to meet: {}",
+                    address, named("hosts"), named("master", "HOST:PORT")));
+  }
+  return address.find(':') == std::string::npos ? address + ":0" : fmt::format("[{}]:0", address);
+}
+
+void read_order(const HostMessage& message, Work& work) {
+  const std::string& text = message.text;
+  const auto number = [&] { return parse_int(message.kind, text); };
+  if (message.kind == "folder") enter(text);
+  if (message.kind == "argument") work.spec.arguments.push_back(text);
+  if (message.kind == "first-rank") work.share.first_rank = number();
+  if (message.kind == "ranks") work.spec.ranks = number();
+  if (message.kind == "all-ranks") work.share.all_ranks = number();
+  if (message.kind == "hosts") work.hosts = number();
+  if (message.kind == "threads") work.spec.threads = number();
+  if (message.kind == "secret") work.secret = secret_file(text);
+  if (message.kind == "master") work.spec.master = text;
+  if (message.kind == "serve") {
+    work.serves = true;
+    work.spec.master = text.empty() ? meeting_address(work.hosts) : text;
+  }
+}
+
+// For `sotto hosts check`.
+void answer_look(const std::string& path) {
+  std::error_code unknown;
+  const bool is_there = std::filesystem::exists(path, unknown);
+  say({"seen", fmt::format("{} {}", std::max(1U, std::thread::hardware_concurrency()), is_there ? "yes" : "no")});
+}
+
+// Reads the job. Returns 0 when it may begin, or the status to end with.
+int await(MessageReader& orders, Work& work) {
+  auto heard = Clock::now();
+  for (;;) {
+    orders.read();
+    while (const auto message = orders.next()) {
+      heard = Clock::now();
+      if (message->kind == "start") return 0;
+      if (message->kind == "stop") return 128 + static_cast<int>(parse_int("stop", message->text, {1, 64}));
+      if (message->kind == "look") answer_look(message->text);
+      read_order(*message, work);
+    }
+    if (orders.ended() || Clock::now() - heard > longest_silence) return 1;
+    std::vector<pollfd> polled;
+    orders.add_to(polled);
+    poll(polled.data(), polled.size(), static_cast<int>(std::chrono::milliseconds(sign_interval).count()));
+  }
+}
+
+}  // namespace
+
+std::string greeting(const std::string& version) {
+  return to_line({"sotto-share", fmt::format("{}, protocol {}", version, protocol)});
+}
+
+int run_share(const std::string& version) {
+  Console console(Console::To::relay);  // ignores SIGPIPE from now on
+  write_text(stdout, greeting(version));
+  MessageReader orders(STDIN_FILENO);
+  Work work;
+  if (const int status = await(orders, work)) return status;
+  work.share.orders = &orders;
+  work.share.secret = work.secret.get();
+  if (work.serves) work.share.serves = [](const std::string& master) { say({"master", master}); };
+  work.spec.share = &work.share;
+  const LaunchResult result = launch(work.spec, console);
+  if (!result.error.empty()) say({"failed", report_text(result.reason, result.error)});
+  return result.status;
+}
+
+}  // namespace sotto
