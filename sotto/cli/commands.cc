@@ -26,6 +26,7 @@ std::span<const Command> command_table() {
       {"data", "list, download and show data sets", run_data},
       {"coordinator", "let the ranks of a job come and go while it runs", run_coordinator},
       {"secret", "make the secret with which connections are private", run_secret},
+      {"hosts", "check machines that ssh reaches, or copy files to them", run_hosts},
       {"doctor", "check this machine: network interfaces, threads, torch, transports, space", run_doctor},
   }};
   return table;

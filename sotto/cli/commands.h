@@ -29,6 +29,7 @@ int run_analyze(std::span<const std::string> arguments);
 int run_topology(std::span<const std::string> arguments);
 int run_coordinator(std::span<const std::string> arguments);
 int run_secret(std::span<const std::string> arguments);
+int run_hosts(std::span<const std::string> arguments);
 int run_data(std::span<const std::string> arguments);
 int run_doctor(std::span<const std::string> arguments);
 

@@ -245,8 +245,9 @@ void Flags::add_positional(std::string_view name, std::string& value, std::strin
   impl_->app.add_option(std::string(name), value, wrapped(help))->required(required)->option_text(" ");
 }
 
-void Flags::add_positionals(std::string_view name, std::vector<std::string>& values, std::string_view help) {
-  impl_->app.add_option(std::string(name), values, wrapped(help))->required()->option_text("...");
+void Flags::add_positionals(std::string_view name, std::vector<std::string>& values, std::string_view help,
+                            bool required) {
+  impl_->app.add_option(std::string(name), values, wrapped(help))->required(required)->option_text("...");
 }
 
 bool Flags::parse(std::span<const std::string> arguments) {

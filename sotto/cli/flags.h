@@ -37,8 +37,9 @@ class Flags {
   void add_list(std::string_view name, std::vector<std::string>& values, std::string_view help);
   // Adds arguments without a flag, in this order.
   void add_positional(std::string_view name, std::string& value, std::string_view help, bool required);
-  // Adds one or more arguments without a flag.
-  void add_positionals(std::string_view name, std::vector<std::string>& values, std::string_view help);
+  // Adds any number of arguments without a flag; at least one if `required`.
+  void add_positionals(std::string_view name, std::vector<std::string>& values, std::string_view help,
+                       bool required = true);
 
   // Returns false after printing help, if help was asked for. ConfigError for anything unknown or incomplete.
   bool parse(std::span<const std::string> arguments);

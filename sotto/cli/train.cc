@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "sotto/cli/freed_memory.h"
 #include "sotto/cli/rank_range.h"
 #include "sotto/cli/train_flags.h"
+#include "sotto/cli/train_hosts.h"
 #include "sotto/cli/train_job.h"
 #include "sotto/comm/membership.h"
 #include "sotto/comm/transport.h"
@@ -30,7 +32,8 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-The ranks are processes of this machine (--ranks N), or those that torchrun, Open MPI's mpirun or SLURM's srun started.
+The ranks are processes of this machine (--ranks N), or of the machines of --hosts, which ssh reaches, or those that
+torchrun, Open MPI's mpirun or SLURM's srun started.
 Without any of these, start each rank by hand with the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Ranks
 that come and go while the job runs: `sotto coordinator` and --coordinator.
 
@@ -38,6 +41,7 @@ Examples:
   sotto train --ranks 4 --codec "ef | topk(0.01)" --train-dir runs/topk
   sotto train --ranks 4 --codec "ef | topk(0.01)" --train-dir runs/topk --resume --epochs 5
   sotto train --config runs/topk/config.toml --seed 2
+  sotto train --hosts node1:4,node2:4 --codec int8 --train-dir /shared/run
   torchrun --nnodes 2 --nproc-per-node 2 ... --no-python sotto train --codec int8)text";
 
 struct OwnOptions {
@@ -45,6 +49,7 @@ struct OwnOptions {
   std::int64_t restarts = 0;
   std::string elastic;
   std::string coordinator;
+  HostFlags hosts;
   void visit(OptionVisitor& v) {
     v.option("dry-run", dry_run, "only say what a step would send");
     v.option("restarts", restarts,
@@ -56,6 +61,7 @@ struct OwnOptions {
         "MIN or MIN:MAX: begin with MAX ranks, and go on without ranks that are killed or hang while MIN are left");
     v.option("coordinator", coordinator,
              "HOST:PORT: join the job of the `sotto coordinator` there, as one rank; others may come and go meanwhile");
+    hosts.visit(v);
   }
 };
 
@@ -175,10 +181,15 @@ void find_coordinator(const std::string& text, TrainOptions& options) {
   options.ranks = most_ranks(world, {});
 }
 
-int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_ranks) {
+int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_ranks, const JobHosts* hosts) {
   if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   Console console;
-  LaunchSpec spec = train_job(options);
+  const auto job = [&] {
+    LaunchSpec spec = train_job(options);
+    spec.hosts = hosts;
+    return spec;
+  };
+  LaunchSpec spec = job();
   if (least_ranks > 0) {
     spec.least_ranks = least_ranks;
     spec.replacements = std::exchange(restarts, 0);
@@ -191,10 +202,10 @@ int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_rank
     console.line(stderr, fmt::format("sotto: {}; starting again, {} of {}", result.error, i, restarts));
     std::error_code missing;
     options.resume = std::filesystem::is_directory(options.train_dir, missing);
-    result = run_train_job(train_job(options), options.train_dir, console);
+    result = run_train_job(job(), options.train_dir, console);
   }
   if (result.status == 0) print_result(options.train_dir, console);
-  if (!result.error.empty()) console.line(stderr, "sotto: " + result.error);
+  if (!result.error.empty()) console.line(stderr, "sotto: " + spelled(result.error, flag_spelling));
   return result.status;
 }
 
@@ -208,8 +219,9 @@ int run_train(std::span<const std::string> arguments) {
   add_train_flags(flags, options);
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
-  assign_train_flags(flags, options);
   flags.assign(own);
+  if (!own.hosts.hosts.empty()) options.backend = "tcp";  // unless they say otherwise: it is private
+  assign_train_flags(flags, options);
 
   const Transport& transport = transport_table().require("backend", options.backend);
   const bool joins = !own.coordinator.empty();
@@ -223,7 +235,15 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         "--coordinator: the coordinator says how many ranks there may be; leave --elastic and --restarts out");
   }
+  if (joins && !own.hosts.hosts.empty()) throw ConfigError("--coordinator: starts one rank, here; leave --hosts out");
   if (joins) find_coordinator(own.coordinator, options);
+  if (!own.hosts.hosts.empty() && started) {
+    throw ConfigError(fmt::format("--hosts: {} started this rank, and decides where ranks run", world.starter));
+  }
+  if (!own.hosts.hosts.empty() && !own.elastic.empty()) {
+    throw ConfigError("--elastic: only ranks of this machine can be lost, not those of --hosts; use --restarts");
+  }
+  std::optional<JobHosts> hosts = read_job_hosts(own.hosts, options);
   const std::int64_t least_ranks = read_elastic(own.elastic, options.ranks);
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
@@ -243,10 +263,13 @@ int run_train(std::span<const std::string> arguments) {
   if (own.dry_run) return print_dry_run(choices);
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);
-  transport.require(wanted);
+  // Whether hosts have what the transport needs is for their ranks to say, unless it starts no ranks by ssh at all.
+  if (!hosts || !transport.own_meeting.empty()) transport.require(wanted);
+  if (hosts) take_secret(*hosts, transport, choices.options);
   // A single rank is launched, too, because OpenMP reads its variables before main().
   if (joins) return join_coordinator(choices.options);
-  return started ? run_rank(choices, world) : run_job(choices.options, own.restarts, least_ranks);
+  return started ? run_rank(choices, world)
+                 : run_job(choices.options, own.restarts, least_ranks, hosts ? &*hosts : nullptr);
 }
 
 }  // namespace sotto

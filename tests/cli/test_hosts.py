@@ -1,0 +1,260 @@
+"""Ranks that `sotto train --hosts` starts by ssh, with real sshds in network namespaces, and `sotto hosts`."""
+
+import os
+import re
+import shlex
+import signal
+import stat
+
+import pytest
+
+import ssh_hosts
+from conftest import TINY, has_step, summary, wait_until
+
+LENET = "--model lenet --train-size 256 --test-size 64 --batch-size 8 --deadline 60 --threads 1".split()
+# In place of ssh: runs the command on this machine.
+STAND_IN = shlex.join(["sh", "-c", 'for last; do :; done; exec sh -c "$last"', "ssh"])
+
+
+@pytest.fixture
+def net(cable, tmp_path):
+    """Two hosts, and a machine where commands are given."""
+    if reason := ssh_hosts.missing():
+        pytest.skip(f"ssh: {reason}")
+    with type(cable)(ranks=3) as switch:
+        hosts = ssh_hosts.SshHosts(switch, tmp_path / "ssh")
+        try:
+            yield hosts
+        finally:
+            hosts.close()
+
+
+@pytest.fixture
+def start_at(net, start_other, sotto):
+    """Starts sotto where commands are given, with the flags that reach the hosts."""
+
+    def start_at(*arguments, ssh=None):
+        return start_other(*net.here, sotto, *arguments, "--ssh", ssh or net.ssh)
+
+    return start_at
+
+
+@pytest.fixture
+def run_at(net, start_at):
+    """Runs sotto to its end there, and checks that nothing is left, here or on the hosts."""
+
+    def run_at(*arguments, **options):
+        job = start_at(*arguments, **options).finish()
+        job.nothing_left()
+        wait_until(lambda: not net.processes(), "the processes of the hosts to end")
+        return job
+
+    return run_at
+
+
+@pytest.fixture
+def endless(net, start_at, tmp_path):
+    """A job on two hosts that has made some steps."""
+
+    def endless(*flags):
+        job = start_at("train", *TINY, "--epochs", 1000000, "--eval-freq", 1000000, "--train-dir", "run",
+                       "--hosts", two(net), *flags)  # fmt: skip
+        wait_until(lambda: job.process.poll() is not None or has_step(tmp_path / "run", 3), "some steps")
+        assert job.process.poll() is None, job.finish().err + net.logs()
+        return job
+
+    return endless
+
+
+def two(net):
+    return ",".join(f"{host}:2" for host in net.hosts)
+
+
+def all_gone(net, job):
+    job.nothing_left()
+    wait_until(lambda: not net.processes(), "the processes of the hosts to end")
+
+
+@pytest.mark.parametrize("backend", ["tcp", "gloo"])
+def test_two_hosts_train_as_one_machine_does(net, run_at, good, tmp_path, backend):
+    flags = ["train", *LENET, "--max-steps", 6, "--codec", "ef | topk(0.1)", "--check-replicas", 1, "--train-dir"]
+    chosen = [] if backend == "tcp" else ["--backend", backend]  # tcp is the usual one
+    job = run_at(*flags, "hosts", "--hosts", two(net), *chosen)
+    assert job.status == 0, job.err + net.logs()
+    assert re.search(r"^\[0\] step 6 ", job.err, re.M) and "[0] [" not in job.err
+    good(*flags, "own", "--ranks", 4)
+    found, own = summary(tmp_path / "hosts"), summary(tmp_path / "own")
+    assert found["ranks"] == 4 and found["steps"] == 6
+    assert found["parameters_sha256"] == own["parameters_sha256"]
+    config = (tmp_path / "hosts" / "config.toml").read_text()
+    assert f"backend = '{backend}'" in config and "secret = ''" in config
+
+
+def test_the_file_of_atomo_is_understood(net, run_at, tmp_path):
+    (tmp_path / "hosts").write_text("".join(f"{host}\tdeeplearning-worker{i}\n" for i, host in enumerate(net.hosts, 1)))
+    job = run_at("train", *TINY, "--max-steps", 2, "--train-dir", "run", "--hosts", "hosts")
+    assert job.status == 0, job.err + net.logs()
+    assert summary(tmp_path / "run")["ranks"] == 2
+
+
+def test_a_secret_of_ones_own_stays_where_it_is(net, run_at, good, tmp_path):
+    good("secret", "new", "secret")
+    job = run_at("train", *TINY, "--max-steps", 2, "--train-dir", "run", "--hosts", two(net), "--secret", "secret")
+    assert job.status == 0, job.err + net.logs()
+    secret = (tmp_path / "secret").read_text().strip()
+    assert not [path for path in (tmp_path / "run").rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def test_a_rank_that_is_killed_ends_all(net, endless):
+    job = endless()
+    os.kill(net.rank(3), signal.SIGKILL)
+    job.finish()
+    assert job.status == 1
+    assert [line for line in job.err.splitlines() if line.startswith("sotto: ")] == [
+        f"sotto: {net.hosts[1]}: rank 3 was killed by signal 9 (SIGKILL)"]  # fmt: skip
+    all_gone(net, job)
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGUSR1, 138)])
+def test_a_signal_ends_after_a_checkpoint(net, endless, run_at, tmp_path, number, status):
+    job = endless()
+    os.kill(job.process.pid, number)
+    assert job.finish().status == status, job.err
+    all_gone(net, job)
+    (step,) = (int(path.name.rsplit("_", 1)[1]) for path in (tmp_path / "run").glob("model_step_*"))
+    assert summary(tmp_path / "run")["steps"] == step
+    resumed = run_at("train", *TINY, "--epochs", 1000000, "--max-steps", step + 2, "--train-dir", "run", "--resume",
+                     "--hosts", two(net))  # fmt: skip
+    assert resumed.status == 0, resumed.err
+    assert summary(tmp_path / "run")["steps"] == step + 2
+
+
+def test_ranks_die_with_the_launcher(net, endless):
+    job = endless()
+    assert len(net.processes()) >= 4
+    os.kill(job.process.pid, signal.SIGKILL)
+    job.finish()
+    all_gone(net, job)
+
+
+def test_ranks_die_with_the_connection(net, endless):
+    job = endless()
+    (ssh, *_) = job.ranks()
+    os.kill(ssh, signal.SIGKILL)
+    assert job.finish().status == 1
+    assert "ssh was killed by signal 9" in job.err
+    all_gone(net, job)
+
+
+def test_ranks_die_with_what_ssh_started(net, endless):
+    job = endless()
+    (share,) = (pid for pid in net.processes() if b"serve\0" in open(f"/proc/{pid}/cmdline", "rb").read()
+                and pid in ssh_hosts.processes_of(net.cable.names[2]) and b"SOTTO" not in open(f"/proc/{pid}/environ", "rb").read())  # fmt: skip
+    os.kill(share, signal.SIGKILL)
+    assert job.finish().status == 1
+    assert job.err.count("sotto: ") == 1 and f"sotto: {net.hosts[1]}: " in job.err, job.err
+    all_gone(net, job)
+
+
+def test_a_host_that_is_not_there_is_an_error(net, run_at, tmp_path):
+    job = run_at("train", *TINY, "--train-dir", "run", "--hosts", f"{net.hosts[0]}:2,10.0.0.99:2")
+    assert job.status == 1
+    assert "sotto: 10.0.0.99: sotto cannot be started there: ssh: connect to host 10.0.0.99 port 22" in job.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_wrong_key_is_told_in_the_words_of_ssh(net, run_at):
+    job = run_at("train", *TINY, "--train-dir", "run", "--hosts", two(net), ssh=net.ssh_with("stranger"))
+    assert job.status == 1
+    assert re.search(r"^sotto: 10\.0\.0\.\d: sotto cannot be started there: .*Permission denied \(publickey\)", job.err, re.M)
+    assert job.err.count("sotto: ") == 1
+
+
+def test_an_option_that_all_ranks_refuse_is_told_once(net, run_at):
+    job = run_at("train", *TINY, "--train-dir", "run", "--hosts", two(net), "--interface", "nosuch0")
+    assert job.status == 2
+    assert job.err.count("sotto: ") == 1 and "sotto: there is no network interface `nosuch0`" in job.err, job.err
+
+
+def test_check_says_what_is_missing(net, run_at, sotto, tmp_path):
+    (tmp_path / "data").mkdir()
+    job = run_at("hosts", "check", two(net), "data")
+    assert job.status == 0, job.out
+    for host in net.hosts:
+        assert re.search(rf"^{host} +2 +same +\d+ +[\d.]+ ms *$", job.out, re.M), job.out
+    job = run_at("hosts", "check", f"{net.hosts[0]},10.0.0.99", "nothing")
+    assert job.status == 1
+    assert re.search(rf"^{net.hosts[0]} .* no {tmp_path}/nothing$", job.out, re.M), job.out
+    assert re.search(r"^10\.0\.0\.99 .*ssh: connect to host", job.out, re.M), job.out
+
+
+def test_push_copies_whole_files_with_their_mode(net, run_at, tmp_path):
+    """The hosts share their files with this machine, so a file arrives where it was."""
+    secret = tmp_path / "a folder" / "it's secret"
+    secret.parent.mkdir()
+    secret.write_bytes(bytes(range(256)) * 1000)
+    secret.chmod(0o600)
+    before = secret.stat().st_ino
+    job = run_at("hosts", "push", two(net), secret)
+    assert job.status == 0, job.err
+    assert secret.read_bytes() == bytes(range(256)) * 1000 and stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert secret.stat().st_ino != before and list(secret.parent.iterdir()) == [secret]
+    job = run_at("hosts", "push", "10.0.0.99", secret)
+    assert job.status == 1 and "10.0.0.99: " in job.err and "was not copied: ssh: connect" in job.err
+
+
+# Without an sshd:
+
+
+def test_a_share_of_one_host_trains_like_the_launcher(good, tmp_path):
+    flags = ["train", *LENET, "--max-steps", 3, "--train-dir"]
+    good(*flags, "host", "--hosts", "here:2", "--ssh", STAND_IN)
+    good(*flags, "own", "--ranks", 2)
+    assert summary(tmp_path / "host")["parameters_sha256"] == summary(tmp_path / "own")["parameters_sha256"]
+
+
+def program(path, *lines):
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+    return path
+
+
+def test_another_version_is_refused(run, sotto, tmp_path):
+    other = program(tmp_path / "other", "echo welcome", "echo sotto-share sotto 0.0.1", "cat > /dev/null")
+    job = run("train", *TINY, "--hosts", "here:2", "--ssh", STAND_IN, "--remote-sotto", other)
+    own = run("--version").out.strip()
+    assert job.status == 2
+    assert f"here has another sotto: `sotto 0.0.1`, and this is `{own}`" in job.err and "--remote-sotto" in job.err
+    checked = run("hosts", "check", "here", "--ssh", STAND_IN, "--remote-sotto", other)
+    assert checked.status == 1 and "other" in checked.out and "sotto 0.0.1" in checked.out
+
+
+def test_what_a_shell_says_first_is_passed_over(run, sotto, tmp_path):
+    noisy = program(tmp_path / "noisy", "echo welcome; echo out nonsense", f'exec {sotto} "$@"')
+    job = run("train", *TINY, "--max-steps", 1, "--train-dir", "run", "--hosts", "here:1", "--ssh", STAND_IN, "--remote-sotto", noisy)
+    assert job.status == 0 and "nonsense" not in job.out, job.err
+
+
+def test_a_program_that_is_not_there_is_an_error(run):
+    job = run("train", *TINY, "--hosts", "here:2", "--ssh", STAND_IN, "--remote-sotto", "/no/sotto")
+    assert job.status == 1 and "sotto: here: sotto cannot be started there: " in job.err and "/no/sotto" in job.err
+    job = run("train", *TINY, "--hosts", "here:2", "--ssh", "no-such-ssh")
+    assert job.status == 1 and "no-such-ssh" in job.err
+
+
+@pytest.mark.parametrize("flags, why", [
+    (["--ranks", "3", "--hosts", "a:2"], "--ranks 3: the hosts of --hosts have 2"),
+    (["--elastic", "1", "--hosts", "a:2"], "--elastic: only ranks of this machine can be lost"),
+    (["--hosts", "-oProxyCommand=x"], "`-oProxyCommand=x` is no name of a host"),
+    (["--hosts", "a:2,b:1", "--topology", "hosts"], "--topology hosts: the hosts of --hosts have different numbers"),
+    (["--hosts", "a:2", "--backend", "mpi"], "mpi"),
+    (["--hosts", "a:2", "--backend", "gloo", "--secret", "f"], "--secret"),
+])  # fmt: skip
+def test_what_cannot_work_is_refused(run, flags, why):
+    job = run("train", *TINY, *flags)
+    assert job.status == 2 and why in job.err, job.err
+
+
+def test_a_rank_starts_no_hosts(run):
+    job = run("train", *TINY, "--hosts", "a:2", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
+    assert job.status == 2 and "--hosts: torchrun started this rank" in job.err
