@@ -6,6 +6,7 @@ readonly build_packages=(cmake ninja-build ccache pkg-config libgtest-dev libben
   libasio-dev libfmt-dev libhwy-dev libopenmpi-dev openmpi-bin
   iproute2 util-linux)
 readonly test_packages=(slurmctld slurmd slurm-client munge) # a Slurm of the tests' own
+readonly ssh_packages=(openssh-server openssh-client) # hosts of the tests' own, in network namespaces
 readonly page_packages=(chromium) # looks at the pages of `sotto report`
 readonly lint_packages=(clang clang-format clang-tidy)
 readonly fuzz_packages=(clang libclang-rt-dev)
