@@ -96,6 +96,10 @@ class Cable:
         """The kernel's counters at a rank's interface: tx_bytes (with all headers), tx_packets, ..."""
         return int(call("ip", "netns", "exec", self.names[rank], "cat", f"/sys/class/net/eth0/statistics/{counter}"))
 
+    def plug(self, rank, state):
+        """Pulls the cable of a rank out of the switch ("down"), or plugs it in again ("up")."""
+        call("ip", "-n", self.switch, "link", "set", f"port{rank}", state)
+
     def run(self, *command):
         """Runs this command as all ranks, with torchrun's variables; returns their outputs. CableError when one fails."""
         command = [str(part) for part in command]

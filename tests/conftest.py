@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser):
     parser.addoption("--matching", metavar="REGEX", help="only tests whose names match, as ctest -R does")
+    parser.addoption("--faults", action="store_true", help="all cases of tests/cli/fault_matrix.py, not only a sample")
     parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="where the programs were built")
 
 
