@@ -23,7 +23,7 @@ METHODS = {
     "overlap": Method(["--algorithm", "push_sum(overlap=true)"]),
     "choco": Method(["--algorithm", "choco", *RING]),
     "d_psgd": Method(["--algorithm", "d_psgd", *RING]),
-    "ad_psgd": Method(["--algorithm", "ad_psgd"], same_bits=False),
+    "ad_psgd": Method(["--algorithm", "ad_psgd", "--topology", "star"], same_bits=False),
     "server": Method(["--algorithm", "parameter_server"]),
     "server_async": Method(["--algorithm", "parameter_server(mode=async)"], same_bits=False),
     "local": Method(["--algorithm", "local(h=4)"], elastic=True),
