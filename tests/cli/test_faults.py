@@ -110,6 +110,7 @@ def begin(start, start_other, sotto, root, tmp_path):
     with contextlib.ExitStack() as stack:
 
         def begin(case, flags):
+            stack.close()  # of an attempt that came too late
             if not case.fault.startswith("cut"):
                 return Launched(case, start, tmp_path / "run", flags)
             spec = importlib.util.spec_from_file_location("cable", root / "bench" / "cable.py")
