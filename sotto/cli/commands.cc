@@ -9,7 +9,7 @@
 namespace sotto {
 
 std::span<const Command> command_table() {
-  static constexpr std::array<Command, 17> table{{
+  static constexpr std::array<Command, 18> table{{
       {"demo", "train LeNet on four ranks, dense and compressed, over a slow link; print one table", run_demo},
       {"train", "train a model on one or more ranks", run_train},
       {"compare", "train the same job once with each of several codecs; print one table", run_compare},

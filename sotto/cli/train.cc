@@ -178,7 +178,7 @@ void find_coordinator(const std::string& text, TrainOptions& options) {
   world.host = place.host;
   world.port = place.port;
   world.coordinated = true;
-  options.ranks = most_ranks(world, {});
+  options.ranks = most_ranks_of(world, {});
 }
 
 int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_ranks, const JobHosts* hosts) {

@@ -161,7 +161,7 @@ std::optional<World> join_generation(const World& world, const Stop& stop) {
   return seat.world;
 }
 
-int most_ranks(const World& world, const Stop& stop) {
+int most_ranks_of(const World& world, const Stop& stop) {
   return ask(world, stop, [](c10d::Store& store) { return read_number<int>(text_at(store, keys::most)); });
 }
 

@@ -49,7 +49,7 @@ World next_generation(const World& world, const std::string& reason, const Stop&
 std::optional<World> join_generation(const World& world, const Stop& stop);
 
 // Of a job with a coordinator at `world.host` and `world.port`: the greatest number of its ranks.
-int most_ranks(const World& world, const Stop& stop);
+int most_ranks_of(const World& world, const Stop& stop);
 
 // Joins such a job: the same world with an id of its own.
 World join_job(World world, const Stop& stop);
