@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "sotto/comm/bounded_store.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/meeting_place.h"
 #include "sotto/comm/membership_keys.h"
@@ -101,7 +102,7 @@ Seat wait_for(bool member, World world, c10d::Store& store, const Stop& stop) {
     world.generation = latest;
     world.rank = static_cast<int>(own - ids.begin());
     world.size = static_cast<int>(ids.size());
-    if (!world.coordinated) {
+    if (!world.coordinated || is_loopback(world.host)) {  // all on this machine
       world.local_rank = world.rank;
       world.local_size = world.size;
     }

@@ -43,6 +43,10 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       throw;
     } catch (const CommError& error) {
       reason = error.what();
+    } catch (const ConfigError& error) {  // that others have other options
+      const bool came_first = rollback.last().has_value();
+      if (heartbeat == nullptr || !came_first) throw;
+      reason = error.what();
     }
     world = next_generation(world, reason, StopSignal::caught);
   }

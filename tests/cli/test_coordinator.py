@@ -118,6 +118,21 @@ def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, 
         assert job.finish().status == 0, job.err
 
 
+def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, join, tmp_path):
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", "1:2")
+    first = join(port)
+    generation([first], folder, 1)
+    goes_on([first], lambda: has_step(folder, 50), "step 50")
+    other = join(port, "--lr", 0.123)
+    assert other.finish().status == 2 and "lr" in other.err, other.err
+    assert generation([first], folder, 2)[2] == [0]
+    os.kill(first.process.pid, signal.SIGTERM)
+    assert first.finish().status == 143, first.err
+    os.kill(boss.process.pid, signal.SIGTERM)
+    assert boss.finish().status == 143 and "rank 1 has ended: " in boss.err, boss.err
+
+
 def test_one_that_comes_when_the_run_is_over(coordinator, join):
     boss, port = coordinator("--ranks", "1:1")
     first = join(port, "--max-steps", 1500)
