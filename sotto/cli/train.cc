@@ -152,19 +152,23 @@ void require_elastic(std::string_view option, const Choices& choices) {
     refuse("`hierarchical`", "has groups of one size; choose another --aggregator");
 }
 
-// As one rank of a job whose ranks come by themselves.
-int join_coordinator(TrainOptions options) {
+// As one rank of a job whose ranks come by themselves. Unlike run_train_job(), this touches no checkpoint that others
+// may be writing.
+int join_coordinator(const TrainOptions& options, const World& coordinator) {
   Console console;
   LaunchSpec spec = train_job(options);
-  spec.coordinated_ranks = std::exchange(spec.ranks, 1);
-  const LaunchResult result = run_train_job(spec, options.train_dir, console);
+  spec.coordinated = {.id = join_job(coordinator), .most = std::exchange(spec.ranks, 1)};
+  const LaunchResult result = launch(spec, console);
   if (result.status == 0) print_result(options.train_dir, console);
-  if (!result.error.empty()) console.line(stderr, "sotto: " + result.error);
+  if (!result.error.empty()) {
+    end_in_job(coordinator, spec.coordinated->id, result.error);
+    console.line(stderr, "sotto: " + spelled(result.error, flag_spelling));
+  }
   return result.status;
 }
 
 // Where the coordinator is. Sets the number of ranks to the most that the job may have.
-void find_coordinator(const std::string& text, TrainOptions& options) {
+World find_coordinator(const std::string& text, TrainOptions& options) {
   const std::string said = named("coordinator", text);
   const MeetingPlace place = read_meeting_place(said, text);
   if (options.ranks != 0) throw ConfigError(said + ": this is one rank of its job; leave --ranks out");
@@ -178,7 +182,8 @@ void find_coordinator(const std::string& text, TrainOptions& options) {
   world.host = place.host;
   world.port = place.port;
   world.coordinated = true;
-  options.ranks = most_ranks_of(world, {});
+  options.ranks = most_ranks_of(world);
+  return world;
 }
 
 int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_ranks, const JobHosts* hosts) {
@@ -236,7 +241,7 @@ int run_train(std::span<const std::string> arguments) {
         "--coordinator: the coordinator says how many ranks there may be; leave --elastic and --restarts out");
   }
   if (joins && !own.hosts.hosts.empty()) throw ConfigError("--coordinator: starts one rank, here; leave --hosts out");
-  if (joins) find_coordinator(own.coordinator, options);
+  const World coordinator = joins ? find_coordinator(own.coordinator, options) : World();
   if (!own.hosts.hosts.empty() && started) {
     throw ConfigError(fmt::format("--hosts: {} started this rank, and decides where ranks run", world.starter));
   }
@@ -267,7 +272,7 @@ int run_train(std::span<const std::string> arguments) {
   if (!hosts || !transport.own_meeting.empty()) transport.require(wanted);
   if (hosts) take_secret(*hosts, transport, choices.options);
   // A single rank is launched, too, because OpenMP reads its variables before main().
-  if (joins) return join_coordinator(choices.options);
+  if (joins) return join_coordinator(choices.options, coordinator);
   return started ? run_rank(choices, world)
                  : run_job(choices.options, own.restarts, least_ranks, hosts ? &*hosts : nullptr);
 }

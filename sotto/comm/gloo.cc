@@ -18,21 +18,19 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOp
   ignore_broken_pipes();
   auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
   settings->threads = 1;  // only for collectives, which are not used
+  const bool by_interface = !options.interface.empty();
+  std::string place = by_interface ? options.interface : options.address;
+  if (by_interface) require_interface(place);
+  const bool chosen_here = place.empty();
+  if (chosen_here) place = near_address(world, options.connect_deadline, options.stop);
   try {
-    if (!options.interface.empty()) {
-      require_interface(options.interface);
-      settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
-    } else {
-      const std::string address =
-          options.address.empty() ? near_address(world, options.connect_deadline, options.stop) : options.address;
-      settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
-    }
-  } catch (const Error&) {
-    throw;
+    settings->devices.push_back(by_interface ? c10d::ProcessGroupGloo::createDeviceForInterface(place)
+                                             : c10d::ProcessGroupGloo::createDeviceForHostname(place));
   } catch (const std::exception& error) {
-    throw ConfigError(fmt::format("Gloo cannot use {} {}: {}", options.interface.empty() ? "address" : "interface",
-                                  options.interface.empty() ? options.address : options.interface,
-                                  plain_reason(error.what(), options.deadline)));
+    const std::string what = fmt::format("Gloo cannot use {} {}: {}", by_interface ? "interface" : "address", place,
+                                         plain_reason(error.what(), options.deadline));
+    if (chosen_here) throw CommError(what);  // nobody asked for it, so something else is missing, such as threads
+    throw ConfigError(what);
   }
   auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
   return on_own_connections(std::move(meeting), std::move(settings), world.rank, world.size, options.deadline,

@@ -162,16 +162,22 @@ std::optional<World> join_generation(const World& world, const Stop& stop) {
   return seat.world;
 }
 
-int most_ranks_of(const World& world, const Stop& stop) {
-  return ask(world, stop, [](c10d::Store& store) { return read_number<int>(text_at(store, keys::most)); });
+int most_ranks_of(const World& world) {
+  return ask(world, {}, [](c10d::Store& store) { return read_number<int>(text_at(store, keys::most)); });
 }
 
-World join_job(World world, const Stop& stop) {
-  world.id = ask(world, stop, [](c10d::Store& store) {
+int join_job(const World& world) {
+  return ask(world, {}, [](c10d::Store& store) {
     store.wait({keys::most});
     return static_cast<int>(store.add(keys::next_id, 1)) - 1;
   });
-  return world;
+}
+
+void end_in_job(const World& world, int id, const std::string& why) {
+  try {
+    join_store(world.host, world.port, 2s, {})->set(keys::farewell(id), std::vector<std::uint8_t>(why.begin(), why.end()));
+  } catch (const std::exception&) {  // the coordinator has ended, too
+  }
 }
 
 }  // namespace sotto

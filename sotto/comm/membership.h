@@ -48,10 +48,9 @@ World next_generation(const World& world, const std::string& reason, const Stop&
 // has it as a member. Nothing if the run has come to its end meanwhile.
 std::optional<World> join_generation(const World& world, const Stop& stop);
 
-// Of a job with a coordinator at `world.host` and `world.port`: the greatest number of its ranks.
-int most_ranks_of(const World& world, const Stop& stop);
-
-// Joins such a job: the same world with an id of its own.
-World join_job(World world, const Stop& stop);
+// A job with a coordinator at `world.host` and `world.port`, for the starter of one of its ranks:
+int most_ranks_of(const World& world);                                // the greatest number of its ranks
+int join_job(const World& world);                                     // the id of a new rank
+void end_in_job(const World& world, int id, const std::string& why);  // the rank has ended; if anybody is there to hear
 
 }  // namespace sotto

@@ -81,10 +81,13 @@ World from_sotto() {
   world.prefix = "sotto";
   world.secret = variable("SOTTO_SECRET").value_or("");
   world.id = world.rank;
-  world.coordinated = variable("SOTTO_COORDINATED").has_value();
+  constexpr int most = 1 << 30;
+  if (const auto id = variable("SOTTO_COORDINATED")) {
+    world.coordinated = true;
+    world.id = whole("SOTTO_COORDINATED", *id, 0, most);
+  }
   world.elastic = variable("SOTTO_GENERATION").has_value();
   if (world.elastic) {
-    constexpr int most = 1 << 30;
     world.generation =
         static_cast<std::uint64_t>(whole("SOTTO_GENERATION", required("SOTTO_GENERATION", "SOTTO_RANK"), 0, most));
   }

@@ -103,10 +103,12 @@ void Coordinator::listen() {
       if (words->empty()) {
         generations_.leave(id);
       } else {
-        lose(id, fmt::format("rank {} has ended: {}", id, *words));
+        const std::string name = fmt::format("rank {} ", id);
+        lose(id, words->starts_with(name) ? *words : name + "has ended: " + *words);
       }
-    } else if (now - life.heard > longest) {
-      lose(id, fmt::format("rank {} has been silent for {} s", id, longest.count()));
+    } else if (const auto most = life.beat.empty() ? silence : longest;
+               now - life.heard > most) {  // it may be starting
+      lose(id, fmt::format("rank {} has been silent for {} s", id, most.count()));
     }
   }
   if (!changing || now - *changing < spec_.patience) return;

@@ -23,7 +23,6 @@ struct LaunchSpec {
   std::vector<std::string> arguments;  // without the program's name
   std::int64_t ranks = 2;
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
-  std::int64_t coordinated_ranks = 0;     // the one rank joins a job of so many at most, with a coordinator at `master`
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
   std::int64_t beside = 1;                // so many such jobs share the cores
   // The job goes on without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
@@ -31,6 +30,13 @@ struct LaunchSpec {
   std::int64_t replacements = 0;      // so many of those ranks are started anew
   std::chrono::seconds patience{60};  // a rank that is silent for so long after others lost it hangs
   bool show_lines = true;             // false: only progress, and the last lines of a job that failed
+
+  // The one rank is a member of a job with a coordinator at `master`: its id, and how many ranks the job has at most.
+  struct Coordinated {
+    int id = 0;
+    std::int64_t most = 1;
+  };
+  std::optional<Coordinated> coordinated{};
 
   const JobHosts* hosts = nullptr;  // the ranks run on these, not here (hosts_job.h)
   const JobShare* share = nullptr;  // another machine started this job, and others have the rest of it (share.h)

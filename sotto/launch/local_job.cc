@@ -52,7 +52,7 @@ LocalJob::LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progr
 
 void LocalJob::choose_meeting_place() {
   const bool elsewhere = spec_.share != nullptr && !spec_.share->serves;
-  if (elsewhere || spec_.coordinated_ranks > 0) {
+  if (elsewhere || spec_.coordinated) {
     master_ = spec_.master;
     return;
   }
@@ -150,10 +150,10 @@ LaunchResult LocalJob::result() {
 std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t generation) const {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t threads = spec_.threads.value_or(std::max<std::int64_t>(1, cores / (spec_.ranks * spec_.beside)));
-  const bool coordinated = spec_.coordinated_ranks > 0;
+  const auto& coordinated = spec_.coordinated;
   std::vector<std::string> variables{
-      fmt::format("SOTTO_RANK={}", number(rank)),
-      fmt::format("SOTTO_RANKS={}", coordinated ? spec_.coordinated_ranks : all_ranks()),
+      fmt::format("SOTTO_RANK={}", coordinated ? rank : number(rank)),
+      fmt::format("SOTTO_RANKS={}", coordinated ? coordinated->most : all_ranks()),
       fmt::format("SOTTO_LOCAL_RANK={}", rank),
       fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),
       fmt::format("SOTTO_MASTER={}", master_),
@@ -162,7 +162,7 @@ std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t g
   };
   if (spec_.share != nullptr && spec_.share->secret >= 0) variables.emplace_back("SOTTO_SECRET=/proc/self/fd/0");
   if (coordinated) {
-    variables.insert(variables.end(), {"SOTTO_COORDINATED=1", "SOTTO_GENERATION=1"});
+    variables.insert(variables.end(), {fmt::format("SOTTO_COORDINATED={}", coordinated->id), "SOTTO_GENERATION=1"});
   } else if (spec_.least_ranks > 0) {
     variables.push_back(fmt::format("SOTTO_GENERATION={}", generation));
   }
@@ -261,6 +261,7 @@ void LocalJob::kill_all(int number) {
 }
 
 std::size_t LocalJob::number(std::size_t rank) const {
+  if (spec_.coordinated) return static_cast<std::size_t>(spec_.coordinated->id);
   return rank + (spec_.share == nullptr ? 0 : static_cast<std::size_t>(spec_.share->first_rank));
 }
 

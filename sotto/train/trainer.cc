@@ -53,7 +53,6 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
 }
 
 TrainResult train_with_coordinator(const Choices& choices, World world) {
-  world = join_job(std::move(world), StopSignal::caught);
   Heartbeat heartbeat(world);
   try {
     TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);
