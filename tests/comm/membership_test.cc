@@ -1,0 +1,134 @@
+#include "sotto/comm/membership.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sotto/comm/heartbeat.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+void wait_until(const std::function<bool()>& condition) {
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    ASSERT_LT(Clock::now(), end);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+// A coordinator's store, and ranks that know where it is.
+class Membership : public testing::Test {
+ protected:
+  World world(int id = 0, std::uint64_t generation = 1) const {
+    World world;
+    world.elastic = world.coordinated = true;
+    world.port = store_.port();
+    world.id = id;
+    world.generation = generation;
+    return world;
+  }
+
+  StoreServer store_{"127.0.0.1"};
+  Roster roster_{store_};
+  Generations generations_{1, 3};
+};
+
+TEST_F(Membership, GivesOutIdsFromTheNextOneOn) {
+  roster_.open(3, 5);
+  EXPECT_EQ(most_ranks_of(world()), 3);
+  EXPECT_EQ(join_job(world()), 5);
+  EXPECT_EQ(join_job(world()), 6);
+  EXPECT_EQ(roster_.joined(), 7);
+}
+
+TEST_F(Membership, EachRankLearnsItsPlace) {
+  for (const int id : {7, 2, 4}) generations_.come(id);
+  ASSERT_TRUE(generations_.next());
+  std::vector<std::thread> ranks;
+  std::vector<std::optional<World>> places(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ranks.emplace_back([&, i] { places[i] = join_generation(world(std::vector{2, 4, 7}[i]), {}); });
+  }
+  roster_.announce(generations_);
+  for (std::thread& rank : ranks) rank.join();
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(places[i]);
+    EXPECT_EQ(places[i]->rank, static_cast<int>(i));
+    EXPECT_EQ(places[i]->size, 3);
+    EXPECT_EQ(places[i]->generation, 1U);
+    EXPECT_EQ(places[i]->prefix, "sotto/1");
+  }
+}
+
+TEST_F(Membership, MembersLeaveTheirGroupAndLearnOfTheNext) {
+  for (const int id : {0, 1, 2}) generations_.come(id);
+  ASSERT_TRUE(generations_.next());
+  roster_.announce(generations_);
+  std::optional<World> next;
+  std::string left_out;
+  std::thread first([&] { next = next_generation(world(0), "rank 1 is gone", {}); });
+  std::thread third([&] {
+    try {
+      next_generation(world(2), "rank 1 is gone", {});
+    } catch (const CommError& error) {
+      left_out = error.what();
+    }
+  });
+  wait_until([&] {
+    roster_.hear(generations_);
+    return generations_.awaited() == std::vector{1};
+  });
+  generations_.lose(1, "killed");
+  generations_.lose(2, "given up");
+  ASSERT_TRUE(generations_.next());
+  roster_.announce(generations_);
+  first.join();
+  third.join();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->size, 1);
+  EXPECT_EQ(next->generation, 2U);
+  EXPECT_EQ(left_out, "rank 2: the job goes on without it, with ranks 0");
+}
+
+TEST_F(Membership, EndsWithTheRunOrInAnError) {
+  roster_.close("");
+  EXPECT_FALSE(join_generation(world(), {}));
+  EXPECT_THROW(next_generation(world(), "lost", {}), CommError);
+  roster_.close("they lost each other");
+  EXPECT_THROW(join_generation(world(), {}), CommError);
+}
+
+TEST_F(Membership, StopsWaitingAfterASignal) {
+  EXPECT_THROW(join_generation(world(), [] { return 15; }), Stopped);
+}
+
+TEST_F(Membership, AHeartbeatTellsAndHears) {
+  generations_.come(0);
+  ASSERT_TRUE(generations_.next());
+  {
+    Heartbeat heartbeat(world());
+    heartbeat.enter(1);
+    wait_until([&] { return roster_.beat(0).has_value(); });
+    const auto before = roster_.beat(0);
+    wait_until([&] { return roster_.beat(0) != before; });
+    EXPECT_FALSE(heartbeat.wants_change());
+    roster_.ask_for_change(generations_);
+    wait_until([&] { return heartbeat.wants_change(); });
+    heartbeat.enter(2);
+    EXPECT_FALSE(heartbeat.wants_change()) << "that was the group before";
+    EXPECT_FALSE(roster_.farewell(0));
+    heartbeat.farewell("");
+  }
+  EXPECT_EQ(roster_.farewell(0), "");
+  end_in_job(world(), 0, "killed");
+  EXPECT_EQ(roster_.farewell(0), "killed");
+}
+
+}  // namespace
+}  // namespace sotto
