@@ -45,6 +45,22 @@ over_mpi() {
   step+=("--mpi=${MPI:-pmix}")
 }
 
+# Like train, on the tasks that are there, as long as there are LEAST of them: elastic LEAST FLAG... The coordinator runs
+# beside this script, and its status says whether the run has come to its end.
+elastic() {
+  local place="$(hostname):$((15000 + SLURM_JOB_ID % 15000))" coordinator status
+  "$sotto" coordinator --ranks "$1:$SLURM_NTASKS" --listen "$place" &
+  coordinator=$!
+  shift
+  step+=(--no-kill --kill-on-bad-exit=0 --wait=0)
+  network+=(--coordinator "$place")
+  (train "$@")
+  status=$?
+  ((status == 0)) || kill "$coordinator" 2> /dev/null
+  wait "$coordinator" && status=0
+  exit "$status"
+}
+
 # Trains on all tasks of the job. The learning rate grows with the examples per step (--lr-scale). The run folder is
 # TRAIN_DIR, or a folder named after the job. If it holds a checkpoint, training resumes from it, as in requeued jobs.
 train() {

@@ -1,18 +1,21 @@
 """Ranks that srun starts, the job scripts of launch/slurm, and jobs that go back into the queue, on a Slurm that the
 tests set up (slurm_cluster.py). Where that is not possible, all of this is skipped, and pytest -rs says why."""
 
+import os
 import pathlib
 import re
+import signal
 
 import pytest
 
 import slurm_cluster
 from conftest import TINY, has_step, summary, wait_until
+from test_elastic import members
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 LENET = "--model lenet --train-size 64 --test-size 20 --batch-size 2 --max-steps 4 --deadline 60".split()
-ALGORITHMS = {"ar": "sync", "sgp": "push_sum", "osgp": "push_sum(overlap=true)", "d_psgd": "d_psgd", "ad_psgd": "ad_psgd"}
+ALGORITHMS = {"ar": "sync", "sgp": "push_sum", "osgp": "push_sum(overlap=true)", "d_psgd": "d_psgd", "elastic": "sync", "ad_psgd": "ad_psgd"}
 TWO_NODES = ["--nodes=2", "--ntasks-per-node=2"]
 ONE_NODE = ["--nodes=1", "--ntasks-per-node=4"]  # Open MPI believes that nodes of one host name share their memory
 
@@ -82,6 +85,34 @@ def test_over_ethernet(cluster, submit, tmp_path, script):
     assert found["algorithm"] == ALGORITHMS[script.removesuffix("_eth")] and found["backend"] == "gloo"
     assert found["ranks"] == 4 and found["steps"] == 4
     assert found["lr"] == pytest.approx(0.05 * 4 * 2 / 256)  # the model's rate is for 256 examples; a step has 4 * 2
+
+
+def test_the_others_go_on_without_a_lost_rank(cluster, submit, tmp_path):
+    flags = [*TINY, "--epochs", 100000, "--eval-freq", 1000000, "--max-steps", 1500, "--link", "1gbit,3ms"]
+    job = submit("elastic_eth", *TWO_NODES, *flags, LEAST="2", INTERFACE="lo", **THREADS)
+    folder, log = tmp_path / "run", tmp_path / "log"
+
+    def until(condition, what):
+        wait_until(lambda: condition() or not cluster.run("squeue", "-h", "-j", job).stdout.strip(), what)
+        assert condition(), log.read_text()
+
+    until(lambda: (folder / "membership.csv").exists() and len(members(folder)[-1][2]) == 4, "four ranks")
+    until(lambda: has_step(folder, members(folder)[-1][1] + 20), "20 steps")
+    os.kill(rank_of(tmp_path, 3), signal.SIGKILL)
+    until(lambda: len(members(folder)[-1][2]) == 3, "the others to go on")
+    assert ended(cluster, job) == ("COMPLETED", 0), log.read_text()
+    assert summary(folder)["steps"] == 1500 and "rank 3 was killed by signal 9 (SIGKILL); generation" in log.read_text()
+
+
+def rank_of(folder, number):
+    """The process of that rank of a job with a coordinator that runs in this folder."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").resolve() == folder and f"SOTTO_COORDINATED={number}\0".encode() in (process / "environ").read_bytes():
+                return int(process.name)
+        except OSError:
+            pass
+    raise AssertionError(f"rank {number} does not run")
 
 
 # There is no InfiniBand here, so UCX must use TCP instead of verbs, and Open MPI must allow that.
