@@ -175,7 +175,8 @@ int join_job(const World& world) {
 
 void end_in_job(const World& world, int id, const std::string& why) {
   try {
-    join_store(world.host, world.port, 2s, {})->set(keys::farewell(id), std::vector<std::uint8_t>(why.begin(), why.end()));
+    join_store(world.host, world.port, 2s, {})
+        ->set(keys::farewell(id), std::vector<std::uint8_t>(why.begin(), why.end()));
   } catch (const std::exception&) {  // the coordinator has ended, too
   }
 }
