@@ -71,6 +71,10 @@ void Run::begin_generation() {
 // ranks end while the rest go on. If all want to end, the run does.
 bool Run::agreed_change() {
   if (heartbeat_ == nullptr) return false;
+  if (algorithm_->exchanges(done_ - 1)) {  // first, as those that leave close their connections after the agreement
+    algorithm_->enter(done_);
+    rollback_->keep(done_, replica_, *algorithm_, totals());
+  }
   const bool ends = StopSignal::caught() != 0 || interruption_.failed();
   std::array<float, 2> wishes{ends ? 1.0F : 0.0F, heartbeat_->wants_change() ? 1.0F : 0.0F};
   communicator_->all_reduce(wishes, ReduceOp::sum);
@@ -80,10 +84,6 @@ bool Run::agreed_change() {
 
 // REQUIRES agreed_change(). The next generation goes on from here, or from the last exchange.
 void Run::leave_group() {
-  if (algorithm_->exchanges(done_ - 1)) {
-    algorithm_->enter(done_);
-    rollback_->keep(done_, replica_, *algorithm_, totals());
-  }
   if (interruption_.failed()) interruption_.end_in_error(communicator_->rank(), done_);
   if (const int signal = StopSignal::caught(); signal != 0) {
     throw Stopped(fmt::format("rank {}: stopped by a signal after step {}; the others go on", world_.id, done_),
