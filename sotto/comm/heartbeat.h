@@ -14,7 +14,7 @@ namespace sotto {
 // ranks. It has a thread of its own. While the coordinator is gone, it tries to reach it, and nothing else happens.
 class Heartbeat {
  public:
-  explicit Heartbeat(const World& world);  // as join_job() returned it; Error if there is no thread
+  explicit Heartbeat(const World& world);  // of a rank with an id (join_job()); Error if there is no thread
   // Tells the coordinator, if it is there, that this rank has ended: what farewell() said, or an error.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;

@@ -60,7 +60,7 @@ auto ask(const World& world, const Stop& stop, Request request) {
   const auto until = Clock::now() + (world.coordinated ? Clock::duration(absence_limit) : answer_limit);
   const std::string place =
       fmt::format("the {} at {}:{}", world.coordinated ? "coordinator" : "launcher", world.host, world.port);
-  while (true) {
+  for (Patience patience(1s);; patience.pause(until)) {
     const auto left = std::max(1ms, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
     const auto store =
         c10::make_intrusive<BoundedStore>(join_store(world.host, world.port, left, stop), place, answer_limit);

@@ -115,6 +115,29 @@ def test_a_rank_that_is_killed_ends_all(net, endless):
     all_gone(net, job)
 
 
+def test_the_ranks_are_started_again_from_the_newest_checkpoint(net, endless, tmp_path):
+    job = endless("--restarts", 1, "--checkpoint-every", 2)
+    os.kill(net.rank(3), signal.SIGKILL)
+
+    def last_step():
+        return int((tmp_path / "run" / "steps.csv").read_text().splitlines()[-1].split(",")[0])
+
+    wait_until(lambda: job.process.poll() is not None or rank_3_runs(net), "the ranks to be started again")
+    begun = last_step()
+    wait_until(lambda: job.process.poll() is not None or has_step(tmp_path / "run", begun + 3), "more steps")
+    os.kill(job.process.pid, signal.SIGINT)
+    assert job.finish().status == 130, job.err
+    assert "starting again, 1 of 1" in job.err and "resumed from run/model_step_" in job.err, job.err
+    all_gone(net, job)
+
+
+def rank_3_runs(net):
+    try:
+        return bool(net.rank(3))
+    except AssertionError:
+        return False
+
+
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGUSR1, 138)])
 def test_a_signal_ends_after_a_checkpoint(net, endless, run_at, tmp_path, number, status):
     job = endless()
