@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
@@ -36,45 +38,78 @@ constexpr std::string_view help =
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
 
-// Asks one host. Returns the row of the table; its last cell says what is wrong, if anything.
-std::vector<std::string> check_host(const Ssh& ssh, const JobHost& host, const std::vector<std::string>& paths) {
-  constexpr double longest = 60;  // seconds
-  std::deque<Remote> asked;
-  Remote& remote = asked.emplace_back(ssh, host, share_command(ssh));
-  const Timer start;
-  const auto answer = [&](std::string_view kind) {
-    std::optional<HostMessage> found;
-    const auto look = [&] {
-      while ((found = remote.receive()) && found->kind != kind) continue;
-      return found.has_value();
-    };
-    wait_for(asked, [&] { return look() || start.seconds() > longest; });
-    if (!found) look();  // what came with its end
-    return found;
-  };
-  std::vector<std::string> row{host.name, std::to_string(host.ranks), "-", "-", "-"};
-  const auto hello = answer("sotto-share");
-  if (!hello) {
-    row.push_back(remote.last_words());
-    return row;
-  }
-  std::string wrong = to_line(*hello) == greeting(version_text()) ? "" : "has " + hello->text;
-  row[2] = wrong.empty() ? "same" : "other";
-  for (const std::string& path : paths) {
-    const Timer timer;
-    remote.send({"look", path});
-    const auto seen = answer("seen");
-    if (!seen) {
-      wrong += (wrong.empty() ? "" : "; ") + remote.last_words();
-      break;
+// What one host is asked, and its row of the table.
+class HostCheck {
+ public:
+  HostCheck(Remote& remote, const JobHost& host)
+      : remote_(remote), row_{host.name, std::to_string(host.ranks), "-", "-", "-"} {}
+
+  // Takes the answers that have come. Returns whether no more are expected.
+  bool done(const std::vector<std::string>& paths) {
+    while (!done_) {
+      const std::optional<HostMessage> answer = remote_.receive();
+      if (!answer) break;
+      if (answer->kind == "sotto-share") greeted(*answer, paths);
+      if (answer->kind == "seen") seen(answer->text, paths[seen_]);
+      done_ = done_ || seen_ == paths.size();
     }
-    const std::size_t blank = seen->text.find(' ');
-    row[3] = seen->text.substr(0, blank);
-    if (row[4] == "-") row[4] = fmt::format("{:.1f} ms", 1e3 * timer.seconds());
-    if (!seen->text.ends_with(" yes")) wrong += (wrong.empty() ? "" : "; ") + ("no " + path);
+    return done_ || remote_.ended();
   }
-  row.push_back(wrong);
-  return row;
+
+  // The last cell says what is wrong, if anything.
+  std::vector<std::string> row() {
+    if (!done_) add_problem(remote_.last_words());
+    row_.push_back(problems_);
+    return std::move(row_);
+  }
+
+ private:
+  void greeted(const HostMessage& hello, const std::vector<std::string>& paths) {
+    const bool same = to_line(hello) == greeting(version_text());
+    row_[2] = same ? "same" : "other";
+    if (same) {
+      timer_ = Timer();
+      for (const std::string& path : paths) remote_.send({"look", path});
+    } else {  // it need not understand our questions
+      add_problem("has " + hello.text);
+      done_ = true;
+    }
+  }
+
+  void seen(const std::string& text, const std::string& path) {
+    row_[3] = text.substr(0, text.find(' '));
+    if (seen_++ == 0) row_[4] = fmt::format("{:.1f} ms", 1e3 * timer_.seconds());
+    if (!text.ends_with(" yes")) add_problem("no " + path);
+  }
+
+  void add_problem(const std::string& text) { problems_ += (problems_.empty() ? "" : "; ") + text; }
+
+  Remote& remote_;
+  std::vector<std::string> row_;
+  std::string problems_;
+  Timer timer_;           // since the first question
+  std::size_t seen_ = 0;  // paths that were answered
+  bool done_ = false;
+};
+
+// Asks all hosts at the same time. Returns the rows of the table.
+std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobHost>& hosts,
+                                          const std::vector<std::string>& paths) {
+  constexpr double longest = 60;  // seconds
+  std::deque<Remote> remotes;
+  std::deque<HostCheck> checks;
+  for (const JobHost& host : hosts) checks.emplace_back(remotes.emplace_back(ssh, host, share_command(ssh)), host);
+  const auto done = [&] {
+    bool all = true;
+    for (HostCheck& check : checks) all = check.done(paths) && all;
+    return all;
+  };
+  const Timer start;
+  wait_for(remotes, [&] { return done() || start.seconds() > longest; });
+  done();  // takes what came with their ends
+  std::vector<std::vector<std::string>> rows;
+  for (HostCheck& check : checks) rows.push_back(check.row());
+  return rows;
 }
 
 int check(std::span<const std::string> arguments) {
@@ -95,8 +130,7 @@ int check(std::span<const std::string> arguments) {
   TextTable table({"host", "ranks", "sotto", "cores", "latency", "problem"});
   table.left(5);
   bool good = true;
-  for (const JobHost& host : list) {
-    auto row = check_host(ssh.read(), host, paths);
+  for (std::vector<std::string>& row : ask(ssh.read(), list, paths)) {
     good = good && row.back().empty();
     table.add(std::move(row));
   }

@@ -252,6 +252,13 @@ def test_another_version_is_refused(run, sotto, tmp_path):
     assert checked.status == 1 and "other" in checked.out and "sotto 0.0.1" in checked.out
 
 
+def test_hosts_are_checked_at_the_same_time(run, sotto, tmp_path):
+    """Each host waits for the other one to be asked."""
+    waits = program(tmp_path / "waits", f"cd {tmp_path}; mkdir first 2> /dev/null || mkdir second", "while ! test -e second; do sleep 0.05; done", f'exec {sotto} "$@"')
+    job = run("hosts", "check", "here,there", "--ssh", STAND_IN, "--remote-sotto", waits)
+    assert job.status == 0 and job.out.count("same") == 2, job.out
+
+
 def test_what_a_shell_says_first_is_passed_over(run, sotto, tmp_path):
     noisy = program(tmp_path / "noisy", "echo welcome; echo out nonsense", f'exec {sotto} "$@"')
     job = run("train", *TINY, "--max-steps", 1, "--train-dir", "run", "--hosts", "here:1", "--ssh", STAND_IN, "--remote-sotto", noisy)
