@@ -1,3 +1,4 @@
+import collections
 import contextlib
 import importlib.util
 import pathlib
@@ -10,14 +11,27 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser):
     parser.addoption("--matching", metavar="REGEX", help="only tests whose names match, as ctest -R does")
-    parser.addoption("--faults", action="store_true", help="all cases of tests/cli/fault_matrix.py, not only a sample")
+    parser.addoption("--faults", action="store_true", help="all cases of tests that take a sample")
     parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="where the programs were built")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "sample(count): only the first cases run, but for --faults")
+
+
 def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--faults"):
+        seen = collections.Counter()
+        items[:] = [item for item in items if in_sample(item, seen)]
     regex = config.getoption("--matching")
     if regex is not None:
         items[:] = [item for item in items if re.search(regex, item.nodeid)]
+
+
+def in_sample(item, seen):
+    seen[item.function] += 1
+    mark = item.get_closest_marker("sample")
+    return mark is None or seen[item.function] <= mark.args[0]
 
 
 @pytest.fixture(scope="session")

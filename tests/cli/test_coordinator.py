@@ -106,14 +106,14 @@ def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coor
 def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, coordinator, join, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "2:3", "--state", "job.state")
-    jobs = [join(port, "--max-steps", 4000), join(port, "--max-steps", 4000)]
+    jobs = [join(port, "--max-steps", 2000), join(port, "--max-steps", 2000)]
     generation(jobs, folder, 1)
     goes_on(jobs, lambda: has_step(folder, 50), "step 50")
     boss.kill()
     goes_on(jobs, lambda: has_step(folder, 200), "150 steps without a coordinator")
     boss = start("coordinator", "--listen", f"127.0.0.1:{port}", "--ranks", "2:3", "--state", "job.state")
     port_in(boss, "ranks join with --coordinator")
-    jobs.append(join(port, "--max-steps", 4000))
+    jobs.append(join(port, "--max-steps", 2000))
     _, step, ids = generation(jobs, folder, 2)
     assert ids == [0, 1, 2] and step >= 200
     for job in [*jobs, boss]:

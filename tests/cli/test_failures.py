@@ -52,6 +52,7 @@ def goes_on(good, job):
     assert (job.folder / f"model_step_{last + 3}").is_dir()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithms", GROUPS, ids=lambda group: group[0])
 def test_a_rank_that_stalls_is_named(start, good, tmp_path, algorithms):
     jobs = runs(start, tmp_path, algorithms, 12)
@@ -64,6 +65,7 @@ def test_a_rank_that_stalls_is_named(start, good, tmp_path, algorithms):
         goes_on(good, job)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("algorithms", GROUPS, ids=lambda group: group[0])
 def test_a_rank_that_dies_is_named(start, good, tmp_path, algorithms):
     jobs = runs(start, tmp_path, algorithms, 60)
