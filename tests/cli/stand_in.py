@@ -45,9 +45,12 @@ def of_list(arguments, flag, default):
 
 
 def capture(arguments):
-    """Captures the first step, and copies its files to the names of the last capture of the real run."""
+    """Captures the first step of a small model, and copies its files to the names of the last capture of the real run."""
     every, folder = re.fullmatch(r"every=(\d+),dir=([^\s,]+)\S*", arguments[arguments.index("--capture") + 1]).groups()
-    for flag, value in {"--max-steps": "1", "--batch-size": "2", "--test-size": "10"}.items():
+    small = {"--max-steps": "1", "--batch-size": "2", "--test-size": "10"}
+    if "resnet18" in arguments:
+        small["--model"] = "resnet(depth=18, width=0.25)"
+    for flag, value in small.items():
         arguments = with_flag(arguments, flag, value)
     status = sotto(*arguments)
     if status == 0:
@@ -87,6 +90,12 @@ def compare(arguments):
 def tune(arguments):
     """Two trials of a search."""
     return sotto(*with_flag(with_flag(arguments, "--steps", "2"), "--test-size", "20"), "--random", "2")
+
+
+def analyze(arguments):
+    """Without what takes longest: singular values, and many messages to merge."""
+    merges, rest = of_list(arguments, "--merge", None)
+    return sotto(*rest, "--no-spectra", "--repeats", "1", *(["--merge", merges[0]] if merges[0] else []))
 
 
 def advise(arguments):
@@ -150,7 +159,7 @@ def be_sotto(arguments):
         return measure(arguments)
     if arguments[0] == "eval" and "--follow" in arguments:
         return evaluate(arguments)
-    return {"train": train, "compare": compare, "tune": tune, "advise": advise, "hosts": hosts}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
+    return {"train": train, "compare": compare, "tune": tune, "advise": advise, "analyze": analyze, "hosts": hosts}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
 
 
 def be_python(arguments):
