@@ -17,7 +17,8 @@ Damaged ones are named and passed over; the exit status is then 1.
 
 Examples:
   sotto eval --model-dir runs/topk
-  sotto eval --model-dir runs/topk --follow --poll 2)text";
+  sotto eval --model-dir runs/topk --follow --poll 2
+  sotto eval --model-dir runs/translate --texts translations)text";
 
 }  // namespace
 

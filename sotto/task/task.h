@@ -56,6 +56,9 @@ class Task {
 
   // The tally of this share of the examples of a split, in evaluation mode: no gradients, no random draws.
   virtual Tally evaluate(Split split, Share share) = 0;
+  // What the last evaluate() of test data made of each of its examples, in their order, such as a translation; nothing
+  // if the task makes no text.
+  virtual std::span<const std::string> texts() const { return {}; }
   // The tally of all accumulate_gradient() calls since it was last set to zeros. It is part of a checkpoint.
   virtual Tally& trained() = 0;
   // The metrics of a tally; without values when the tally counted no examples. Metrics that training does not count are

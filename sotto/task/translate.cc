@@ -67,6 +67,7 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs, LengthOrde
                              const SegmentCalls& calls) override;
 
   Tally evaluate(Split split, Share share) override;
+  std::span<const std::string> texts() const override { return texts_; }
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {translate_metrics, {}};
     const double loss = tally[0] / tally[1];
@@ -80,6 +81,8 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs, LengthOrde
 
  private:
   void require_short(const Pairs& pairs, std::string_view which) const;
+
+  std::vector<std::string> texts_;  // translations of the test data; empty ones where another share was evaluated
 };
 
 TranslateTask::TranslateTask(const TaskSetup& setup)
@@ -128,6 +131,7 @@ Tally TranslateTask::evaluate(Split split, Share share) {
   const auto stride = static_cast<std::size_t>(share.ranks);
   for (auto i = static_cast<std::size_t>(share.rank); i < sorted.size(); i += stride) mine.push_back(sorted[i]);
 
+  if (split == Split::test) texts_.assign(all.size(), "");
   Tally total(trained_.size());
   for (std::size_t begin = 0, end = 0; begin < mine.size(); begin = end) {
     while (end < mine.size() && (end + 1 - begin) * length_of(all, mine[end]) <= tokens_tested) ++end;
@@ -140,7 +144,8 @@ Tally TranslateTask::evaluate(Split split, Share share) {
     if (split != Split::test) continue;
     const auto found = model_->translate(source.view());
     for (std::size_t i = 0; i < examples.size(); ++i) {
-      const BleuCounts counts = bleu_counts(all.vocabulary->decode(found[i]), all.references[examples[i]]);
+      const std::string& text = texts_[examples[i]] = all.vocabulary->decode(found[i]);
+      const BleuCounts counts = bleu_counts(text, all.references[examples[i]]);
       for (std::size_t k = 0; k < counts.size(); ++k) total[2 + k] += counts[k];
     }
   }

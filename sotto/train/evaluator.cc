@@ -1,6 +1,7 @@
 #include "sotto/train/evaluator.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <memory>
@@ -52,11 +53,23 @@ class Checkpoints {
     if (is_new) make_task(manifest.identity, file);
     reader.read(task_->layout(), task_->parameters());
     reader.read(task_->buffer_layout(), task_->buffers());
-    return {step, task_->metrics(task_->evaluate(Split::test, {})),
-            is_new ? task_->remarks() : std::vector<std::string>()};
+    const Metrics metrics = task_->metrics(task_->evaluate(Split::test, {}));
+    if (!options_.texts.empty()) write_texts(step);
+    return {step, metrics, is_new ? task_->remarks() : std::vector<std::string>()};
   }
 
  private:
+  void write_texts(std::uint64_t step) {
+    const auto texts = task_->texts();
+    if (texts.empty()) {
+      throw ConfigError(fmt::format("{}: the model of this run makes no text; translations are texts",
+                                    named("texts", options_.texts)));
+    }
+    make_folder(options_.texts);
+    write_file_atomic(std::filesystem::path(options_.texts) / fmt::format("step_{}.txt", step),
+                      std::string_view(fmt::format("{}\n", fmt::join(texts, "\n"))));
+  }
+
   void make_task(const checkpoint::Metadata& identity, const std::filesystem::path& file) {
     const std::string& model = identity.at("model");
     const TrainOptions run = run_of(options_);
@@ -85,6 +98,7 @@ void EvalOptions::visit(OptionVisitor& v) {
   v.option("data-dir", data_dir, "folder of the data set's files; auto: the run's");
   v.option("test-size", test_size, "use only the first N test examples; 0: all; auto: as the run did", {0, 1e7});
   v.option("eval-batch-size", batch_size, "examples at a time", Bounds::at_least(1));
+  v.option("texts", texts, "folder for the translations of the test data: step_N.txt, a line a sentence");
   v.option("follow", follow, "go on looking for new checkpoints");
   v.option("poll", poll, "seconds between two looks", Bounds::positive());
 }

@@ -17,6 +17,7 @@ struct EvalOptions {
   std::optional<std::string> data_dir;    // auto: as in the run
   std::optional<std::int64_t> test_size;  // auto: as in the run; 0: all
   std::int64_t batch_size = 1000;
+  std::string texts;  // folder for Task::texts() of the test data; empty: none are written
   bool follow = false;
   double poll = 10;  // seconds
   void visit(OptionVisitor& v);

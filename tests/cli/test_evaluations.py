@@ -166,3 +166,24 @@ def test_tables_say_what_a_target_took(good):
     table = good("compare", *FLAGS[1:], "--codecs", "none", "int8", "--epochs", 1000, "--eval-freq", 8, "--until", "accuracy=0.5").out
     assert "accuracy=0.5" in table.splitlines()[0]
     assert len(re.findall(r"after \d+ steps, [0-9.]+ s, [0-9.]+ [KMG]?B sent by all ranks", table)) == 2, table
+
+
+def test_translations_are_written_in_the_order_of_the_data(good, tmp_path):
+    """A model that knows its few pairs by heart."""
+    words = "eins zwei drei vier", "one two three four"
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for language, text in zip(("de", "en"), words):
+        for split, lines in (("train", 4 * text.split()), ("test", 2 * text.split()[::-1])):
+            (folder / f"{split}.{language}").write_text("\n".join(lines) + "\n")
+    good("data", "prepare", "parallel", "--data-dir", "pairs", "--vocabulary", 24)
+    good("train", "--model", "transformer-tiny(dropout=0)", "--data", "parallel", "--data-dir", "pairs", "--batch-size", 4, "--max-steps", 100,
+         "--epochs", 1000, "--eval-freq", 1000, "--lr", 0.001, "--train-dir", "run")  # fmt: skip
+    good("eval", "--model-dir", "run", "--texts", "texts")
+    assert (tmp_path / "texts" / "step_100.txt").read_text() == (folder / "test.en").read_text()
+
+
+def test_a_classifier_makes_no_text(good, run):
+    good("train", *TINY, "--max-steps", 1, "--train-dir", "run")
+    job = run("eval", "--model-dir", "run", "--texts", "texts")
+    assert job.status == 2 and "--texts texts: the model of this run makes no text; translations are texts" in job.err, job.err
