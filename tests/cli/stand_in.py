@@ -152,7 +152,14 @@ def hosts(arguments):
     return sotto(*arguments[:3], "--ssh", ssh)
 
 
+def prepare_pairs(arguments):
+    """A vocabulary for a few words."""
+    return sotto(*with_flag(arguments, "--vocabulary", "20"))
+
+
 def be_sotto(arguments):
+    if arguments[:3] == ["data", "prepare", "parallel"]:
+        return prepare_pairs(arguments)
     if arguments[:2] == ["data", "get"]:
         return data_get(arguments)
     if arguments[:2] in (["codec", "measure"], ["codec", "sweep"]):
