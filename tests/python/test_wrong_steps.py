@@ -7,7 +7,6 @@ HOWS = [{"how": "push_sum", "topology": "ring"}, {"how": "push_sum(overlap=true)
         {"how": "local", "every": 1}, {"how": "diloco", "every": 2, "overlap": 1}]
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("how", HOWS, ids=str)
 def test_a_rank_that_dies(start_ranks, how):
     job = start_ranks(3)
