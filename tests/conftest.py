@@ -11,12 +11,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser):
     parser.addoption("--matching", metavar="REGEX", help="only tests whose names match, as ctest -R does")
-    parser.addoption("--faults", action="store_true", help="all cases of tests that take a sample")
+    parser.addoption("--faults", action="store_true", help="all cases of tests that are marked `sample`")
     parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="where the programs were built")
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "sample(count): only the first cases run, but for --faults")
+    config.addinivalue_line("markers", "sample(count): without --faults only the first `count` cases run")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -38,20 +38,20 @@ constexpr std::string_view help =
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
 
-// What one host is asked, and its row of the table.
+// What one host is asked, and its row of the table. The paths are those that must be there; they are borrowed.
 class HostCheck {
  public:
-  HostCheck(Remote& remote, const JobHost& host)
-      : remote_(remote), row_{host.name, std::to_string(host.ranks), "-", "-", "-"} {}
+  HostCheck(Remote& remote, const JobHost& host, const std::vector<std::string>& paths)
+      : remote_(remote), paths_(paths), row_{host.name, std::to_string(host.ranks), "-", "-", "-"} {}
 
   // Takes the answers that have come. Returns whether no more are expected.
-  bool done(const std::vector<std::string>& paths) {
+  bool done() {
     while (!done_) {
       const std::optional<HostMessage> answer = remote_.receive();
       if (!answer) break;
-      if (answer->kind == "sotto-share") greeted(*answer, paths);
-      if (answer->kind == "seen") seen(answer->text, paths[seen_]);
-      done_ = done_ || seen_ == paths.size();
+      if (answer->kind == "sotto-share") greeted(*answer);
+      if (answer->kind == "seen") seen(answer->text);
+      done_ = done_ || seen_ == paths_.size();
     }
     return done_ || remote_.ended();
   }
@@ -64,31 +64,33 @@ class HostCheck {
   }
 
  private:
-  void greeted(const HostMessage& hello, const std::vector<std::string>& paths) {
+  void greeted(const HostMessage& hello) {
     const bool same = to_line(hello) == greeting(version_text());
     row_[2] = same ? "same" : "other";
     if (same) {
       timer_ = Timer();
-      for (const std::string& path : paths) remote_.send({"look", path});
+      for (const std::string& path : paths_) remote_.send({"look", path});
     } else {  // it need not understand our questions
       add_problem("has " + hello.text);
       done_ = true;
     }
   }
 
-  void seen(const std::string& text, const std::string& path) {
+  void seen(const std::string& text) {
     row_[3] = text.substr(0, text.find(' '));
-    if (seen_++ == 0) row_[4] = fmt::format("{:.1f} ms", 1e3 * timer_.seconds());
-    if (!text.ends_with(" yes")) add_problem("no " + path);
+    if (seen_ == 0) row_[4] = fmt::format("{:.1f} ms", 1e3 * timer_.seconds());
+    if (!text.ends_with(" yes")) add_problem("no " + paths_[seen_]);
+    ++seen_;
   }
 
   void add_problem(const std::string& text) { problems_ += (problems_.empty() ? "" : "; ") + text; }
 
   Remote& remote_;
+  const std::vector<std::string>& paths_;
   std::vector<std::string> row_;
   std::string problems_;
   Timer timer_;           // since the first question
-  std::size_t seen_ = 0;  // paths that were answered
+  std::size_t seen_ = 0;  // answers about paths
   bool done_ = false;
 };
 
@@ -98,15 +100,17 @@ std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobH
   constexpr double longest = 60;  // seconds
   std::deque<Remote> remotes;
   std::deque<HostCheck> checks;
-  for (const JobHost& host : hosts) checks.emplace_back(remotes.emplace_back(ssh, host, share_command(ssh)), host);
+  for (const JobHost& host : hosts) {
+    checks.emplace_back(remotes.emplace_back(ssh, host, share_command(ssh)), host, paths);
+  }
   const auto done = [&] {
     bool all = true;
-    for (HostCheck& check : checks) all = check.done(paths) && all;
+    for (HostCheck& check : checks) all = check.done() && all;
     return all;
   };
   const Timer start;
   wait_for(remotes, [&] { return done() || start.seconds() > longest; });
-  done();  // takes what came with their ends
+  done();  // takes the answers that came with their ends
   std::vector<std::vector<std::string>> rows;
   for (HostCheck& check : checks) rows.push_back(check.row());
   return rows;

@@ -82,7 +82,7 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs, LengthOrde
  private:
   void require_short(const Pairs& pairs, std::string_view which) const;
 
-  std::vector<std::string> texts_;  // translations of the test data; empty ones where another share was evaluated
+  std::vector<std::string> texts_;  // translations of the test data
 };
 
 TranslateTask::TranslateTask(const TaskSetup& setup)
@@ -93,6 +93,7 @@ TranslateTask::TranslateTask(const TaskSetup& setup)
   model_ = spec.entry->make(spec.options, spec.said(), test_->vocabulary->size(), setup.seed);
   model_->compute_in(setup.precision);
   require_short(*test_, "test");
+  texts_.resize(test_->size());
   if (!train_) return;
   require_short(*train_, "training");
   std::vector<std::size_t> lengths(train_->size());

@@ -1,9 +1,10 @@
 #include "sotto/train/evaluator.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <thread>
@@ -59,15 +60,17 @@ class Checkpoints {
   }
 
  private:
-  void write_texts(std::uint64_t step) {
-    const auto texts = task_->texts();
-    if (texts.empty()) {
-      throw ConfigError(fmt::format("{}: the model of this run makes no text; translations are texts",
-                                    named("texts", options_.texts)));
+  // A line of the file is a text, so a line break that the model made becomes a blank.
+  void write_texts(std::uint64_t step) const {
+    std::string lines;
+    for (const std::string& text : task_->texts()) {
+      std::ranges::replace_copy_if(
+          text, std::back_inserter(lines), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+      lines += '\n';
     }
     make_folder(options_.texts);
     write_file_atomic(std::filesystem::path(options_.texts) / fmt::format("step_{}.txt", step),
-                      std::string_view(fmt::format("{}\n", fmt::join(texts, "\n"))));
+                      std::string_view(lines));
   }
 
   void make_task(const checkpoint::Metadata& identity, const std::filesystem::path& file) {
@@ -83,6 +86,10 @@ class Checkpoints {
     setup.test_batch = static_cast<std::size_t>(options_.batch_size);
     task_ = task.make(setup);
     model_ = model;
+    if (!options_.texts.empty() && task_->texts().empty()) {
+      throw ConfigError(fmt::format("{}: the model of this run makes no text; translations are texts",
+                                    named("texts", options_.texts)));
+    }
   }
 
   const EvalOptions& options_;

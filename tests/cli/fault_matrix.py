@@ -72,6 +72,11 @@ def elastic(method, turn):
 
 
 def all_cases():
+    """Those of SAMPLE first."""
+    return SAMPLE + [case for case in cases() if case not in SAMPLE]
+
+
+def cases():
     for i, (name, method) in enumerate(METHODS.items()):
         yield from plain(name, i % len(MOMENTS))
         if method.elastic:

@@ -166,7 +166,8 @@ def be_sotto(arguments):
         return measure(arguments)
     if arguments[0] == "eval" and "--follow" in arguments:
         return evaluate(arguments)
-    return {"train": train, "compare": compare, "tune": tune, "advise": advise, "analyze": analyze, "hosts": hosts}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
+    less = {"train": train, "compare": compare, "tune": tune, "advise": advise, "analyze": analyze, "hosts": hosts}.get(arguments[0])
+    return less(arguments) if less else sotto(*arguments)
 
 
 def be_python(arguments):

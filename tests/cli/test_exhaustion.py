@@ -14,15 +14,6 @@ OFTEN = [*SMALL, "--checkpoint-every", 5]
 STEPS = 40
 
 
-# (the limits of ./dev faults, those of ./dev test)
-LIMITS = {"descriptors": ([16, 20, 24, 28, 32, 40], [20]), "processes": ([1, 2, 4, 8, 10, 12, 24], [4])}
-
-
-def pytest_generate_tests(metafunc):
-    for name in set(LIMITS) & set(metafunc.fixturenames):
-        metafunc.parametrize(name, LIMITS[name][0 if metafunc.config.getoption("--faults") else 1])
-
-
 @pytest.fixture
 def disk(tmp_path):
     """A disk with room for a few checkpoints."""
@@ -79,6 +70,8 @@ def test_a_disk_that_becomes_read_only(start, good, tmp_path, disk):
     assert f"resumed from {disk}/run/model_step_{made[-1]}\n" in said and "left aside" not in said, said
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("descriptors", [20, 16, 24, 28, 32, 40])
 def test_too_few_descriptors(start_other, good, sotto, tmp_path, descriptors):
     good(*SMALL, "--train-dir", "run", "--max-steps", 5)
     job = start_other("prlimit", f"--nofile={descriptors}", sotto, *SMALL, "--train-dir", "run", "--resume", "--max-steps", STEPS).finish()
@@ -92,6 +85,8 @@ def test_too_few_descriptors(start_other, good, sotto, tmp_path, descriptors):
 USER = 54321
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("processes", [4, 1, 2, 8, 10, 12, 24])
 def test_too_few_processes(start_other, good, sotto, tmp_path, processes):
     user = USER + processes
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--securebits=+no_setuid_fixup",

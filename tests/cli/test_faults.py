@@ -23,12 +23,6 @@ PATIENT, SHORT = 60, 6  # seconds of --deadline: where peers answer in the end, 
 SLACK = 30  # seconds; generous, since tests share the cores with others
 
 
-def pytest_generate_tests(metafunc):
-    if "case" in metafunc.fixturenames:
-        every = metafunc.config.getoption("--faults")
-        metafunc.parametrize("case", list(matrix.all_cases()) if every else matrix.SAMPLE, ids=str)
-
-
 @pytest.fixture(scope="session")
 def undisturbed():
     return {}
@@ -188,6 +182,8 @@ def members(folder):
         return [[int(i) for i in row["members"].split()] for row in csv.DictReader(file)]
 
 
+@pytest.mark.sample(len(matrix.SAMPLE))
+@pytest.mark.parametrize("case", matrix.all_cases(), ids=str)
 def test_fault(case, begin, expected, good, tmp_path):
     for attempt in range(5):
         try:
