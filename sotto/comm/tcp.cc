@@ -22,6 +22,8 @@
 namespace sotto {
 namespace {
 
+constexpr std::chrono::seconds patience(2);  // of a rank that ends
+
 class TcpCommunicator final : public Communicator, private TcpLines::Owner {
  public:
   // Ranks find each other in this section of the meeting; all must use the same name.
@@ -32,11 +34,19 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
         places_(meeting_->section(section)),
         address_(std::move(address)),
         tls_(std::move(tls)),
-        lines_(io_, rank, size, address_, tls_, *this),
+        lines_(io_, rank, size, address_, tls_, deadline, *this),
         due_(io_),
         peers_(static_cast<std::size_t>(size)) {
     places_.leave(rank, lines_.place());
   }
+
+  // Peers may still acknowledge what they have read, unless they are busy with something else.
+  ~TcpCommunicator() override {
+    const auto until = Clock::now() + std::min<std::chrono::milliseconds>(deadline(), patience);
+    while (!failure_ && lines_.awaits_word() && Clock::now() < until) io_.run_one_until(until);
+  }
+  TcpCommunicator(const TcpCommunicator&) = delete;
+  TcpCommunicator& operator=(const TcpCommunicator&) = delete;
 
   std::string_view name() const override { return "tcp"; }
 
@@ -115,8 +125,10 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
     const auto late = [](const Peer& peer) { return peer.arrived < peer.expected.size(); };
     auto found = std::ranges::find_if(peers_, late);
     if (found == peers_.end()) found = std::ranges::find_if(peers_, [](const Peer& peer) { return peer.unsent > 0; });
-    failure_ = {static_cast<int>(found - peers_.begin()),
-                fmt::format("timed out after {:g} s", std::chrono::duration<double>(deadline()).count())};
+    const int peer = static_cast<int>(found - peers_.begin());
+    const std::string trouble = lines_.trouble(peer);
+    failure_ = {peer, fmt::format("timed out after {:g} s{}{}", std::chrono::duration<double>(deadline()).count(),
+                                  trouble.empty() ? "" : ": ", trouble)};
   }
 
   // The memory of the messages is the caller's, so nothing may be under way when it learns of the failure.

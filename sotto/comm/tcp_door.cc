@@ -180,7 +180,7 @@ void TcpDoor::take_in(const Guest& guest) {
                       hello.size == static_cast<std::uint32_t>(size_) && hello.from < hello.size &&
                       hello.from != hello.to;
   if (!member) return refusals_.add(guest.from, "it does not know this rank's key, or is of another job");
-  enter_(static_cast<int>(hello.from), guest.stream);
+  enter_(hello, guest.stream);
 }
 
 }  // namespace sotto

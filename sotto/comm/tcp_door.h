@@ -25,8 +25,8 @@ namespace sotto {
 class TcpDoor {
  public:
   static constexpr std::size_t most_guests = 64;
-  // A peer has come. The connection is closed unless it is kept.
-  using Enter = std::function<void(int peer, std::shared_ptr<TcpStream> stream)>;
+  // A peer has come: hello.from. The connection is closed unless it is kept.
+  using Enter = std::function<void(const TcpHello& hello, std::shared_ptr<TcpStream> stream)>;
 
   // Listens at a port of this address that the system chooses. CommError if that is not possible. `tls` is null if
   // there is no secret.

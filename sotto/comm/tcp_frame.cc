@@ -10,7 +10,7 @@ namespace sotto {
 namespace {
 
 constexpr std::uint32_t magic = 0x6F746F73;  // "soto"
-constexpr std::uint32_t version = 1;         // of the hello; it decides what may follow
+constexpr std::uint32_t version = 2;         // of the hello; it decides what may follow
 
 }  // namespace
 
@@ -29,13 +29,15 @@ TcpFrame read_tcp_frame(std::span<const std::byte> data, std::uint64_t sequence)
   TcpFrame frame;
   frame.sequence = reader.get<std::uint64_t>("frame");
   frame.length = reader.get<std::uint64_t>("frame");
-  if (word != magic || kind < 1 || kind > static_cast<std::uint32_t>(TcpFrame::Kind::thanks)) {
+  if (word != magic || kind < 1 || kind > static_cast<std::uint32_t>(TcpFrame::Kind::ack)) {
     throw WireError(fmt::format("{:#x} {:#x} begins no frame", word, kind));
   }
-  if (frame.sequence != sequence) {
+  frame.kind = static_cast<TcpFrame::Kind>(kind);
+  const bool counts = frame.kind != TcpFrame::Kind::welcome && frame.kind != TcpFrame::Kind::ack;
+  if (counts && frame.sequence != sequence) {
     throw WireError(fmt::format("frame {} came where frame {} was due", frame.sequence, sequence));
   }
-  frame.kind = static_cast<TcpFrame::Kind>(kind);
+  if (!counts && frame.length != 0) throw WireError(fmt::format("a frame of kind {} has data", kind));
   return frame;
 }
 
@@ -46,7 +48,12 @@ void write_hello(const TcpHello& hello, std::span<std::byte, TcpHello::bytes> ro
   writer.put(hello.from);
   writer.put(hello.to);
   writer.put(hello.size);
+  writer.put(hello.connection);
+  writer.put(hello.due);
   writer.put_bytes(hello.key);
+  std::array<std::byte, TcpHello::place_bytes> place{};
+  if (hello.place.size() <= place.size()) std::ranges::copy(std::as_bytes(std::span(hello.place)), place.begin());
+  writer.put_bytes(place);
 }
 
 TcpHello read_hello(std::span<const std::byte, TcpHello::bytes> data) {
@@ -61,7 +68,13 @@ TcpHello read_hello(std::span<const std::byte, TcpHello::bytes> data) {
   hello.from = reader.get<std::uint32_t>("hello");
   hello.to = reader.get<std::uint32_t>("hello");
   hello.size = reader.get<std::uint32_t>("hello");
+  hello.connection = reader.get<std::uint64_t>("hello");
+  hello.due = reader.get<std::uint64_t>("hello");
   std::ranges::copy(reader.take(sizeof(TcpKey), "hello"), hello.key.begin());
+  for (const std::byte part : reader.take(TcpHello::place_bytes, "hello")) {
+    if (part == std::byte{}) break;
+    hello.place += std::to_integer<char>(part);
+  }
   return hello;
 }
 

@@ -7,27 +7,25 @@
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/read.hpp>
-#include <asio/socket_base.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/write.hpp>
-#include <chrono>
-#include <cstring>
-#include <deque>
 #include <string_view>
 #include <utility>
 
+#include "sotto/comm/tcp_incoming.h"
+#include "sotto/comm/tcp_outgoing.h"
+#include "sotto/comm/tcp_socket.h"
 #include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
 
+using namespace std::chrono_literals;
 using Tcp = asio::ip::tcp;
 
-constexpr std::chrono::milliseconds try_again(20);
-constexpr std::size_t staging_bytes = 64 << 10;  // short messages of this many bytes arrive with one call of the system
-
-// Over loopback, messages of 64 MB are up to 1.7 times as fast as with the buffers of megabytes that the system would
-// choose, since the receiver finds the bytes in the processor's cache. Long links will need larger ones.
-constexpr int send_buffer = 128 << 10, receive_buffer = 256 << 10;
+constexpr std::chrono::milliseconds shortest_pause = 20ms, longest_pause = 1s;  // between attempts to connect
+constexpr auto soon = 1s;  // connections that break so soon are no reason to begin with short pauses again
 
 bool is_closed(const asio::error_code& error) {
   return error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe ||
@@ -39,56 +37,60 @@ std::string reason_of(const asio::error_code& error) {
   return "the connection broke: " + error.message();
 }
 
+// Says that the line is closed for ever, instead of a welcome.
+void send_away(const std::shared_ptr<TcpStream>& stream) {
+  const auto word = std::make_shared<std::array<std::byte, TcpFrame::bytes>>();
+  write_frame({TcpFrame::Kind::goodbye, 0, 0}, *word);
+  asio::async_write(*stream, asio::buffer(*word), [word](const asio::error_code&, std::size_t) {});
+}
+
 }  // namespace
 
-// The connection to a peer. `turn` counts its sockets: what an earlier one still reports is ignored.
+// What connects this rank with a peer. `turn` counts its sockets: what an earlier one still reports is ignored.
 struct TcpLines::Line {
-  enum class State { unused, connecting, open, closed };
-  struct Letter {
-    TcpFrame::Kind kind;
-    std::span<const std::byte> data;
-  };
+  enum class State { unused, connecting, greeting, open, closed };
 
-  Line(asio::io_context& io, int of) : peer(of), again(io), staged(staging_bytes) {}
+  Line(asio::io_context& io, Owner& owner, int of) : peer(of), again(io), incoming(owner, of) {}
 
   int peer;
   State state = State::unused;
   unsigned turn = 0;
   std::shared_ptr<TcpStream> stream;  // null: unused
-  asio::steady_timer again;           // for the next attempt to connect
+  std::string place;                  // of its door; empty: not known yet
+  std::string reason;                 // why it is closed
+
+  // Connections between these two have numbers in the order in which they were tried; each rank makes a new number from
+  // the largest one that it knows. An older hello than that of the present connection is refused.
+  std::uint64_t number = 0, tried = 0;
   std::array<std::byte, TcpHello::bytes> greeting{};
-  std::string reason;  // why it is closed
+  asio::steady_timer again;  // for the next attempt to connect
+  std::chrono::milliseconds pause = shortest_pause;
+  Clock::time_point since;  // of the present connection, or of the attempts to make one
+  std::string broken;       // why the last connection ended
+  std::string failed;       // why the last attempt failed
 
-  std::deque<Letter> outgoing;  // the first one is being sent
-  std::array<std::byte, TcpFrame::bytes> head{};
-  bool writing = false;
-  std::size_t written = 0;  // bytes of the first one, with its head
-  std::uint64_t sent = 0;   // frames
-
-  std::vector<std::byte> staged;  // bytes for which there is no room yet; the first `held` are used
-  std::size_t held = 0;
-  bool reading = false, over = false;
-  std::uint64_t received = 0;                // frames
-  std::optional<TcpFrame> frame;             // the frame that is arriving
-  std::optional<std::span<std::byte>> room;  // for the missing part of that frame
+  TcpOutgoing outgoing;
+  TcpIncoming incoming;
+  bool writing = false, reading = false;
 };
 
 TcpLines::TcpLines(asio::io_context& io, int rank, int size, const asio::ip::address& address,
-                   std::shared_ptr<const Tls> tls, Owner& owner)
+                   std::shared_ptr<const Tls> tls, std::chrono::milliseconds deadline, Owner& owner)
     : io_(io),
       rank_(rank),
       size_(size),
       tls_(std::move(tls)),
+      deadline_(deadline),
       owner_(owner),
       door_(io, rank, size, address, tls_.get(),
-            [this](int peer, std::shared_ptr<TcpStream> stream) { take_over(peer, std::move(stream)); }),
+            [this](const TcpHello& hello, std::shared_ptr<TcpStream> stream) { take_over(hello, std::move(stream)); }),
       lines_(static_cast<std::size_t>(size)) {}
 
 TcpLines::~TcpLines() = default;
 
 TcpLines::Line& TcpLines::line_of(int peer) {
   auto& line = lines_.at(static_cast<std::size_t>(peer));
-  if (!line) line = std::make_unique<Line>(io_, peer);
+  if (!line) line = std::make_unique<Line>(io_, owner_, peer);
   return *line;
 }
 
@@ -97,10 +99,26 @@ std::size_t TcpLines::connections() const {
       std::ranges::count_if(lines_, [](const auto& line) { return line && line->state == Line::State::open; }));
 }
 
+std::string TcpLines::trouble(int peer) const {
+  const auto& line = lines_.at(static_cast<std::size_t>(peer));
+  if (!line || line->state == Line::State::open || (line->broken.empty() && line->failed.empty())) return "";
+  const double seconds = std::chrono::duration<double>(Clock::now() - line->since).count();
+  const std::string before = line->broken.empty() ? "no connection could be made"
+                                                  : fmt::format("{}, and it could not be made again", line->broken);
+  const std::string why = line->failed.empty() ? "the peer does not answer" : line->failed;
+  return fmt::format("{} for {:.1f} s: {}", before, seconds, why);
+}
+
+bool TcpLines::awaits_word() const {
+  return std::ranges::any_of(lines_, [](const auto& line) {
+    return line && line->state == Line::State::open && line->outgoing.awaits_word() && !line->incoming.waits_for_room();
+  });
+}
+
 void TcpLines::send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data) {
   Line& line = line_of(peer);
   if (line.state == Line::State::closed) return owner_.lost(peer, line.reason);
-  line.outgoing.push_back({kind, data});
+  line.outgoing.add(kind, data);
   if (line.state == Line::State::unused) return connect(line);
   write(line);
 }
@@ -116,31 +134,67 @@ void TcpLines::close() {
   door_.close();
   for (const auto& line : lines_) {
     if (!line) continue;
-    ++line->turn;
+    drop(*line);
     line->state = Line::State::closed;
     line->reason = "the connection was closed here";
-    if (line->stream) line->stream->close();
   }
 }
 
-void TcpLines::lose(Line& line, const std::string& reason) {
+// Ends the present connection, or the attempt to make one.
+void TcpLines::drop(Line& line) {
   ++line.turn;
-  line.state = Line::State::closed;
-  line.reason = reason;
   line.again.cancel();
   if (line.stream) line.stream->close();
-  line.outgoing.clear();
-  line.room.reset();
+  line.writing = line.reading = false;
+  line.incoming.begin_again();
+}
+
+void TcpLines::lose(Line& line, const std::string& reason) {
+  drop(line);
+  line.state = Line::State::closed;
+  line.reason = reason;
+  line.outgoing = {};
   owner_.lost(line.peer, reason);
 }
 
+void TcpLines::break_off(Line& line, const asio::error_code& error) {
+  drop(line);
+  const auto now = Clock::now();
+  if (now - line.since >= soon) line.pause = shortest_pause;
+  line.since = now;
+  line.broken = is_closed(error) ? "the connection was closed" : reason_of(error);
+  line.failed.clear();
+  connect_later(line, line.pause);
+}
+
+// A peer whose door is closed has ended; anything else may pass.
+void TcpLines::try_again(Line& line, const std::string& why) {
+  drop(line);
+  line.failed = why;
+  if (Clock::now() - line.since >= deadline_) return lose(line, trouble(line.peer));
+  connect_later(line, line.pause);
+  line.pause = std::min(2 * line.pause, longest_pause);
+}
+
+void TcpLines::connect_later(Line& line, std::chrono::milliseconds pause) {
+  line.state = Line::State::connecting;
+  line.again.expires_after(pause);
+  line.again.async_wait([this, &line, turn = line.turn](const asio::error_code&) {
+    if (turn == line.turn) connect(line);
+  });
+}
+
 void TcpLines::connect(Line& line) {
+  if (line.state == Line::State::unused) line.since = Clock::now();
   line.state = Line::State::connecting;
   TcpPlace place;
   try {
-    const auto text = owner_.place_of(line.peer);
-    if (!text) return connect_later(line);
-    place = read_tcp_place(*text);
+    if (line.place.empty()) {
+      const auto text = owner_.place_of(line.peer);
+      if (!text) return connect_later(line, shortest_pause);
+      line.place = *text;
+    }
+    place = read_tcp_place(line.place);
     if (place.secret != (tls_ != nullptr)) {
       throw ConfigError(fmt::format("{} has a {}, and {} has none; give all ranks the same one",
                                     place.secret ? "it" : "this rank", named("secret"),
@@ -149,31 +203,28 @@ void TcpLines::connect(Line& line) {
   } catch (const std::exception& error) {
     return lose(line, error.what());
   }
+  line.tried = std::max(line.number, line.tried) + 1;
   write_hello({static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(line.peer),
-               static_cast<std::uint32_t>(size_), place.key},
+               static_cast<std::uint32_t>(size_), line.tried, line.incoming.due(), place.key, door_.place()},
               line.greeting);
+  const Tcp::endpoint door(place.address, place.port);
   line.stream = std::make_shared<TcpStream>(Tcp::socket(io_));
-  line.stream->socket().async_connect(Tcp::endpoint(place.address, place.port),
-                                      [this, &line, turn = ++line.turn](const asio::error_code& error) {
-                                        if (turn != line.turn) return;
-                                        if (error) return lose(line, reason_of(error));
-                                        prove(line);
-                                      });
-}
-
-void TcpLines::connect_later(Line& line) {
-  line.again.expires_after(try_again);
-  line.again.async_wait([this, &line, turn = ++line.turn](const asio::error_code&) {
-    if (turn == line.turn) connect(line);
+  prepare_to_connect(line.stream->socket(), door.protocol());
+  line.stream->socket().async_connect(door, [this, &line, turn = line.turn](const asio::error_code& error) {
+    if (turn != line.turn) return;
+    if (error == asio::error::connection_refused) return lose(line, reason_of(error));
+    if (error) return try_again(line, error.message());
+    prove(line);
   });
 }
 
+// Once a connection was made, both have the same secret.
 void TcpLines::prove(Line& line) {
   line.stream->start(
       tls_.get(), TcpStream::Side::client, [this, &line, turn = line.turn](const asio::error_code& error) {
         if (turn != line.turn) return;
         if (!error) return greet(line);
-        if (is_closed(error)) return connect_later(line);
+        if (is_closed(error) || line.number > 0) return try_again(line, error.message());
         const std::string_view what = is_other_secret(error)
                                           ? "its secret is another one, or somebody changed the handshake on the way"
                                           : "the handshake with it failed";
@@ -184,135 +235,109 @@ void TcpLines::prove(Line& line) {
 // A peer closes this connection without a welcome if it has made one itself, or has too many guests, so this rank tries
 // again. If the peer has ended, the next attempt finds no listener.
 void TcpLines::greet(Line& line) {
+  line.state = Line::State::greeting;
+  limit_silence(line.stream->socket(), deadline_);
   asio::async_write(*line.stream, asio::buffer(line.greeting),
                     [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
                       if (turn != line.turn) return;
-                      if (error) return connect_later(line);
+                      if (error) return try_again(line, error.message());
                       hear_welcome(line);
                     });
 }
 
 void TcpLines::hear_welcome(Line& line) {
-  asio::async_read(*line.stream, asio::buffer(line.greeting.data(), TcpFrame::bytes),
-                   [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
-                     if (turn != line.turn) return;
-                     if (error) return connect_later(line);
-                     try {
-                       const TcpFrame frame = read_tcp_frame(line.greeting, 0);
-                       if (frame.kind != TcpFrame::Kind::welcome || frame.length != 0) throw WireError("no welcome");
-                     } catch (const WireError& wrong) {
-                       return lose(line, fmt::format("somebody else answers at its address: {}", wrong.what()));
-                     }
-                     line.sent = 1;  // the hello
-                     opened(line);
-                   });
+  asio::async_read(
+      *line.stream, asio::buffer(line.greeting.data(), TcpFrame::bytes),
+      [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
+        if (turn != line.turn) return;
+        if (error) return try_again(line, error.message());
+        TcpFrame frame;
+        try {
+          frame = read_tcp_frame(line.greeting, 0);
+          if (frame.kind == TcpFrame::Kind::goodbye) return lose(line, "it has given up the connection for good");
+          if (frame.kind != TcpFrame::Kind::welcome) throw WireError("no welcome");
+        } catch (const WireError& wrong) {
+          return lose(line, fmt::format("somebody else answers at its address: {}", wrong.what()));
+        }
+        line.number = line.tried;
+        begin(line, frame.sequence, false);
+      });
 }
 
-void TcpLines::opened(Line& line) {
-  asio::error_code ignored;
-  Tcp::socket& socket = line.stream->socket();
-  socket.set_option(Tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::send_buffer_size(send_buffer), ignored);
-  socket.set_option(asio::socket_base::receive_buffer_size(receive_buffer), ignored);
+// A newer connection replaces the present one: the peer knows that it is broken. Of two connections that are made at the
+// same time, both sides keep that of the lower rank if it has come so far that the other will hear of it.
+void TcpLines::take_over(const TcpHello& hello, std::shared_ptr<TcpStream> stream) {
+  Line& line = line_of(static_cast<int>(hello.from));
+  if (line.state == Line::State::closed) return send_away(stream);
+  const bool ours_is_kept = line.state == Line::State::greeting && rank_ < line.peer;
+  if (ours_is_kept || hello.connection <= line.number) return;
+  drop(line);
+  line.number = hello.connection;
+  if (!hello.place.empty()) line.place = hello.place;
+  line.stream = std::move(stream);
+  limit_silence(line.stream->socket(), deadline_);
+  begin(line, hello.due, true);
+}
+
+// The line goes on with its new connection. The peer has all frames before `due`.
+void TcpLines::begin(Line& line, std::uint64_t due, bool with_welcome) {
+  prepare_to_carry(line.stream->socket());
   line.state = Line::State::open;
-  line.received = 1;  // the hello or the welcome
+  line.since = Clock::now();
+  std::size_t complete = 0;
+  try {
+    complete = line.outgoing.begin_again(due);
+  } catch (const WireError& error) {
+    return lose(line, error.what());
+  }
+  if (with_welcome) line.outgoing.say(TcpFrame::Kind::welcome, line.incoming.due());
+  const unsigned turn = line.turn;
+  for (; complete > 0 && turn == line.turn; --complete) owner_.sent(line.peer);
   write(line);
   read(line);
 }
 
-// Of two connections that are made at the same time, both sides keep that of the lower rank.
-void TcpLines::take_over(int peer, std::shared_ptr<TcpStream> stream) {
-  Line& line = line_of(peer);
-  const bool ours_is_kept = line.state == Line::State::connecting && rank_ < peer;
-  if (ours_is_kept || line.state == Line::State::open || line.state == Line::State::closed) return;
-  ++line.turn;
-  line.again.cancel();
-  if (line.stream) line.stream->close();
-  line.stream = std::move(stream);
-  line.outgoing.push_front({TcpFrame::Kind::welcome, {}});
-  opened(line);
-}
-
 void TcpLines::write(Line& line) {
-  if (line.writing || line.state != Line::State::open || line.outgoing.empty()) return;
-  const Line::Letter& letter = line.outgoing.front();
-  if (line.written == 0) write_frame({letter.kind, line.sent, letter.data.size()}, line.head);
-  const std::size_t of_head = std::min(line.written, TcpFrame::bytes);
-  const std::size_t of_data = line.written - of_head;
-  const std::array<asio::const_buffer, 2> rest{
-      asio::buffer(line.head.data() + of_head, TcpFrame::bytes - of_head),
-      asio::buffer(letter.data.data() + of_data, letter.data.size() - of_data)};
+  if (line.writing || line.state != Line::State::open) return;
+  const auto [head, data] = line.outgoing.next();
+  if (head.empty() && data.empty()) return;
+  const std::array<asio::const_buffer, 2> rest{asio::buffer(head.data(), head.size()),
+                                               asio::buffer(data.data(), data.size())};
   line.writing = true;
   line.stream->async_write_some(rest,
                                 [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
                                   if (turn != line.turn) return;
                                   line.writing = false;
-                                  if (error) return lose(line, reason_of(error));
-                                  written(line, bytes);
+                                  if (error) return break_off(line, error);
+                                  if (line.outgoing.written(bytes) > 0) owner_.sent(line.peer);
+                                  write(line);
                                 });
 }
 
-void TcpLines::written(Line& line, std::size_t bytes) {
-  line.written += bytes;
-  const Line::Letter letter = line.outgoing.front();
-  if (line.written == TcpFrame::bytes + letter.data.size()) {
-    line.written = 0;
-    ++line.sent;
-    line.outgoing.pop_front();
-    if (letter.kind != TcpFrame::Kind::welcome) owner_.sent(line.peer);
-  }
-  write(line);
-}
-
-// Data go directly into their room. The same system call stages the bytes that come after them.
 void TcpLines::read(Line& line) {
   if (line.reading || line.state != Line::State::open) return;
+  const unsigned turn = line.turn;
   try {
-    use_staged(line);
+    line.incoming.use(line.outgoing);
   } catch (const WireError& error) {
     return lose(line, error.what());
   }
-  if (line.over || line.state != Line::State::open || (line.frame && !line.room)) return;
-  const auto room = line.room.value_or(std::span<std::byte>());
-  const std::array<asio::mutable_buffer, 2> space{
-      asio::buffer(room.data(), room.size()), asio::buffer(line.staged.data() + line.held, staging_bytes - line.held)};
+  if (turn != line.turn) return;  // closed by the owner
+  if (line.incoming.must_acknowledge()) line.outgoing.say(TcpFrame::Kind::ack, line.incoming.due());
+  write(line);
+  const auto [room, staged] = line.incoming.space();
+  if (room.empty() && staged.empty()) return;
+  const std::array<asio::mutable_buffer, 2> space{asio::buffer(room.data(), room.size()),
+                                                  asio::buffer(staged.data(), staged.size())};
   line.reading = true;
   line.stream->async_read_some(space,
                                [this, &line, turn = line.turn](const asio::error_code& error, std::size_t bytes) {
                                  if (turn != line.turn) return;
                                  line.reading = false;
-                                 if (error) return lose(line, reason_of(error));
-                                 const std::size_t direct = line.room ? std::min(bytes, line.room->size()) : 0;
-                                 if (line.room) line.room = line.room->subspan(direct);
-                                 line.held += bytes - direct;
+                                 if (error) return break_off(line, error);
+                                 line.incoming.took(bytes);
                                  read(line);
                                });
-}
-
-// Takes frames from the staged bytes until some bytes are missing, or there is no room.
-void TcpLines::use_staged(Line& line) {
-  const unsigned turn = line.turn;
-  std::size_t used = 0;
-  while (!line.over) {
-    if (!line.frame) {
-      if (line.held - used < TcpFrame::bytes) break;
-      line.frame = read_tcp_frame(std::span(line.staged).subspan(used), line.received);
-      used += TcpFrame::bytes;
-    }
-    if (!line.room && !(line.room = owner_.room_for(line.peer, *line.frame))) break;
-    const std::size_t count = std::min(line.room->size(), line.held - used);
-    if (count > 0) std::memcpy(line.room->data(), line.staged.data() + used, count);
-    used += count;
-    line.room = line.room->subspan(count);
-    if (!line.room->empty()) break;
-    const TcpFrame whole = *std::exchange(line.frame, std::nullopt);
-    line.room.reset();
-    ++line.received;
-    line.over = !owner_.received(line.peer, whole);
-    if (turn != line.turn) return;  // closed by the owner
-  }
-  line.held -= used;
-  std::memmove(line.staged.data(), line.staged.data() + used, line.held);
 }
 
 }  // namespace sotto

@@ -38,7 +38,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
       : QueuedMailbox(rank, size, max_bytes, deadline, false),
         meeting_(std::move(meeting)),
         places_(meeting_->section(section)),
-        lines_(io_, rank, size, address, std::move(tls), *this),
+        lines_(io_, rank, size, address, std::move(tls), deadline, *this),
         states_(static_cast<std::size_t>(size)) {
     places_.leave(rank, lines_.place());
     if (size > 1) carrier_ = start_thread("a mailbox", [this] { io_.run(); });

@@ -40,8 +40,8 @@ inline Bytes message(std::size_t length, int seed) {
 class Rank final : public TcpLines::Owner {
  public:
   Rank(asio::io_context& io, int rank, int size, std::shared_ptr<const Tls> tls,
-       const std::vector<std::unique_ptr<Rank>>& all)
-      : lines(io, rank, size, asio::ip::address_v4::loopback(), std::move(tls), *this), all_(all) {}
+       const std::vector<std::unique_ptr<Rank>>& all, std::chrono::milliseconds deadline = std::chrono::minutes(10))
+      : lines(io, rank, size, asio::ip::address_v4::loopback(), std::move(tls), deadline, *this), all_(all) {}
 
   std::optional<std::string> place_of(int peer) override { return all_.at(static_cast<std::size_t>(peer))->place; }
   std::optional<std::span<std::byte>> room_for(int peer, const TcpFrame& frame) override {

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sotto/comm/tcp_frame.h"
+#include "sotto/comm/tcp_outgoing.h"
+#include "sotto/comm/tcp_owner.h"
+
+namespace sotto {
+
+// What a rank receives from a peer, over one connection after another. Data go directly into the room of the owner; bytes
+// that come behind them are staged. What had not arrived in whole pieces when a connection broke comes once more, into
+// the same room.
+class TcpIncoming {
+ public:
+  using Space = std::array<std::span<std::byte>, 2>;
+
+  TcpIncoming(TcpOwner& owner, int peer);
+
+  // Where the next bytes go: into the first part, then into the second. Both are empty if nothing is to be read now.
+  Space space();
+  void took(std::size_t bytes);  // so many went there
+  // Hands over what is complete, until some bytes are missing or there is no room. Passes acknowledgements on. WireError
+  // if the peer sent something else.
+  void use(TcpOutgoing& outgoing);
+  // Forgets what is incomplete: another connection begins with frame due(), or none comes.
+  void begin_again();
+
+  std::uint64_t due() const { return due_; }  // the number of the first frame that has not arrived completely
+  // Whether it is time to acknowledge; then it counts as done.
+  bool must_acknowledge();
+  bool waits_for_room() const { return frame_ && !room_; }
+
+ private:
+  void begin_frame(const TcpFrame& frame);
+  void end_frame();
+
+  TcpOwner& owner_;
+  int peer_;
+  std::vector<std::byte> staged_;  // the first held_ bytes are used
+  std::size_t held_ = 0;
+  bool over_ = false;
+  unsigned turn_ = 0;  // counts connections
+  std::uint64_t due_ = 1;
+  std::size_t unacknowledged_ = 0;  // bytes
+
+  std::optional<TcpFrame> message_;           // that is arriving
+  std::size_t rest_ = 0;                      // its bytes that have not arrived in whole pieces
+  std::optional<std::span<std::byte>> room_;  // for these
+  std::optional<TcpFrame> frame_;             // that is arriving
+  std::size_t filled_ = 0;                    // bytes of its data that have arrived
+};
+
+}  // namespace sotto

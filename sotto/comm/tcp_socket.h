@@ -1,0 +1,19 @@
+#pragma once
+
+#include <asio/ip/tcp.hpp>
+#include <chrono>
+
+namespace sotto {
+
+// Options of the system for sockets of the transport `tcp`. What the system refuses is left as it is.
+
+// Opens the socket. An attempt to connect that nobody answers ends after some seconds, so that the next one comes while
+// the deadline has not passed.
+void prepare_to_connect(asio::ip::tcp::socket& socket, const asio::ip::tcp& protocol);
+// A connection whose other end is silent for a third of the deadline counts as broken, whether this end sends or waits;
+// at least for ten seconds. The system of a peer answers even while the peer is busy.
+void limit_silence(asio::ip::tcp::socket& socket, std::chrono::milliseconds deadline);
+// Buffers and delays for messages.
+void prepare_to_carry(asio::ip::tcp::socket& socket);
+
+}  // namespace sotto
