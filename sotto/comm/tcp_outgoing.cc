@@ -59,6 +59,7 @@ void TcpOutgoing::acknowledged(std::uint64_t due) {
   const std::uint64_t most = next_ + (unit_ == Unit::again || unit_ == Unit::piece ? 1 : 0);
   if (due < acknowledged_ || due > most) refuse(due, acknowledged_, most);
   acknowledged_ = due;
+  if (unit_ == Unit::none) drop();
 }
 
 std::size_t TcpOutgoing::begin_again(std::uint64_t due) {

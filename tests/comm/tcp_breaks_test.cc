@@ -1,0 +1,298 @@
+// Connections that break: every message comes once, in order, or the peer is lost with a reason.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/buffer.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "tests/comm/tcp_ranks.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Bytes;
+using test::message;
+using test::Rank;
+using test::Ranks;
+using test::tapped;
+using Kind = TcpFrame::Kind;
+
+constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+
+// Stands between a door and those who come. It closes the first connection when so many bytes have come from one side, and
+// leaves the later ones alone.
+class Cutter {
+ public:
+  Cutter(asio::io_context& io, std::uint16_t port, std::size_t there, std::size_t back)
+      : io_(io), port_(port), left_{there, back}, acceptor_(io, {asio::ip::address_v4::loopback(), 0}) {
+    accept();
+  }
+  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  int cuts = 0;
+
+ private:
+  struct Pair {
+    explicit Pair(asio::io_context& io) : near(io), far(io) {}
+    asio::ip::tcp::socket near, far;
+    std::array<std::array<char, 4096>, 2> rooms{};
+  };
+  void accept() {
+    auto pair = std::make_shared<Pair>(io_);
+    acceptor_.async_accept(pair->near, [this, pair](const asio::error_code& error) {
+      if (error) return;
+      asio::error_code refused;
+      pair->far.connect({asio::ip::address_v4::loopback(), port_}, refused);
+      if (!refused) {
+        forward(pair, 0);
+        forward(pair, 1);
+      }
+      accept();
+    });
+  }
+  void forward(const std::shared_ptr<Pair>& pair, std::size_t way) {
+    auto& from = way == 0 ? pair->near : pair->far;
+    from.async_read_some(asio::buffer(pair->rooms.at(way)),
+                         [this, pair, way](asio::error_code error, std::size_t bytes) {
+                           auto& to = way == 0 ? pair->far : pair->near;
+                           if (error == asio::error::operation_aborted || !to.is_open()) return;
+                           const bool cut = !error && bytes >= left_.at(way);
+                           const std::size_t count = cut ? left_.at(way) : bytes;
+                           if (!error) asio::write(to, asio::buffer(pair->rooms.at(way), count), error);
+                           if (left_.at(way) != never) left_.at(way) -= count;
+                           if (!error && !cut) return forward(pair, way);
+                           if (cut) left_ = {never, never}, ++cuts;
+                           asio::error_code ignored;
+                           pair->near.close(ignored);
+                           pair->far.close(ignored);
+                         });
+  }
+
+  asio::io_context& io_;
+  std::uint16_t port_;
+  std::array<std::size_t, 2> left_;
+  asio::ip::tcp::acceptor acceptor_;
+};
+
+// Ends the connections of this process, as if a machine on the way had forgotten them.
+void break_all() {
+  for (int file = 3; file < 1024; ++file) {
+    sockaddr_in address{};
+    socklen_t size = sizeof(address);
+    if (::getpeername(file, reinterpret_cast<sockaddr*>(&address), &size) == 0 && address.sin_family == AF_INET) {
+      ::shutdown(file, SHUT_RDWR);
+    }
+  }
+}
+
+// With a secret, or without one.
+class Breaks : public Ranks, public testing::WithParamInterface<bool> {
+ protected:
+  Breaks() : Ranks(GetParam() ? std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{2}}) : nullptr) {}
+
+  // Both ranks send these, and get them once.
+  void cross(const std::vector<Bytes>& messages, const std::function<void()>& disturb = [] {}) {
+    for (const int from : {1, 0}) {
+      for (const Bytes& one : messages) send(from, 1 - from, one);
+    }
+    run_until([&] {
+      disturb();
+      return rank(0).came[1].size() >= messages.size() && rank(1).came[0].size() >= messages.size() &&
+             rank(0).messages_sent == rank(1).messages_sent &&
+             rank(0).messages_sent == static_cast<int>(messages.size());
+    });
+    for (const int to : {0, 1}) {
+      EXPECT_TRUE(std::ranges::equal(rank(to).came[1 - to], messages));
+      EXPECT_TRUE(rank(to).losses.empty()) << rank(to).losses.begin()->second;
+    }
+  }
+};
+
+TEST_P(Breaks, AreMendedWhereverTheyHappen) {
+  const std::vector<Bytes> messages{message(1, 1), message(0, 0), message(3'000'000, 2), message(600'000, 3),
+                                    message(100, 4)};
+  const std::size_t hello = TcpHello::bytes;
+  for (const int way : {0, 1}) {
+    for (const std::size_t bytes :
+         {std::size_t{1}, std::size_t{23}, std::size_t{24}, std::size_t{25}, std::size_t{48}, hello - 1, hello,
+          hello + 1, hello + 24, hello + 49, hello + 73, std::size_t{300}, std::size_t{700}, std::size_t{5'000},
+          std::size_t{100'000}, TcpFrame::piece + 80, TcpFrame::piece + 1000, std::size_t{1} << 21,
+          std::size_t{3'000'100}, std::size_t{3'500'000}}) {
+      all_.clear();
+      start(2);
+      Cutter cutter(io_, read_tcp_place(rank(0).place).port, way == 0 ? bytes : never, way == 1 ? bytes : never);
+      rank(0).place = tapped(rank(0).place, cutter.port());
+      rank(1).lines.resume(0);  // rank 1 connects first
+      run_until([&] { return rank(1).lines.connections() == 1 || cutter.cuts == 1; });
+      cross(messages);
+      EXPECT_EQ(cutter.cuts, 1) << way << " " << bytes;
+    }
+  }
+}
+
+TEST_P(Breaks, AreMendedUnderLoad) {
+  start(2);
+  std::vector<Bytes> messages;
+  for (int i = 0; i < 200; ++i) {
+    messages.push_back(message(std::array<std::size_t, 6>{1, 100, 5'000, 300'000, 0, 3'000'000}.at(static_cast<std::size_t>(i) % 6), i));
+  }
+  int turns = 0, breaks = 0;
+  cross(messages, [&] {
+    if (++turns % 97 != 0 || breaks == 30) return;
+    break_all();
+    ++breaks;
+  });
+  EXPECT_EQ(breaks, 30);
+}
+
+// Neither side reads what the other one sends, nor what it acknowledges.
+TEST_P(Breaks, DoNotMakeASenderWait) {
+  start(2);
+  rank(0).reads = false;
+  const Bytes data = message(3'000'000, 1), large = message(9'000'000, 2);
+  send(1, 0, data);
+  send(0, 1, large);
+  run_until([&] { return rank(0).messages_sent == 1 && rank(1).came[0].size() == 1; });
+  EXPECT_EQ(rank(1).messages_sent, 0);
+  break_all();
+  const Bytes more = message(1000, 3);
+  send(0, 1, more);
+  run_until([&] { return rank(1).came[0].size() == 2; });
+  rank(0).reads = true;
+  rank(0).lines.resume(1);
+  run_until([&] { return rank(0).came[1].size() == 1 && rank(1).messages_sent == 1; });
+  EXPECT_EQ(rank(0).came[1][0], data);
+  EXPECT_EQ(rank(1).came[0], (std::deque<Bytes>{large, more}));
+}
+
+TEST_P(Breaks, ShowThatAPeerHasEnded) {
+  start(2);
+  const Bytes data = message(1000, 1);
+  send(0, 1, data);
+  run_until([&] { return rank(1).came[0].size() == 1; });
+  rank(1).lines.close();
+  run_until([&] { return rank(0).losses.contains(1); });  // the deadline is far away
+  EXPECT_EQ(rank(0).losses[1], "the connection was closed: the peer ended or was killed");
+}
+
+// Somebody listens at its door, and nothing more.
+TEST_P(Breaks, ThatAreNotMendedAreNamedAtTheDeadline) {
+  for (int rank = 0; rank < 2; ++rank) all_.push_back(std::make_unique<Rank>(io_, rank, 2, tls_, all_, 200ms));
+  const Bytes data = message(1000, 1);
+  send(1, 0, data);
+  run_until([&] { return rank(0).came[1].size() == 1; });
+  const std::uint16_t port = read_tcp_place(rank(1).place).port;
+  rank(1).lines.close();
+  asio::ip::tcp::acceptor acceptor(io_, {asio::ip::address_v4::loopback(), port});
+  const std::function<void()> turn_away = [&] {
+    acceptor.async_accept([&](const asio::error_code& error, const asio::ip::tcp::socket&) {
+      if (!error) turn_away();
+    });
+  };
+  turn_away();
+  run_until([&] { return rank(0).losses.contains(1); });
+  const std::string reason = rank(0).losses[1];
+  EXPECT_TRUE(reason.starts_with("the connection was closed, and it could not be made again for ")) << reason;
+  EXPECT_NE(reason.find(" s: "), std::string::npos) << reason;
+}
+
+// A peer that refuses a message gives up the line, and its door still stands open.
+TEST_P(Breaks, AreNotMendedAfterAWrongMessage) {
+  start(2);
+  rank(1).most = 1000;
+  const Bytes data = message(1001, 1);
+  send(0, 1, data);
+  run_until([&] { return rank(0).losses.contains(1) && rank(1).losses.contains(0); });
+  EXPECT_EQ(rank(1).losses[0], "too long");
+  EXPECT_EQ(rank(0).losses[1], "it has given up the connection for good");
+}
+
+INSTANTIATE_TEST_SUITE_P(Secret, Breaks, testing::Bool(),
+                         [](const auto& one) { return one.param ? "with" : "without"; });
+
+// Rank 1 is played by the test.
+class FalseMember : public Ranks {
+ protected:
+  asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due, TcpKey key) {
+    auto socket = stranger(0);
+    std::array<std::byte, TcpHello::bytes> hello{};
+    write_hello({1, 0, 2, connection, due, key, rank(1).place}, hello);
+    asio::write(socket, asio::buffer(hello));
+    return socket;
+  }
+  asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due) {
+    return come(connection, due, read_tcp_place(rank(0).place).key);
+  }
+  // Reads so many bytes; fewer if the connection ends.
+  Bytes hear(asio::ip::tcp::socket& socket, std::size_t bytes) {
+    Bytes heard(bytes);
+    bool done = false;
+    asio::async_read(socket, asio::buffer(heard), [&](const asio::error_code&, std::size_t count) {
+      done = true;
+      heard.resize(count);
+    });
+    run_until([&] { return done; });
+    return heard;
+  }
+};
+
+TEST_F(FalseMember, IsLostWithAFalseAcknowledgement) {
+  start(2);
+  auto member = come(1, 1);
+  std::array<std::byte, TcpFrame::bytes> ack{};
+  write_frame({Kind::ack, 5, 0}, ack);
+  asio::write(member, asio::buffer(ack));
+  run_until([&] { return rank(0).losses.contains(1); });
+  EXPECT_EQ(rank(0).losses[1], "it says that frame 5 is due, which must be one of 1 to 1");
+}
+
+TEST_F(FalseMember, IsLostWithAFalseHello) {
+  start(2);
+  const auto member = come(1, 7);
+  run_until([&] { return rank(0).losses.contains(1); });
+  EXPECT_EQ(rank(0).losses[1], "it says that frame 7 is due, which must be one of 1 to 1");
+}
+
+TEST_F(FalseMember, ReplacesItsConnectionWithANewerOneOnly) {
+  start(2);
+  auto first = come(5, 1);
+  EXPECT_EQ(hear(first, TcpFrame::bytes).size(), TcpFrame::bytes);
+  for (const std::uint64_t stale : {1U, 4U, 5U}) {
+    auto again = come(stale, 1);
+    EXPECT_TRUE(hear(again, 1).empty());
+  }
+  auto stranger = come(6, 1, {});
+  EXPECT_TRUE(hear(stranger, 1).empty());
+  const Bytes data = message(100, 1);
+  send(0, 1, data);
+  const Bytes heard = hear(first, TcpFrame::bytes + 100);
+  EXPECT_EQ(heard.size(), TcpFrame::bytes + 100) << "the first connection still lives";
+  auto newer = come(6, 1);
+  const Bytes both = hear(newer, 2 * TcpFrame::bytes + 100);
+  EXPECT_EQ(read_tcp_frame(both, 0).kind, Kind::welcome);
+  EXPECT_TRUE(std::ranges::equal(std::span(both).subspan(TcpFrame::bytes), heard)) << "it comes again";
+  EXPECT_TRUE(hear(first, 1).empty());
+  auto newest = come(7, 2);
+  send(0, 1, data);
+  const Bytes last = hear(newest, 2 * TcpFrame::bytes + 100);
+  EXPECT_EQ(read_tcp_frame(std::span(last).subspan(TcpFrame::bytes), 2).length, 100U);
+  EXPECT_TRUE(rank(0).losses.empty());
+  EXPECT_EQ(rank(0).messages_sent, 2);
+}
+
+}  // namespace
+}  // namespace sotto
