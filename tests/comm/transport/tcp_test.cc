@@ -9,9 +9,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sotto/comm/mailbox.h"
@@ -54,6 +58,39 @@ Sockets sockets() {
   }
   return found;
 }
+
+// Ends the connections of this process now and then, but those to the store, as if a machine on the way had forgotten
+// them.
+class Breaker {
+ public:
+  explicit Breaker(int store) : store_(store), thread_([this] { run(); }) {}
+  ~Breaker() {
+    ended_ = true;
+    thread_.join();
+  }
+  Breaker(const Breaker&) = delete;
+  Breaker& operator=(const Breaker&) = delete;
+  int broken() const { return broken_; }
+
+ private:
+  void run() {
+    while (!ended_) {
+      std::this_thread::sleep_for(20ms);
+      for (int file = 3; file < 1024; ++file) {
+        sockaddr_in peer{};
+        socklen_t size = sizeof(peer);
+        if (::getpeername(file, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+        if (peer.sin_family != AF_INET || ntohs(peer.sin_port) == store_) continue;
+        if (::shutdown(file, SHUT_RDWR) == 0) ++broken_;
+      }
+    }
+  }
+
+  int store_;
+  std::atomic<bool> ended_ = false;
+  std::atomic<int> broken_ = 0;
+  std::thread thread_;
+};
 
 void exchange_with(Communicator& communicator, int to, int from, std::size_t bytes) {
   const std::vector<std::byte> data(bytes, static_cast<std::byte>(communicator.rank()));
@@ -124,6 +161,72 @@ TEST_F(Tcp, StrangersHaveNoEffectOnARun) {
       strangers.clear();
     }
     mailbox->close();
+  }));
+}
+
+TEST_F(Tcp, ABrokenConnectionChangesNoBit) {
+  const int store = static_cast<int>(server_.port());
+  expect_success(run(3, 60s, [&](Communicator& communicator) {
+    const auto sums = [&] {
+      std::vector<std::vector<float>> all;
+      for (const std::size_t length : {1U, 1000U, 300'000U, 2'000'000U}) {
+        for (int round = 0; round < 5; ++round) {
+          std::vector<float>& data = all.emplace_back(length);
+          for (std::size_t i = 0; i < length; ++i)
+            data[i] = 1.0F / static_cast<float>(i * 7 + static_cast<std::size_t>(communicator.rank() + round) + 1);
+          communicator.all_reduce(data);
+        }
+      }
+      return all;
+    };
+    const auto undisturbed = sums();
+    std::optional<Breaker> breaker;
+    if (communicator.rank() == 1) breaker.emplace(store);
+    // All ranks go on until enough connections broke.
+    for (float broken = 0; broken < 20;) {
+      if (sums() != undisturbed) throw std::runtime_error("another sum");
+      broken = breaker ? static_cast<float>(breaker->broken()) : 0;
+      communicator.all_reduce(std::span(&broken, 1), ReduceOp::max);
+    }
+    breaker.reset();
+    communicator.barrier();
+  }));
+}
+
+TEST_F(Tcp, ABrokenConnectionLosesNoMail) {
+  const int store = static_cast<int>(server_.port());
+  expect_success(run(2, 60s, [&](Communicator& communicator) {
+    const auto mailbox = communicator.open_mailbox(1 << 20);
+    const int peer = 1 - communicator.rank();
+    std::optional<Breaker> breaker;
+    if (communicator.rank() == 0) breaker.emplace(store);
+    std::vector<std::byte> data;
+    for (std::size_t i = 0; i < 300; ++i) {
+      data.assign(1 + (i * 7919) % (1 << 20), static_cast<std::byte>(i));
+      mailbox->send(peer, data);
+      const auto mail = mailbox->poll(60s);
+      if (!mail || mail->data != data) throw std::runtime_error("other mail");
+    }
+    mailbox->close();  // while connections break
+    breaker.reset();
+    communicator.barrier();
+  }));
+}
+
+// What a rank has sent before it ends arrives, although the others acknowledge it later.
+TEST_F(Tcp, ARankMayEndWhenItHasSentEverything) {
+  expect_success(run(2, 60s, [](Communicator& communicator) {
+    std::vector<std::byte> data(10 << 20, std::byte{1});
+    const Send send{1, data};
+    Recv recv{0, data};
+    for (int i = 0; i < 3; ++i) {
+      if (communicator.rank() == 0) {
+        communicator.exchange({&send, 1}, {});
+      } else {
+        std::this_thread::sleep_for(100ms);
+        communicator.exchange({}, {&recv, 1});
+      }
+    }
   }));
 }
 
