@@ -16,8 +16,8 @@ namespace sotto {
 // A message goes in pieces: the first frame has its kind, the others are `more`. The length is that of the data which
 // have not come before, and the frame has as many of them as fit into a piece. Each direction counts its frames from 1
 // and goes on counting on the next connection, so a frame that is lost, repeated or moved is found. Welcome and ack are
-// not counted; instead of their own number they have that of the first frame that has not arrived. A goodbye in place of
-// a welcome says that the line is closed for ever.
+// not counted; instead of their own number they have that of the first frame that has not arrived. A goodbye in place
+// of a welcome says that the line is closed for ever.
 struct TcpFrame {
   enum class Kind : std::uint8_t { hello = 1, welcome = 2, message = 3, goodbye = 4, thanks = 5, more = 6, ack = 7 };
   static constexpr std::size_t bytes = 24;

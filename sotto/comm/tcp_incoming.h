@@ -13,9 +13,9 @@
 
 namespace sotto {
 
-// What a rank receives from a peer, over one connection after another. Data go directly into the room of the owner; bytes
-// that come behind them are staged. What had not arrived in whole pieces when a connection broke comes once more, into
-// the same room.
+// What a rank receives from a peer, over one connection after another. Data go directly into the room of the owner;
+// bytes that come behind them are staged. What had not arrived in whole pieces when a connection broke comes once more,
+// into the same room.
 class TcpIncoming {
  public:
   using Space = std::array<std::span<std::byte>, 2>;
@@ -25,8 +25,8 @@ class TcpIncoming {
   // Where the next bytes go: into the first part, then into the second. Both are empty if nothing is to be read now.
   Space space();
   void took(std::size_t bytes);  // so many went there
-  // Hands over what is complete, until some bytes are missing or there is no room. Passes acknowledgements on. WireError
-  // if the peer sent something else.
+  // Hands over what is complete, until some bytes are missing or there is no room. Passes acknowledgements on.
+  // WireError if the peer sent something else.
   void use(TcpOutgoing& outgoing);
   // Forgets what is incomplete: another connection begins with frame due(), or none comes.
   void begin_again();

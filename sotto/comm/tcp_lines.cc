@@ -246,26 +246,26 @@ void TcpLines::greet(Line& line) {
 }
 
 void TcpLines::hear_welcome(Line& line) {
-  asio::async_read(
-      *line.stream, asio::buffer(line.greeting.data(), TcpFrame::bytes),
-      [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
-        if (turn != line.turn) return;
-        if (error) return try_again(line, error.message());
-        TcpFrame frame;
-        try {
-          frame = read_tcp_frame(line.greeting, 0);
-          if (frame.kind == TcpFrame::Kind::goodbye) return lose(line, "it has given up the connection for good");
-          if (frame.kind != TcpFrame::Kind::welcome) throw WireError("no welcome");
-        } catch (const WireError& wrong) {
-          return lose(line, fmt::format("somebody else answers at its address: {}", wrong.what()));
-        }
-        line.number = line.tried;
-        begin(line, frame.sequence, false);
-      });
+  asio::async_read(*line.stream, asio::buffer(line.greeting.data(), TcpFrame::bytes),
+                   [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
+                     if (turn != line.turn) return;
+                     if (error) return try_again(line, error.message());
+                     TcpFrame frame;
+                     try {
+                       frame = read_tcp_frame(line.greeting, 0);
+                       if (frame.kind == TcpFrame::Kind::goodbye)
+                         return lose(line, "it has given up the connection for good");
+                       if (frame.kind != TcpFrame::Kind::welcome) throw WireError("no welcome");
+                     } catch (const WireError& wrong) {
+                       return lose(line, fmt::format("somebody else answers at its address: {}", wrong.what()));
+                     }
+                     line.number = line.tried;
+                     begin(line, frame.sequence, false);
+                   });
 }
 
-// A newer connection replaces the present one: the peer knows that it is broken. Of two connections that are made at the
-// same time, both sides keep that of the lower rank if it has come so far that the other will hear of it.
+// A newer connection replaces the present one: the peer knows that it is broken. Of two connections that are made at
+// the same time, both sides keep that of the lower rank if it has come so far that the other will hear of it.
 void TcpLines::take_over(const TcpHello& hello, std::shared_ptr<TcpStream> stream) {
   Line& line = line_of(static_cast<int>(hello.from));
   if (line.state == Line::State::closed) return send_away(stream);

@@ -11,8 +11,8 @@
 
 namespace sotto {
 
-// What a rank sends to a peer, over one connection after another. It keeps what the peer has not acknowledged, so that a
-// new connection can begin where the broken one ended.
+// What a rank sends to a peer, over one connection after another. It keeps what the peer has not acknowledged, so that
+// a new connection can begin where the broken one ended.
 //
 // A message that is on its way stays in the memory of its owner, and is copied at its end as far as it is not
 // acknowledged. So no message waits for an acknowledgement, and the copy is about as long as what the system and the

@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// The user of TcpLines. Its functions are called on the thread that runs the io_context, or from within TcpLines::send()
-// and resume().
+// The user of TcpLines. Its functions are called on the thread that runs the io_context, or from within
+// TcpLines::send() and resume().
 class TcpOwner {
  public:
   // What that peer's place() returned, or nothing if it is not known yet. An exception means that the peer is lost.

@@ -34,8 +34,8 @@ using Kind = TcpFrame::Kind;
 
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
-// Stands between a door and those who come. It closes the first connection when so many bytes have come from one side, and
-// leaves the later ones alone.
+// Stands between a door and those who come. It closes the first connection when so many bytes have come from one side,
+// and leaves the later ones alone.
 class Cutter {
  public:
   Cutter(asio::io_context& io, std::uint16_t port, std::size_t there, std::size_t back)
@@ -105,7 +105,8 @@ class Breaks : public Ranks, public testing::WithParamInterface<bool> {
   Breaks() : Ranks(GetParam() ? std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{2}}) : nullptr) {}
 
   // Both ranks send these, and get them once.
-  void cross(const std::vector<Bytes>& messages, const std::function<void()>& disturb = [] {}) {
+  void cross(
+      const std::vector<Bytes>& messages, const std::function<void()>& disturb = [] {}) {
     for (const int from : {1, 0}) {
       for (const Bytes& one : messages) send(from, 1 - from, one);
     }
@@ -127,11 +128,26 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
                                     message(100, 4)};
   const std::size_t hello = TcpHello::bytes;
   for (const int way : {0, 1}) {
-    for (const std::size_t bytes :
-         {std::size_t{1}, std::size_t{23}, std::size_t{24}, std::size_t{25}, std::size_t{48}, hello - 1, hello,
-          hello + 1, hello + 24, hello + 49, hello + 73, std::size_t{300}, std::size_t{700}, std::size_t{5'000},
-          std::size_t{100'000}, TcpFrame::piece + 80, TcpFrame::piece + 1000, std::size_t{1} << 21,
-          std::size_t{3'000'100}, std::size_t{3'500'000}}) {
+    for (const std::size_t bytes : {std::size_t{1},
+                                    std::size_t{23},
+                                    std::size_t{24},
+                                    std::size_t{25},
+                                    std::size_t{48},
+                                    hello - 1,
+                                    hello,
+                                    hello + 1,
+                                    hello + 24,
+                                    hello + 49,
+                                    hello + 73,
+                                    std::size_t{300},
+                                    std::size_t{700},
+                                    std::size_t{5'000},
+                                    std::size_t{100'000},
+                                    TcpFrame::piece + 80,
+                                    TcpFrame::piece + 1000,
+                                    std::size_t{1} << 21,
+                                    std::size_t{3'000'100},
+                                    std::size_t{3'500'000}}) {
       all_.clear();
       start(2);
       Cutter cutter(io_, read_tcp_place(rank(0).place).port, way == 0 ? bytes : never, way == 1 ? bytes : never);
@@ -148,7 +164,8 @@ TEST_P(Breaks, AreMendedUnderLoad) {
   start(2);
   std::vector<Bytes> messages;
   for (int i = 0; i < 200; ++i) {
-    messages.push_back(message(std::array<std::size_t, 6>{1, 100, 5'000, 300'000, 0, 3'000'000}.at(static_cast<std::size_t>(i) % 6), i));
+    messages.push_back(message(
+        std::array<std::size_t, 6>{1, 100, 5'000, 300'000, 0, 3'000'000}.at(static_cast<std::size_t>(i) % 6), i));
   }
   int turns = 0, breaks = 0;
   cross(messages, [&] {

@@ -170,8 +170,9 @@ TEST(TcpOutgoing, RefusesFalseAcknowledgements) {
 
 // The bytes of one frame after a message of two pieces has begun.
 TEST(TcpIncoming, RefusesWhatDoesNotContinueAMessage) {
-  for (const TcpFrame& wrong : {TcpFrame{Kind::message, 2, 10}, TcpFrame{Kind::more, 2, 11}, TcpFrame{Kind::more, 3, 10},
-                                TcpFrame{Kind::welcome, 2, 0}, TcpFrame{Kind::goodbye, 2, 0}}) {
+  for (const TcpFrame& wrong :
+       {TcpFrame{Kind::message, 2, 10}, TcpFrame{Kind::more, 2, 11}, TcpFrame{Kind::more, 3, 10},
+        TcpFrame{Kind::welcome, 2, 0}, TcpFrame{Kind::goodbye, 2, 0}}) {
     Ends ends;
     const Bytes data = message(TcpFrame::piece + 10, 1);
     ends.there.add(Kind::message, data);

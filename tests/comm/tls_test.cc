@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <deque>
 #include <filesystem>
 #include <fstream>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
