@@ -127,6 +127,8 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
   const std::vector<Bytes> messages{message(1, 1), message(0, 0), message(3'000'000, 2), message(600'000, 3),
                                     message(100, 4)};
   const std::size_t hello = TcpHello::bytes;
+  std::deque<Cutter> cutters;  // they and the ranks stay, since io_ goes on
+  std::deque<std::vector<std::unique_ptr<Rank>>> before;
   for (const int way : {0, 1}) {
     for (const std::size_t bytes : {std::size_t{1},
                                     std::size_t{23},
@@ -148,14 +150,17 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
                                     std::size_t{1} << 21,
                                     std::size_t{3'000'100},
                                     std::size_t{3'500'000}}) {
-      all_.clear();
       start(2);
-      Cutter cutter(io_, read_tcp_place(rank(0).place).port, way == 0 ? bytes : never, way == 1 ? bytes : never);
+      const std::uint16_t port = read_tcp_place(rank(0).place).port;
+      Cutter& cutter = cutters.emplace_back(io_, port, way == 0 ? bytes : never, way == 1 ? bytes : never);
       rank(0).place = tapped(rank(0).place, cutter.port());
       rank(1).lines.resume(0);  // rank 1 connects first
       run_until([&] { return rank(1).lines.connections() == 1 || cutter.cuts == 1; });
       cross(messages);
       EXPECT_EQ(cutter.cuts, 1) << way << " " << bytes;
+      for (const auto& one : all_) one->lines.close();
+      before.push_back(std::move(all_));
+      all_.clear();
     }
   }
 }
