@@ -9,22 +9,17 @@
 #include <system_error>
 #include <utility>
 
-#include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/hierarchical.h"
-#include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/freed_memory.h"
-#include "sotto/cli/rank_range.h"
+#include "sotto/cli/train_elastic.h"
 #include "sotto/cli/train_flags.h"
 #include "sotto/cli/train_hosts.h"
 #include "sotto/cli/train_job.h"
+#include "sotto/cli/train_replay.h"
 #include "sotto/comm/membership.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/report/run_summary.h"
-#include "sotto/report/text_table.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/run_folder.h"
 
@@ -36,6 +31,10 @@ The ranks are processes of this machine (--ranks N), or of the machines of --hos
 torchrun, Open MPI's mpirun or SLURM's srun started.
 Without any of these, start each rank by hand with the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Ranks
 that come and go while the job runs: `sotto coordinator` and --coordinator.
+
+--replay RUN takes the options of RUN, and changes the group of ranks at the steps that RUN/membership.csv names. It
+tells whether the parameters at the end are those of RUN. Beside it only --train-dir, --data-dir, --backend and options
+of what is written may be given.
 
 Examples:
   sotto train --ranks 4 --codec "ef | topk(0.01)" --train-dir runs/topk
@@ -49,6 +48,7 @@ struct OwnOptions {
   std::int64_t restarts = 0;
   std::string elastic;
   std::string coordinator;
+  std::string replay;
   HostFlags hosts;
   void visit(OptionVisitor& v) {
     v.option("dry-run", dry_run, "only say what a step would send");
@@ -61,6 +61,8 @@ struct OwnOptions {
         "MIN or MIN:MAX: begin with MAX ranks, and go on without ranks that are killed or hang while MIN are left");
     v.option("coordinator", coordinator,
              "HOST:PORT: join the job of the `sotto coordinator` there, as one rank; others may come and go meanwhile");
+    v.option("replay", replay,
+             "RUN: repeat the run of that folder to the bit, with the ranks that came and went; see below");
     hosts.visit(v);
   }
 };
@@ -93,26 +95,6 @@ int print_dry_run(const Choices& choices) {
   return 0;
 }
 
-void print_result(const std::string& train_dir, Console& console) {
-  // A run that was killed after its last checkpoint has none, and nothing is left to do for it.
-  if (!path_exists(std::filesystem::path(train_dir) / "summary.json")) return;
-  const RunSummary run = read_summary(train_dir);
-  console.line(stdout, fmt::format("test {} {} after {} steps; {} sent a rank ({} a step, dense {}); {}", run.goal.name,
-                                   run.goal.with_unit(run.tested), run.steps, bytes_text(run.bytes_sent),
-                                   bytes_text(run.bytes_per_step), bytes_text(run.dense_bytes_per_step), train_dir));
-  if (run.best) {
-    console.line(
-        stdout,
-        fmt::format("best {} {} after {} steps{}", run.goal.name, run.goal.with_unit(run.best->value), run.best->step,
-                    run.best->checkpoint.empty() ? ", without a checkpoint"
-                                                 : fmt::format("; {}/{}", train_dir, run.best->checkpoint)));
-  }
-  if (run.until) {
-    console.line(stdout, fmt::format("{} {}{}", run.until->target.text(), run.until->reached ? "reached " : "",
-                                     run.until->text()));
-  }
-}
-
 int run_rank(const Choices& choices, const World& world) {
   keep_freed_memory();
   const TrainResult result = train(choices, world);
@@ -121,35 +103,6 @@ int run_rank(const Choices& choices, const World& world) {
     print_result(result.train_dir, console);
   }
   return result.signal == 0 ? 0 : 128 + result.signal;
-}
-
-// Sets the number of ranks to the greatest one, and returns the least one; 0 if the text is empty.
-std::int64_t read_elastic(const std::string& text, std::int64_t& ranks) {
-  if (text.empty()) return 0;
-  const std::string said = "--elastic " + text;
-  const RankRange range = read_rank_range(said, text);
-  if (range.most && ranks != 0 && ranks != *range.most) {
-    throw ConfigError(fmt::format("{}: --ranks says {}; leave it out", said, ranks));
-  }
-  ranks = range.most.value_or(ranks);
-  if (range.least > std::max<std::int64_t>(1, ranks)) {
-    throw ConfigError(fmt::format("{}: the job has {} ranks", said, std::max<std::int64_t>(1, ranks)));
-  }
-  return range.least;
-}
-
-// ConfigError if a run with these choices could not go on without some of its ranks.
-void require_elastic(std::string_view option, const Choices& choices) {
-  const auto refuse = [&](const std::string& what, std::string_view why) {
-    throw ConfigError(fmt::format("--{}: {} {}", option, what, why));
-  };
-  const AlgorithmSpec& algorithm = choices.algorithm;
-  if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
-    refuse("`" + choices.options.algorithm + "`",
-           "cannot go on without some of its ranks; `sync`, `local`, `slowmo` and `diloco` can");
-  }
-  if (group_of(choices.recipe.aggregator))
-    refuse("`hierarchical`", "has groups of one size; choose another --aggregator");
 }
 
 // As one rank of a job whose ranks come by themselves. Unlike run_train_job(), this touches no checkpoint that others
@@ -225,6 +178,7 @@ int run_train(std::span<const std::string> arguments) {
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
   flags.assign(own);
+  if (!own.replay.empty()) return run_replay(own.replay, flags, names_of_options(own));
   if (!own.hosts.hosts.empty()) options.backend = "tcp";  // unless they say otherwise: it is private
   assign_train_flags(flags, options);
 

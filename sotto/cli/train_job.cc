@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "sotto/cli/flags.h"
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/report/run_summary.h"
+#include "sotto/report/text_table.h"
 #include "sotto/train/checkpoint.h"
 
 namespace sotto {
@@ -22,6 +26,26 @@ LaunchResult run_train_job(const LaunchSpec& spec, const std::string& train_dir,
   LaunchResult result = launch(spec, console);
   if (result.status != 0) checkpoint::remove_abandoned(train_dir);
   return result;
+}
+
+void print_result(const std::string& train_dir, Console& console) {
+  // A run that was killed after its last checkpoint has none, and nothing is left to do for it.
+  if (!path_exists(std::filesystem::path(train_dir) / "summary.json")) return;
+  const RunSummary run = read_summary(train_dir);
+  console.line(stdout, fmt::format("test {} {} after {} steps; {} sent a rank ({} a step, dense {}); {}", run.goal.name,
+                                   run.goal.with_unit(run.tested), run.steps, bytes_text(run.bytes_sent),
+                                   bytes_text(run.bytes_per_step), bytes_text(run.dense_bytes_per_step), train_dir));
+  if (run.best) {
+    console.line(
+        stdout,
+        fmt::format("best {} {} after {} steps{}", run.goal.name, run.goal.with_unit(run.best->value), run.best->step,
+                    run.best->checkpoint.empty() ? ", without a checkpoint"
+                                                 : fmt::format("; {}/{}", train_dir, run.best->checkpoint)));
+  }
+  if (run.until) {
+    console.line(stdout, fmt::format("{} {}{}", run.until->target.text(), run.until->reached ? "reached " : "",
+                                     run.until->text()));
+  }
 }
 
 void require_several(std::string_view command, const TrainOptions& options) {

@@ -15,6 +15,9 @@ LaunchSpec train_job(TrainOptions options);
 // Runs a job of such a command, and removes what an unfinished checkpoint left in its run folder.
 LaunchResult run_train_job(const LaunchSpec& spec, const std::string& train_dir, Console& console);
 
+// The result of a run, in words.
+void print_result(const std::string& train_dir, Console& console);
+
 // Refuses what a command that trains several times cannot do with each of its trainings. `command`: "sotto compare".
 void require_several(std::string_view command, const TrainOptions& options);
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "sotto/core/error.h"
@@ -33,6 +34,15 @@ int whole(const std::string& name, std::string_view text, int low, int high) {
     throw ConfigError(fmt::format("{}={}: must be a whole number in [{}, {}]", name, text, low, high));
   }
   return value;
+}
+
+// Numbers with spaces between them.
+std::vector<std::uint64_t> steps_in(const char* name, const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::uint64_t> steps;
+  for (std::uint64_t step = 0; words >> step;) steps.push_back(step);
+  if (!words.eof() || steps.empty()) throw ConfigError(fmt::format("{}={}: must be steps", name, text));
+  return steps;
 }
 
 constexpr int most_ranks = 65535;  // messages have 16 bits for a rank
@@ -90,6 +100,13 @@ World from_sotto() {
   if (world.elastic) {
     world.generation =
         static_cast<std::uint64_t>(whole("SOTTO_GENERATION", required("SOTTO_GENERATION", "SOTTO_RANK"), 0, most));
+  }
+  if (const auto ends = variable("SOTTO_ENDS")) {
+    world.ends = steps_in("SOTTO_ENDS", *ends);
+    world.id = whole("SOTTO_ID", required("SOTTO_ID", "SOTTO_ENDS"), 0, most);
+    if (world.generation < 1 || world.generation > world.ends.size()) {
+      throw ConfigError(fmt::format("SOTTO_GENERATION={}: SOTTO_ENDS has {}", world.generation, world.ends.size()));
+    }
   }
   return world;
 }

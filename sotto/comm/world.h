@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sotto {
 
@@ -23,6 +24,14 @@ struct World {
   bool coordinated = false;      // ranks come by themselves; a coordinator serves the store
   int id = 0;                    // a number that this rank keeps
   std::uint64_t generation = 0;  // of which it is a member
+  // If it is known beforehand how the group will change: the step before which each generation ends, from the first one
+  // on, whose number is 1. The last one is most_steps.
+  std::vector<std::uint64_t> ends;
+
+  static constexpr std::uint64_t most_steps = ~std::uint64_t{0};
+  bool planned() const { return !ends.empty(); }
+  // Before which step this generation ends, if that is known.
+  std::uint64_t planned_end() const { return planned() ? ends.at(generation - 1) : most_steps; }
 };
 
 // Reads the variables of our launcher (SOTTO_*), torchrun, Open MPI, MPICH or SLURM. ConfigError if they contradict

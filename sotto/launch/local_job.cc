@@ -1,6 +1,7 @@
 #include "sotto/launch/local_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -29,8 +31,9 @@ constexpr milliseconds grace{1000};         // after the first failure, to end b
 constexpr milliseconds last_grace{1500};    // until those that SIGTERM did not end are killed
 constexpr std::size_t longest_line = 1 << 16;
 
-// All ranks.
+// All ranks; none if there is a plan, whose first group comes like the later ones.
 Generations first_generation(const LaunchSpec& spec) {
+  if (!spec.groups.empty()) return {0, std::numeric_limits<std::size_t>::max()};
   std::vector<int> ids(static_cast<std::size_t>(spec.ranks));
   std::iota(ids.begin(), ids.end(), 0);
   return {static_cast<std::size_t>(spec.least_ranks), ids.size(), 0, ids};
@@ -41,9 +44,13 @@ Generations first_generation(const LaunchSpec& spec) {
 LocalJob::LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progress)
     : spec_(spec), console_(console), on_progress_(std::move(on_progress)), generations_(first_generation(spec)) {
   choose_meeting_place();
-  ranks_.resize(static_cast<std::size_t>(spec_.ranks));
   try {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 0);
+    if (is_planned()) {
+      begin_plan();
+    } else {
+      ranks_.resize(static_cast<std::size_t>(spec_.ranks));
+      for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 0);
+    }
   } catch (const Error&) {
     kill_and_wait();
     throw;
@@ -97,7 +104,7 @@ void LocalJob::add_to(std::vector<pollfd>& polled) const {
 }
 
 std::optional<Clock::time_point> LocalJob::next_step() const {
-  if (spec_.least_ranks > 0 && !failed_) return Clock::now() + poll_interval;
+  if ((spec_.least_ranks > 0 || is_planned()) && !failed_) return Clock::now() + poll_interval;
   if (killing_ == SIGKILL) return std::nullopt;
   if (!failed_ && spec_.share != nullptr) return heard_ + longest_silence;
   if (!failed_) return std::nullopt;
@@ -133,6 +140,7 @@ void LocalJob::look_after() {
   read_all();
   reap();
   if (spec_.least_ranks > 0) look_after_generation();
+  if (is_planned()) follow_plan();
   escalate();
 }
 
@@ -148,6 +156,11 @@ LaunchResult LocalJob::result() {
 }
 
 std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t generation) const {
+  const std::size_t id = rank;
+  if (is_planned()) {
+    const std::vector<int>& ids = spec_.groups.at(generation - 1).ids;
+    rank = static_cast<std::size_t>(std::ranges::find(ids, static_cast<int>(id)) - ids.begin());
+  }
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t threads = spec_.threads.value_or(std::max<std::int64_t>(1, cores / (spec_.ranks * spec_.beside)));
   const auto& coordinated = spec_.coordinated;
@@ -163,8 +176,13 @@ std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t g
   if (spec_.share != nullptr && spec_.share->secret >= 0) variables.emplace_back("SOTTO_SECRET=/proc/self/fd/0");
   if (coordinated) {
     variables.insert(variables.end(), {fmt::format("SOTTO_COORDINATED={}", coordinated->id), "SOTTO_GENERATION=1"});
-  } else if (spec_.least_ranks > 0) {
+  } else if (spec_.least_ranks > 0 || is_planned()) {
     variables.push_back(fmt::format("SOTTO_GENERATION={}", generation));
+  }
+  if (is_planned()) {
+    std::vector<std::uint64_t> ends;
+    for (const PlannedGroup& group : spec_.groups) ends.push_back(group.end);
+    variables.insert(variables.end(), {fmt::format("SOTTO_ID={}", id), fmt::format("SOTTO_ENDS={}", fmt::join(ends, " "))});
   }
   // Threads that spin until there is work again make a step up to 1.7 times quicker, but 20 times slower where there
   // are more of them than cores.

@@ -34,7 +34,7 @@ class LocalJob final : public Job {
  private:
   struct Rank {
     Process process;
-    bool lost = false;         // it was killed, and the others go on without it
+    bool lost = false;         // it is no member any more, or not yet, and the others go on without it
     bool hung = false;         // it was killed because it did not answer
     std::string out, err;      // lines that are not complete yet
     std::string report;        // what it handed over as the reason of its end
@@ -55,11 +55,16 @@ class LocalJob final : public Job {
   bool can_lose(const Rank& rank) const;
   void lose(std::size_t rank);
   void look_after_generation();
+  // Of jobs whose group changes as planned, in planned_job.cc:
+  void begin_plan();
+  void follow_plan();
+  void dismiss(std::size_t rank);
   void kill_all(int number);
   void kill_and_wait();
   LaunchResult decide() const;
   Ending ending(const Rank& rank) const;
   bool is_stop(const Rank& rank) const;
+  bool is_planned() const { return !spec_.groups.empty(); }
   std::size_t number(std::size_t rank) const;  // in the whole job
   std::int64_t all_ranks() const;
   std::string explain(std::size_t rank) const;
@@ -77,7 +82,7 @@ class LocalJob final : public Job {
   int stop_ = 0;  // the signal that we were stopped by
   int killing_ = 0;
 
-  Generations generations_;  // of jobs whose ranks may be lost; the id of a rank is its index in ranks_
+  Generations generations_;  // of jobs whose group may change; the id of a rank is its index in ranks_
   std::int64_t replaced_ = 0;
 };
 

@@ -73,6 +73,7 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     summary.network_ms = json.at("network_ms").get<double>();
     summary.decode_ms = json.at("decode_ms").get<double>();
     summary.seconds = json.at("seconds").get<double>();
+    summary.parameters_sha256 = json.value("parameters_sha256", "");
     return summary;
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: not the summary of a run: {}", path.string(), error.what()));

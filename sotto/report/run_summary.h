@@ -45,6 +45,7 @@ struct RunSummary {
   std::uint64_t first_step = 0;  // of the last start: that of the checkpoint it went on from
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;
+  std::string parameters_sha256;  // at the end
 };
 
 // Whether there are rows of later steps: the run went on after it had written this, and has not ended since.

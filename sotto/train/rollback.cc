@@ -17,17 +17,20 @@ void visit_replica(StateCopy& state, Replica& replica, RunTotals& totals) {
 
 }  // namespace
 
-void Rollback::begin(Manifest manifest, int rank, int ranks, std::uint64_t step) {
-  origin_ = std::make_shared<const Origin>(std::move(manifest), rank, ranks);
+void Rollback::begin(std::uint64_t generation, Manifest manifest, int rank, int ranks, std::uint64_t step) {
+  origin_ = std::make_shared<const Origin>(generation, std::move(manifest), rank, ranks);
   for (Kept& kept : kept_) {
     if (kept.step && *kept.step > step) kept.step.reset();
   }
 }
 
+void Rollback::forget() {
+  for (Kept& kept : kept_) kept.step.reset();
+}
+
 void Rollback::keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals) {
-  // In place of the same step, or else of the older one.
-  const auto age = [step](const Kept& kept) { return kept.step == step ? 0 : kept.step ? 2 + *kept.step : 1; };
-  Kept& kept = *std::ranges::min_element(kept_, {}, age);
+  if (has(step)) return;
+  Kept& kept = *std::ranges::min_element(kept_, {}, &Kept::step);  // the older one
   kept.step.reset();  // until it is whole
   kept.origin = origin_;
   kept.state.take();

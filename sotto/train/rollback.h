@@ -18,15 +18,18 @@ namespace sotto {
 // again. No rank can be two exchanges ahead of another, since each needs all ranks.
 class Rollback {
  public:
-  // Where the states that are kept from now on belong: a manifest without parts, whose step does not matter, and this
-  // rank's number in the group. Forgets states from later steps than `step`.
-  void begin(Manifest manifest, int rank, int ranks, std::uint64_t step);
-  // Keeps the state with which `step` begins. REQUIRES Algorithm::enter(step), and rest().
+  // Where the states that are kept from now on belong: the number of a generation, a manifest without parts, whose step
+  // does not matter, and this rank's number in the group. Forgets states from later steps than `step`.
+  void begin(std::uint64_t generation, Manifest manifest, int rank, int ranks, std::uint64_t step);
+  void forget();  // all states
+  // Keeps the state with which `step` begins, unless it is kept already: a generation that commits no step changes
+  // nothing for the next one. REQUIRES Algorithm::enter(step), and rest().
   void keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals);
 
   std::optional<std::uint64_t> last() const;  // the newest step that is kept
   bool has(std::uint64_t step) const { return find(step) != nullptr; }
-  // The manifest of the group that began this step. REQUIRES has(step).
+  // The generation that came to this step first, and its manifest. REQUIRES has(step).
+  std::uint64_t generation(std::uint64_t step) const { return find(step)->origin->generation; }
   Manifest manifest(std::uint64_t step) const;
   // Gives back the state of that step. Only what was held back of the algorithm's: Algorithm::take_over(). REQUIRES
   // has(step), and enter(step) of a new algorithm.
@@ -34,6 +37,7 @@ class Rollback {
 
  private:
   struct Origin {
+    std::uint64_t generation = 0;
     Manifest manifest;
     int rank = 0, ranks = 1;
   };

@@ -102,7 +102,7 @@ void Run::begin(RunFolder& folder) {
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   if (evaluations_.reached()) say(reached_text());
-  if (rollback_ != nullptr) begin_generation();
+  if (done_ < plan_.steps && !evaluations_.reached()) begin_generation();
   interruption_.attempt([&] {
     study_.begin(folder.path(), first_steps_[own_rank()]);
     for (const auto& one : listeners_) {
@@ -221,6 +221,7 @@ bool Run::train_step(std::uint64_t step) {
     algorithm_->enter(step);
     rollback_->keep(step, replica_, *algorithm_, totals());
   }
+  if (step == world_.planned_end()) leave_as_planned(step);
   StepRow row;
   row.step = step;
   const std::uint64_t counted = together_ ? rate_step : step;

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/heartbeat.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/train/calendar.h"
@@ -29,6 +31,12 @@
 #include "sotto/train/trainer.h"
 
 namespace sotto {
+
+// The group of ranks changes, as all its members have agreed: each of them has left it.
+class GroupChange : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 // One rank's part of a run, from the meeting of the ranks to the summary. run() shows the order.
 class Run {
@@ -60,7 +68,14 @@ class Run {
   bool rejoin(RunFolder& folder);
   void begin_generation();
   bool agreed_change();
+  [[noreturn]] void leave_as_planned(std::uint64_t step);
   [[noreturn]] void leave_group();
+  template <class Value>
+  std::vector<Value> gather(Value own) {  // of all ranks
+    std::vector<Value> all(static_cast<std::size_t>(communicator_->size()));
+    communicator_->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+    return all;
+  }
 
   // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
@@ -119,6 +134,8 @@ class Run {
 
   std::uint64_t done_ = 0, meeting_ = 0;    // steps of the run so far, and the step at which the ranks meet next
   std::vector<std::uint64_t> first_steps_;  // of each rank, since the last start
+  std::optional<std::uint64_t> continues_;  // the generation whose state in memory this one went on from
+  bool newcomer_ = true;                    // this rank brought no state of its own
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
   RunTotals before_;  // what earlier starts used

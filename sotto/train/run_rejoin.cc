@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/model/compute_threads.h"
 #include "sotto/train/broadcast_state.h"
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/membership_csv.h"
@@ -18,22 +19,23 @@
 namespace sotto {
 
 // Goes back to the beginning of the last step that all ranks of the former group had begun. Each rank keeps what it
-// held back; newcomers get everything else from the first rank that was there before. Returns false if no rank has
-// begun a step yet. Collective.
+// held back; newcomers get everything else from the first rank that was there before. A generation in which that step
+// was not taken does not count: who came with it is a newcomer again. So what the ranks do next depends on what
+// membership.csv says, and not on how far each of them was. Returns false if no rank has begun a step yet. Collective.
 bool Run::rejoin(RunFolder& folder) {
   constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t own = rollback_->last().value_or(nothing);
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_->size()));
-  communicator_->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
-  const std::uint64_t step = std::ranges::min(all);
+  const std::uint64_t step = std::ranges::min(gather(own));
   if (step == nothing) return false;
-  const auto first = std::ranges::find_if(all, [](std::uint64_t each) { return each != nothing; }) - all.begin();
-  const int donor = static_cast<int>(first);
-  const bool newcomer = own == nothing;
-  if (!newcomer && !rollback_->has(step)) {
+  if (own != nothing && !rollback_->has(step)) {
     throw Error(
         fmt::format("rank {}: cannot go back to step {}; its last one was {}", communicator_->rank(), step, own));
   }
+  const std::vector<std::uint64_t> origins = gather(own == nothing ? nothing : rollback_->generation(step));
+  const auto first = std::ranges::min_element(origins);
+  const int donor = static_cast<int>(first - origins.begin());
+  continues_ = *first;
+  newcomer_ = origins[own_rank()] != *first;
   const bool tells = communicator_->rank() == donor;
   const auto manifest = Manifest::of_text(
       broadcast_text(tells ? rollback_->manifest(step).text() : std::string(), *communicator_, donor));
@@ -43,9 +45,13 @@ bool Run::rejoin(RunFolder& folder) {
   take_up(manifest);
   if (method_ != planned) algorithm_ = make_planned_algorithm();
   algorithm_->enter(step);
-  if (!newcomer) rollback_->give(step, replica_, *algorithm_, before_);
-  if (std::ranges::find(all, nothing) != all.end()) {
-    BroadcastState state(*communicator_, donor, newcomer);
+  if (newcomer_) {
+    rollback_->forget();
+  } else {
+    rollback_->give(step, replica_, *algorithm_, before_);
+  }
+  if (std::ranges::any_of(origins, [&](std::uint64_t each) { return each != *first; })) {
+    BroadcastState state(*communicator_, donor, newcomer_);
     state.send(task_->parameters());
     state.send(task_->buffers());
     replica_.visit_state(state);
@@ -56,15 +62,41 @@ bool Run::rejoin(RunFolder& folder) {
   return true;
 }
 
-// Runs before the first step of a generation.
+// Runs before the first step of a generation, or of a start of a run whose group stays.
 void Run::begin_generation() {
-  rollback_->begin({.run = folder_->run(), .course = course_.text(), .identity = identity_, .parts = {}},
-                   communicator_->rank(), communicator_->size(), done_);
-  std::vector<int> ids(static_cast<std::size_t>(communicator_->size()));
-  communicator_->all_gather(std::as_bytes(std::span(&world_.id, 1)), std::as_writable_bytes(std::span(ids)));
+  if (rollback_ != nullptr) {
+    rollback_->begin(world_.generation,
+                     {.run = folder_->run(), .course = course_.text(), .identity = identity_, .parts = {}},
+                     communicator_->rank(), communicator_->size(), done_);
+  }
+  GenerationRow row{.generation = world_.generation,
+                    .step = done_,
+                    .starts = !continues_,
+                    .continues = continues_.value_or(0),
+                    .epoch = course_.epochs_at(done_)};
+  row.ids = gather(rollback_ != nullptr ? world_.id : communicator_->rank());
+  row.threads = gather(compute_threads());
+  const std::vector<int> is_new = gather(newcomer_ ? 1 : 0);
+  for (std::size_t r = 0; r < is_new.size(); ++r) {
+    if (is_new[r] != 0) row.newcomers.push_back(row.ids[r]);
+  }
   interruption_.attempt([&] {
-    if (communicator_->rank() == 0) append_generation(folder_->path(), {world_.generation, done_, std::move(ids)});
+    if (communicator_->rank() == 0) append_generation(folder_->path(), row);
   });
+}
+
+// Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter
+// whether others have left already.
+void Run::leave_as_planned(std::uint64_t step) {
+  if (!rollback_->has(step)) {
+    throw Error(fmt::format("the group cannot change before step {}, which is between two exchanges", step));
+  }
+  auto here = 1.0F;
+  try {
+    communicator_->all_reduce(std::span(&here, 1), ReduceOp::sum);
+  } catch (const CommError&) {  // NOLINT(bugprone-empty-catch)
+  }
+  leave_group();
 }
 
 // Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its
@@ -89,7 +121,7 @@ void Run::leave_group() {
     throw Stopped(fmt::format("rank {}: stopped by a signal after step {}; the others go on", world_.id, done_),
                   signal);
   }
-  throw CommError(fmt::format("the group changes after step {}", done_));
+  throw GroupChange(fmt::format("the group changes after step {}", done_));
 }
 
 }  // namespace sotto

@@ -30,7 +30,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
     }
     world = *place;
   }
-  const std::uint64_t first = world.coordinated ? 1 : 0;
+  const std::uint64_t first = world.coordinated || world.planned() ? 1 : 0;
   for (;;) {
     std::error_code missing;
     if (world.generation > first)
@@ -42,6 +42,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
     } catch (const Stopped&) {
       throw;
     } catch (const CommError& error) {
+      if (world.planned() && dynamic_cast<const GroupChange*>(&error) == nullptr) throw;
       reason = error.what();
     } catch (const ConfigError& error) {  // that others have other options
       const bool came_first = rollback.last().has_value();

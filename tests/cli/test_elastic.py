@@ -17,8 +17,8 @@ LONG = [*SMALL, *ENDLESS, "--deadline", 20, "--max-steps", 400]
 def members(folder):
     """The rows of membership.csv: (generation, first step, ids)."""
     lines = (folder / "membership.csv").read_text().splitlines()
-    assert lines[0] == "generation,step,ranks,members"
-    return [(int(g), int(s), [int(i) for i in ids.split()]) for g, s, _, ids in (line.split(",") for line in lines[1:])]
+    assert lines[0] == "generation,step,ranks,members,new,threads,from,epoch"
+    return [(int(g), int(s), [int(i) for i in ids.split()]) for g, s, _, ids, *_ in (line.split(",") for line in lines[1:])]
 
 
 def kill(job, rank, number=signal.SIGKILL):

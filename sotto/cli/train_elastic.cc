@@ -1,0 +1,41 @@
+#include "sotto/cli/train_elastic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sotto/aggregate/hierarchical.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/cli/rank_range.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+std::int64_t read_elastic(const std::string& text, std::int64_t& ranks) {
+  if (text.empty()) return 0;
+  const std::string said = "--elastic " + text;
+  const RankRange range = read_rank_range(said, text);
+  if (range.most && ranks != 0 && ranks != *range.most) {
+    throw ConfigError(fmt::format("{}: --ranks says {}; leave it out", said, ranks));
+  }
+  ranks = range.most.value_or(ranks);
+  if (range.least > std::max<std::int64_t>(1, ranks)) {
+    throw ConfigError(fmt::format("{}: the job has {} ranks", said, std::max<std::int64_t>(1, ranks)));
+  }
+  return range.least;
+}
+
+void require_elastic(std::string_view option, const Choices& choices) {
+  const auto refuse = [&](const std::string& what, std::string_view why) {
+    throw ConfigError(fmt::format("--{}: {} {}", option, what, why));
+  };
+  const AlgorithmSpec& algorithm = choices.algorithm;
+  if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
+    refuse("`" + choices.options.algorithm + "`",
+           "cannot go on without some of its ranks; `sync`, `local`, `slowmo` and `diloco` can");
+  }
+  if (group_of(choices.recipe.aggregator))
+    refuse("`hierarchical`", "has groups of one size; choose another --aggregator");
+}
+
+}  // namespace sotto

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sotto/train/choices.h"
+
+namespace sotto {
+
+// Reads --elastic. Sets the number of ranks to the greatest one, and returns the least one; 0 if the text is empty.
+// ConfigError.
+std::int64_t read_elastic(const std::string& text, std::int64_t& ranks);
+
+// ConfigError, about that option, if the group of ranks of a run with these choices cannot change.
+void require_elastic(std::string_view option, const Choices& choices);
+
+}  // namespace sotto
