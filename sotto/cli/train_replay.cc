@@ -31,15 +31,16 @@ namespace {
 
 // Options that change no bit of what is trained.
 constexpr std::array<std::string_view, 14> free_options{
-    "replay",     "train-dir",      "data-dir",       "backend", "checkpoint-every", "checkpoint-minutes", "keep-best",
-    "csv-format", "check-replicas", "measure-errors", "csv-tag", "capture",          "tensorboard",        "metrics-port"};
+    "replay",      "train-dir",   "data-dir",       "backend",        "checkpoint-every", "checkpoint-minutes",
+    "keep-best",   "csv-format",  "check-replicas", "measure-errors", "csv-tag",          "capture",
+    "tensorboard", "metrics-port"};
 
 // What a run has recorded of itself, since its last start.
 struct Record {
   std::vector<GenerationRow> generations;
-  std::uint64_t end = 0;       // it has made so many steps
-  bool whole = false;          // and came to its end by itself
-  std::string parameters;      // their hash at the end; empty: not known
+  std::uint64_t end = 0;   // it has made so many steps
+  bool whole = false;      // and came to its end by itself
+  std::string parameters;  // their hash at the end; empty: not known
   std::uint64_t first() const { return generations.front().step; }
 };
 
@@ -52,8 +53,8 @@ void require_free(const Flags& flags, std::span<const std::string> own) {
   }
   for (const std::string& name : all) {
     if (!flags.given(name) || std::ranges::find(free_options, name) != free_options.end()) continue;
-    throw ConfigError(fmt::format("{}: {} repeats a run with the options that it had; leave it out", named(name),
-                                  named("replay")));
+    throw ConfigError(
+        fmt::format("{}: {} repeats a run with the options that it had; leave it out", named(name), named("replay")));
   }
 }
 
@@ -111,7 +112,8 @@ Record record_of(const std::string& said, const fs::path& run, std::int64_t most
       record.end = summary.steps;
       record.whole = summary.signal == 0;
       record.parameters = summary.parameters_sha256;
-      if (last.step >= record.end) fail(last, fmt::format("step {} is not before the end, step {}", last.step, record.end));
+      if (last.step >= record.end)
+        fail(last, fmt::format("step {} is not before the end, step {}", last.step, record.end));
     }
   }
   if (record.end == 0) record.end = steps_made(last, steps.rows);
@@ -141,7 +143,8 @@ std::vector<PlannedGroup> groups_of(const Record& record) {
 }
 
 // Puts the checkpoint there with which the run began, and its tables, whose rows go on.
-void begin_with_checkpoint(const std::string& said, const fs::path& run, const fs::path& train_dir, std::uint64_t step) {
+void begin_with_checkpoint(const std::string& said, const fs::path& run, const fs::path& train_dir,
+                           std::uint64_t step) {
   const fs::path from = checkpoint::folder(run, step);
   if (!path_exists(from)) {
     throw ConfigError(fmt::format("{}: it went on from {}, which is not there any more", said, from.string()));
@@ -163,14 +166,16 @@ int compare(const std::string& run, const std::string& train_dir, const Record& 
   const bool known = !record.parameters.empty();
   const bool same = summary.steps == record.end && (!known || summary.parameters_sha256 == record.parameters);
   if (same && difference.empty()) {
-    console.line(stdout, fmt::format("the replay is like {} up to step {}: {}", run, record.end,
-                                     known ? "its parameters are the same to the bit, " + record.parameters
-                                           : "all losses and metrics are the same; it holds no parameters of that step"));
+    console.line(stdout,
+                 fmt::format("the replay is like {} up to step {}: {}", run, record.end,
+                             known ? "its parameters are the same to the bit, " + record.parameters
+                                   : "all losses and metrics are the same; it holds no parameters of that step"));
     return 0;
   }
-  console.line(stderr, fmt::format("sotto: the replay is not like {}, whose {} were {}: {}", run,
-                                   known ? "parameters" : "steps", known ? record.parameters : std::to_string(record.end),
-                                   difference.empty() ? "losses and metrics are the same" : "first in " + difference));
+  console.line(
+      stderr, fmt::format("sotto: the replay is not like {}, whose {} were {}: {}", run, known ? "parameters" : "steps",
+                          known ? record.parameters : std::to_string(record.end),
+                          difference.empty() ? "losses and metrics are the same" : "first in " + difference));
   return 1;
 }
 

@@ -20,8 +20,8 @@ struct JobShare;
 
 // The members of a generation (comm/generations.h) of a job in which it is known beforehand how its group will change.
 struct PlannedGroup {
-  std::vector<int> ids;           // ascending
-  std::vector<int> newcomers{};   // those of them that are started for it; of the first one, all are
+  std::vector<int> ids;                   // ascending
+  std::vector<int> newcomers{};           // those of them that are started for it; of the first one, all are
   std::uint64_t end = World::most_steps;  // they leave it together before this step
 };
 
@@ -35,10 +35,10 @@ struct LaunchSpec {
   std::int64_t beside = 1;                // so many such jobs share the cores
   // The job goes on without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
   std::int64_t least_ranks = 0;
-  std::int64_t replacements = 0;      // so many of those ranks are started anew
-  std::chrono::seconds patience{60};  // a rank that is silent for so long after others lost it hangs
+  std::int64_t replacements = 0;       // so many of those ranks are started anew
+  std::chrono::seconds patience{60};   // a rank that is silent for so long after others lost it hangs
   std::vector<PlannedGroup> groups{};  // the job has these groups, one after the other; empty: all ranks
-  bool show_lines = true;             // false: only progress, and the last lines of a job that failed
+  bool show_lines = true;              // false: only progress, and the last lines of a job that failed
 
   // The one rank is a member of a job with a coordinator at `master`: its id, and how many ranks the job has at most.
   struct Coordinated {

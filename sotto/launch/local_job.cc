@@ -182,7 +182,8 @@ std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t g
   if (is_planned()) {
     std::vector<std::uint64_t> ends;
     for (const PlannedGroup& group : spec_.groups) ends.push_back(group.end);
-    variables.insert(variables.end(), {fmt::format("SOTTO_ID={}", id), fmt::format("SOTTO_ENDS={}", fmt::join(ends, " "))});
+    variables.insert(variables.end(),
+                     {fmt::format("SOTTO_ID={}", id), fmt::format("SOTTO_ENDS={}", fmt::join(ends, " "))});
   }
   // Threads that spin until there is work again make a step up to 1.7 times quicker, but 20 times slower where there
   // are more of them than cores.

@@ -48,8 +48,9 @@ void LocalJob::follow_plan() {
     failed_ = Clock::now();
     return;
   }
-  console_.line(stderr, fmt::format("sotto: the group changes before step {}, as it is recorded; going on with ranks {}",
-                                    spec_.groups[next - 1].end, fmt::join(generations_.members(), ", ")));
+  console_.line(stderr,
+                fmt::format("sotto: the group changes before step {}, as it is recorded; going on with ranks {}",
+                            spec_.groups[next - 1].end, fmt::join(generations_.members(), ", ")));
   roster.announce(generations_);
 }
 

@@ -41,13 +41,13 @@ std::optional<Departure> different_step(const fs::path& run, const fs::path& rep
     }
     if (same_value(loss, found->second)) continue;
     return Departure{step + 1, fmt::format("step {}: the loss of rank {} was {}, and is {} now", step, rank,
-                                            format_double(loss), format_double(found->second))};
+                                           format_double(loss), format_double(found->second))};
   }
   return std::nullopt;
 }
 
 std::optional<Departure> different_evaluation(const fs::path& run, const fs::path& replay, std::uint64_t first,
-                                               std::span<const Metric> metrics) {
+                                              std::span<const Metric> metrics) {
   std::map<std::pair<std::uint64_t, Split>, EvaluationRow> rows;
   for (EvaluationRow& row : read_evaluations(replay, metrics)) rows[{row.step, row.split}] = row;
   for (const EvaluationRow& row : read_evaluations(run, metrics)) {
@@ -57,8 +57,8 @@ std::optional<Departure> different_evaluation(const fs::path& run, const fs::pat
       const double was = row.metrics.values.at(i), is = found->second.metrics.values.at(i);
       if (same_value(was, is)) continue;
       return Departure{row.step, fmt::format("the evaluation after step {}: {} {} was {}, and is {} now", row.step,
-                                              row.split == Split::train ? "train" : "test", metrics[i].name,
-                                              format_double(was), format_double(is))};
+                                             row.split == Split::train ? "train" : "test", metrics[i].name,
+                                             format_double(was), format_double(is))};
     }
   }
   return std::nullopt;

@@ -12,9 +12,9 @@ namespace sotto {
 struct GenerationRow {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;        // its first
-  std::vector<int> ids{};          // of its members, in the order of their ranks, which ascends
-  std::vector<int> newcomers{};    // those of them that brought no state of their own
-  std::vector<int> threads{};      // that each member computes with
+  std::vector<int> ids{};        // of its members, in the order of their ranks, which ascends
+  std::vector<int> newcomers{};  // those of them that brought no state of their own
+  std::vector<int> threads{};    // that each member computes with
   bool starts = true;            // it begins at step 0, or with the checkpoint of its first step
   std::uint64_t continues = 0;   // otherwise the generation whose state it went on from, in memory
   double epoch = 0;              // its place in the data

@@ -31,7 +31,7 @@ void Rollback::forget() {
 void Rollback::keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals) {
   if (has(step)) return;
   Kept& kept = *std::ranges::min_element(kept_, {}, &Kept::step);  // the older one
-  kept.step.reset();  // until it is whole
+  kept.step.reset();                                               // until it is whole
   kept.origin = origin_;
   kept.state.take();
   visit_replica(kept.state, replica, totals);

@@ -18,12 +18,12 @@ FEW = ["train", *SMALL, "--max-steps", 20, "--eval-freq", 10, "--train-dir", "ru
 def replayed(run, tmp_path):
     """Replays the run of the folder `run` in the folder `again`, and checks that both ended alike."""
 
-    def replayed(*flags, known=True):
-        job = run("train", "--replay", "run", "--train-dir", "again", *flags)
+    def replayed(*flags, known=True, folder="again"):
+        job = run("train", "--replay", "run", "--train-dir", folder, *flags)
         assert job.status == 0, job.err
         assert ("its parameters are the same to the bit" if known else "all losses and metrics are the same") in job.out
         if known:
-            assert summary(tmp_path / "again")["parameters_sha256"] == summary(tmp_path / "run")["parameters_sha256"]
+            assert summary(tmp_path / folder)["parameters_sha256"] == summary(tmp_path / "run")["parameters_sha256"]
         return job
 
     return replayed
@@ -86,7 +86,7 @@ def test_one_that_went_on_from_a_checkpoint(good, run, replayed, tmp_path):
     replayed()
     assert not (tmp_path / "again" / "model_step_10").exists()
     good("train", "--train-dir", "run", "--resume")  # with nothing left to do
-    replayed("--train-dir", "once_more")
+    replayed(folder="once_more")
     (tmp_path / "run" / "model_step_20").rename(tmp_path / "away")
     job = run("train", "--replay", "run")
     assert job.status == 2 and "--replay run: it went on from run/model_step_20, which is not there any more" in job.err
@@ -159,7 +159,7 @@ def test_a_change_between_two_exchanges_cannot_have_been(good, run, tmp_path):
 ])  # fmt: skip
 def test_what_is_refused(good, run, flags, error):
     good(*FEW, "--ranks", 2)
-    job = run("train", "--replay", "run", *flags)
+    job = run("train", *flags, *([] if "--replay" in flags else ["--replay", "run"]))
     assert job.status == 2 and error in job.err, job.err
 
 

@@ -134,7 +134,8 @@ TEST(FindWorld, ReadsOurLauncher) {
   EXPECT_EQ(elastic.generation, 3U);
   EXPECT_THROW(world_of(with(sotto, {{"SOTTO_GENERATION", "-1"}})), ConfigError);
   EXPECT_EQ(elastic.planned_end(), World::most_steps);
-  Variables plan = with(sotto, {{"SOTTO_GENERATION", "2"}, {"SOTTO_ID", "7"}, {"SOTTO_ENDS", "10 30 18446744073709551615"}});
+  Variables plan =
+      with(sotto, {{"SOTTO_GENERATION", "2"}, {"SOTTO_ID", "7"}, {"SOTTO_ENDS", "10 30 18446744073709551615"}});
   EXPECT_EQ(world_of(plan).planned_end(), 30U);
   EXPECT_EQ(world_of(plan).id, 7);
   EXPECT_EQ(world_of(with(plan, {{"SOTTO_GENERATION", "3"}})).planned_end(), World::most_steps);

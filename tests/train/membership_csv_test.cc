@@ -26,14 +26,11 @@ std::string refusal(const std::string& rows) {
 
 TEST(MembershipCsv, IsReadAsItWasWritten) {
   const TempFolder folder;
-  append_generation(folder.path(), {.generation = 0, .step = 0, .ids = {0, 1, 2}, .newcomers = {0, 1, 2}, .threads = {1, 1, 1}});
-  append_generation(folder.path(), {.generation = 1,
-                                    .step = 40,
-                                    .ids = {0, 2},
-                                    .threads = {1, 2},
-                                    .starts = false,
-                                    .continues = 0,
-                                    .epoch = 1.5});
+  append_generation(folder.path(),
+                    {.generation = 0, .step = 0, .ids = {0, 1, 2}, .newcomers = {0, 1, 2}, .threads = {1, 1, 1}});
+  append_generation(
+      folder.path(),
+      {.generation = 1, .step = 40, .ids = {0, 2}, .threads = {1, 2}, .starts = false, .continues = 0, .epoch = 1.5});
   EXPECT_EQ(read_text(folder.path() / "membership.csv"),
             head + "0,0,3,0 1 2,0 1 2,1 1 1,start,0.0000\n1,40,2,0 2,,1 2,generation 0,1.5000\n");
   const auto rows = read_generations(folder.path());
