@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/compute_threads.h"
 #include "sotto/core/error.h"
-#include "sotto/model/compute_threads.h"
 #include "sotto/train/broadcast_state.h"
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/membership_csv.h"

@@ -1,4 +1,4 @@
-#include "sotto/model/compute_threads.h"
+#include "sotto/comm/compute_threads.h"
 
 #include <ATen/Parallel.h>
 
