@@ -49,6 +49,7 @@ void write_hello(const TcpHello& hello, std::span<std::byte, TcpHello::bytes> ro
   writer.put(hello.to);
   writer.put(hello.size);
   writer.put(hello.connection);
+  writer.put(hello.last);
   writer.put(hello.due);
   writer.put_bytes(hello.key);
   std::array<std::byte, TcpHello::place_bytes> place{};
@@ -69,6 +70,7 @@ TcpHello read_hello(std::span<const std::byte, TcpHello::bytes> data) {
   hello.to = reader.get<std::uint32_t>("hello");
   hello.size = reader.get<std::uint32_t>("hello");
   hello.connection = reader.get<std::uint64_t>("hello");
+  hello.last = reader.get<std::uint64_t>("hello");
   hello.due = reader.get<std::uint64_t>("hello");
   std::ranges::copy(reader.take(sizeof(TcpKey), "hello"), hello.key.begin());
   for (const std::byte part : reader.take(TcpHello::place_bytes, "hello")) {

@@ -47,10 +47,11 @@ using TcpKey = std::array<std::byte, 16>;
 // The first frame of a rank that connects, with its data.
 struct TcpHello {
   static constexpr std::size_t place_bytes = 104;
-  static constexpr std::size_t bytes = TcpFrame::bytes + 32 + sizeof(TcpKey) + place_bytes;
+  static constexpr std::size_t bytes = TcpFrame::bytes + 40 + sizeof(TcpKey) + place_bytes;
 
   std::uint32_t from = 0, to = 0, size = 0;  // ranks, and their number
   std::uint64_t connection = 1;              // between these two, in the order in which they were tried
+  std::uint64_t last = 0;                    // the last one that its sender knows to have been made
   std::uint64_t due = 1;                     // the number of the first frame that has not arrived
   TcpKey key{};                              // of the rank that listens
   std::string place;                         // where the rank that connects listens; empty if it does not fit

@@ -60,8 +60,10 @@ struct TcpLines::Line {
   std::string reason;                 // why it is closed
 
   // Connections between these two have numbers in the order in which they were tried; each rank makes a new number from
-  // the largest one that it knows. An older hello than that of the present connection is refused.
+  // the largest one that it knows. A hello is refused if it is older than the present connection, or if the peer wrote it
+  // before it knew of that one: then it has given it up, though its number may be larger.
   std::uint64_t number = 0, tried = 0;
+  std::uint64_t known = 0;  // the last connection of which the peer has said that it was made
   std::array<std::byte, TcpHello::bytes> greeting{};
   asio::steady_timer again;  // for the next attempt to connect
   std::chrono::milliseconds pause = shortest_pause;
@@ -205,7 +207,7 @@ void TcpLines::connect(Line& line) {
   }
   line.tried = std::max(line.number, line.tried) + 1;
   write_hello({static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(line.peer),
-               static_cast<std::uint32_t>(size_), line.tried, line.incoming.due(), place.key, door_.place()},
+               static_cast<std::uint32_t>(size_), line.tried, line.number, line.incoming.due(), place.key, door_.place()},
               line.greeting);
   const Tcp::endpoint door(place.address, place.port);
   line.stream = std::make_shared<TcpStream>(Tcp::socket(io_));
@@ -259,7 +261,7 @@ void TcpLines::hear_welcome(Line& line) {
                      } catch (const WireError& wrong) {
                        return lose(line, fmt::format("somebody else answers at its address: {}", wrong.what()));
                      }
-                     line.number = line.tried;
+                     line.number = line.known = line.tried;
                      begin(line, frame.sequence, false);
                    });
 }
@@ -270,9 +272,10 @@ void TcpLines::take_over(const TcpHello& hello, std::shared_ptr<TcpStream> strea
   Line& line = line_of(static_cast<int>(hello.from));
   if (line.state == Line::State::closed) return send_away(stream);
   const bool ours_is_kept = line.state == Line::State::greeting && rank_ < line.peer;
-  if (ours_is_kept || hello.connection <= line.number) return;
+  if (ours_is_kept || hello.connection <= line.number || hello.last < line.known) return;
   drop(line);
   line.number = hello.connection;
+  line.known = hello.last;
   if (!hello.place.empty()) line.place = hello.place;
   line.stream = std::move(stream);
   limit_silence(line.stream->socket(), deadline_);

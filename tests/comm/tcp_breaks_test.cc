@@ -249,15 +249,15 @@ INSTANTIATE_TEST_SUITE_P(Secret, Breaks, testing::Bool(),
 // Rank 1 is played by the test.
 class FalseMember : public Ranks {
  protected:
-  asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due, TcpKey key) {
+  asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due, TcpKey key, std::uint64_t last = 0) {
     auto socket = stranger(0);
     std::array<std::byte, TcpHello::bytes> hello{};
-    write_hello({1, 0, 2, connection, due, key, rank(1).place}, hello);
+    write_hello({1, 0, 2, connection, last, due, key, rank(1).place}, hello);
     asio::write(socket, asio::buffer(hello));
     return socket;
   }
-  asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due) {
-    return come(connection, due, read_tcp_place(rank(0).place).key);
+  asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due, std::uint64_t last = 0) {
+    return come(connection, due, read_tcp_place(rank(0).place).key, last);
   }
   // Reads so many bytes; fewer if the connection ends.
   Bytes hear(asio::ip::tcp::socket& socket, std::size_t bytes) {
@@ -297,7 +297,7 @@ TEST_F(FalseMember, ReplacesItsConnectionWithANewerOneOnly) {
     auto again = come(stale, 1);
     EXPECT_TRUE(hear(again, 1).empty());
   }
-  auto stranger = come(6, 1, {});
+  auto stranger = come(6, 1, TcpKey{});
   EXPECT_TRUE(hear(stranger, 1).empty());
   const Bytes data = message(100, 1);
   send(0, 1, data);
@@ -314,6 +314,19 @@ TEST_F(FalseMember, ReplacesItsConnectionWithANewerOneOnly) {
   EXPECT_EQ(read_tcp_frame(std::span(last).subspan(TcpFrame::bytes), 2).length, 100U);
   EXPECT_TRUE(rank(0).losses.empty());
   EXPECT_EQ(rank(0).messages_sent, 2);
+}
+
+// Both ranks tried, and rank 1 took the connection of rank 0. What it had tried before comes later than its welcome.
+TEST_F(FalseMember, DoesNotReplaceAConnectionThatItMadeLater) {
+  start(2);
+  const Bytes data = message(100, 1);
+  send(0, 1, data);
+  run_until([&] { return rank(1).came[0].size() == 1; });
+  auto late = come(2, 1, 0);
+  EXPECT_TRUE(hear(late, 1).empty());
+  EXPECT_EQ(rank(0).lines.connections(), 1U);
+  auto newer = come(2, 2, 1);
+  EXPECT_EQ(read_tcp_frame(hear(newer, TcpFrame::bytes), 0).kind, Kind::welcome);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class Lines : public Ranks {
   asio::ip::tcp::socket false_member(int to, TcpKey key) {
     auto socket = stranger(to);
     std::array<std::byte, TcpHello::bytes> hello{};
-    write_hello({1, static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(all_.size()), 1, 1, key, ""}, hello);
+    write_hello({1, static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(all_.size()), 1, 0, 1, key, ""}, hello);
     asio::write(socket, asio::buffer(hello));
     return socket;
   }
