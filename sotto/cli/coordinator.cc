@@ -30,12 +30,15 @@ Example, the second line once for each rank:
 struct OwnOptions {
   std::string ranks;
   std::string listen = "127.0.0.1:29400";
+  std::string on_failure = "continue";
   std::string state;
   std::int64_t patience = CoordinatorSpec{}.patience.count();
   std::optional<std::int64_t> metrics_port;
   void visit(OptionVisitor& v) {
     v.option("ranks", ranks, "MIN:MAX, how many ranks the job has");
     v.option("listen", listen, "HOST:PORT, an address of this machine that the ranks reach; port 0: any free one");
+    v.option("on-failure", on_failure,
+             "what the others do when a rank is lost: continue, stop, or checkpoint: they write one, and end");
     v.option("state", state, "a file that lets a later coordinator go on with the job");
     v.option("patience", patience, "seconds until a rank that hangs while the others wait for it is given up",
              {1, 1e6});
@@ -97,6 +100,7 @@ int run_coordinator(std::span<const std::string> arguments) {
   Coordinator coordinator({.place = read_meeting_place("--listen " + own.listen, own.listen, 0),
                            .least = static_cast<std::size_t>(range.least),
                            .most = static_cast<std::size_t>(range.most.value_or(range.least)),
+                           .on_failure = read_on_failure(own.on_failure),
                            .patience = std::chrono::seconds(own.patience),
                            .state = own.state},
                           console);

@@ -47,6 +47,7 @@ struct OwnOptions {
   bool dry_run = false;
   std::int64_t restarts = 0;
   std::string elastic;
+  std::string on_failure = "continue";
   std::string coordinator;
   std::string replay;
   HostFlags hosts;
@@ -59,6 +60,9 @@ struct OwnOptions {
     v.option(
         "elastic", elastic,
         "MIN or MIN:MAX: begin with MAX ranks, and go on without ranks that are killed or hang while MIN are left");
+    v.option("on-failure", on_failure,
+             "with --elastic, what the others do when a rank is lost: continue, stop, or checkpoint: they write one, and "
+             "end");
     v.option("coordinator", coordinator,
              "HOST:PORT: join the job of the `sotto coordinator` there, as one rank; others may come and go meanwhile");
     v.option("replay", replay,
@@ -139,7 +143,16 @@ World find_coordinator(const std::string& text, TrainOptions& options) {
   return world;
 }
 
-int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_ranks, const JobHosts* hosts) {
+void require_elastic_job(const OwnOptions& own) {
+  const auto refuse = [&](const char* why) {
+    throw ConfigError(fmt::format("--on-failure {}: {}", own.on_failure, why));
+  };
+  if (!own.coordinator.empty()) refuse("the coordinator says what ranks do; give it to `sotto coordinator`");
+  if (own.elastic.empty()) refuse("without --elastic, a lost rank ends the job in any case; add --elastic MIN:MAX");
+  if (own.restarts > 0) refuse("no lost rank is started anew; leave --restarts out");
+}
+
+int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_ranks, const JobHosts* hosts) {
   if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   Console console;
   const auto job = [&] {
@@ -148,8 +161,10 @@ int run_job(TrainOptions options, std::int64_t restarts, std::int64_t least_rank
     return spec;
   };
   LaunchSpec spec = job();
+  std::int64_t restarts = own.restarts;
   if (least_ranks > 0) {
     spec.least_ranks = least_ranks;
+    spec.on_failure = read_on_failure(own.on_failure);
     spec.replacements = std::exchange(restarts, 0);
     spec.patience = std::chrono::seconds(2 * options.deadline);  // a rank may be about to meet the others
   }
@@ -194,6 +209,7 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         "--coordinator: the coordinator says how many ranks there may be; leave --elastic and --restarts out");
   }
+  if (read_on_failure(own.on_failure) != OnFailure::go_on) require_elastic_job(own);
   if (joins && !own.hosts.hosts.empty()) throw ConfigError("--coordinator: starts one rank, here; leave --hosts out");
   const World coordinator = joins ? find_coordinator(own.coordinator, options) : World();
   if (!own.hosts.hosts.empty() && started) {
@@ -228,7 +244,7 @@ int run_train(std::span<const std::string> arguments) {
   // A single rank is launched, too, because OpenMP reads its variables before main().
   if (joins) return join_coordinator(choices.options, coordinator);
   return started ? run_rank(choices, world)
-                 : run_job(choices.options, own.restarts, least_ranks, hosts ? &*hosts : nullptr);
+                 : run_job(choices.options, own, least_ranks, hosts ? &*hosts : nullptr);
 }
 
 }  // namespace sotto

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "sotto/core/error.h"
+#include "sotto/core/option_name.h"
+
 namespace sotto {
 namespace {
 
@@ -16,10 +19,20 @@ std::string come_text(const std::vector<int>& ids) {
                          : fmt::format("ranks {} have come", fmt::join(ids, ", "));
 }
 
+void append(std::string& list, const std::string& why) { list += (list.empty() ? "" : "; ") + why; }
+
 }  // namespace
 
-Generations::Generations(std::size_t least, std::size_t most, std::uint64_t number, std::vector<int> members)
-    : least_(least), most_(most), number_(number), members_(std::move(members)) {
+OnFailure read_on_failure(std::string_view text) {
+  if (text == "continue") return OnFailure::go_on;
+  if (text == "stop") return OnFailure::stop;
+  if (text == "checkpoint") return OnFailure::checkpoint;
+  throw ConfigError(fmt::format("{}: must be continue, stop or checkpoint", named("on-failure", std::string(text))));
+}
+
+Generations::Generations(std::size_t least, std::size_t most, std::uint64_t number, std::vector<int> members,
+                         OnFailure on_failure)
+    : least_(least), most_(most), number_(number), members_(std::move(members)), on_failure_(on_failure) {
   for (const int id : members_) there_[id] = State::runs;
 }
 
@@ -43,13 +56,21 @@ std::vector<int> Generations::awaited() const { return of(State::runs); }
 void Generations::come(int id) { there_[id] = State::waits; }
 
 void Generations::lose(int id, const std::string& why) {
+  if (remove_member(id, why) && on_failure_ != OnFailure::go_on && !saves_) append(failure_, why);
+}
+
+void Generations::withdraw(int id, const std::string& why) { remove_member(id, why); }
+
+// Returns whether it was one.
+bool Generations::remove_member(int id, const std::string& why) {
   const auto found = there_.find(id);
-  if (found == there_.end()) return;
+  if (found == there_.end()) return false;
   const bool was_member = found->second != State::waits;
   there_.erase(found);
-  if (!was_member) return;
-  lost_ += (lost_.empty() ? "" : "; ") + why;
+  if (!was_member) return false;
+  append(lost_, why);
   if (!changing_) changing_ = Clock::now();
+  return true;
 }
 
 void Generations::leave(int id) {
@@ -76,9 +97,11 @@ bool Generations::over() const {
 
 bool Generations::next() {
   if (over() || there_.empty() || !awaited().empty()) return false;
-  std::vector<int> ids = of(State::reported), came = of(State::waits);
+  const bool ends = !failure_.empty();
+  std::vector<int> ids = of(State::reported), came = ends ? std::vector<int>() : of(State::waits);
+  if (ends && (on_failure_ == OnFailure::stop || ids.empty())) return false;
   came.resize(std::min(came.size(), most_ - std::min(most_, ids.size())));
-  if (ids.size() + came.size() < least_) return false;
+  if (!ends && ids.size() + came.size() < least_) return false;
   ids.insert(ids.end(), came.begin(), came.end());
   std::ranges::sort(ids);
 
@@ -88,6 +111,7 @@ bool Generations::next() {
     in_vain_ = fmt::format("{}; no rank has ended, but they lost each other {} times", reason_, most_in_vain);
     return false;
   }
+  saves_ = ends;
   ++number_;
   members_ = std::move(ids);
   for (const int id : members_) there_[id] = State::runs;

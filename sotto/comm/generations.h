@@ -5,11 +5,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sotto/core/timer.h"
 
 namespace sotto {
+
+// What the others do when a rank fails: they go on without it, end, or first write a checkpoint together.
+enum class OnFailure { go_on, stop, checkpoint };
+OnFailure read_on_failure(std::string_view text);  // `continue`, `stop` or `checkpoint`; ConfigError for another text
 
 // Which ranks are in a job whose group may change, and when it changes. A *generation* is a group of ranks that does
 // not change. Every rank has an id, which it keeps; its number in a generation is its place among the ids.
@@ -19,7 +24,8 @@ class Generations {
  public:
   // A generation has at least `least` ranks, and `most` at most. The first one is `number`, with these members; with no
   // members it is none, and the first one that next() returns has the number after it.
-  Generations(std::size_t least, std::size_t most, std::uint64_t number = 0, std::vector<int> members = {});
+  Generations(std::size_t least, std::size_t most, std::uint64_t number = 0, std::vector<int> members = {},
+              OnFailure on_failure = OnFailure::go_on);
 
   std::uint64_t number() const { return number_; }
   const std::vector<int>& members() const { return members_; }  // ascending; those that have gone, too
@@ -28,8 +34,9 @@ class Generations {
   std::vector<int> waiting() const;  // to be members
 
   void come(int id);                          // a rank waits for the next generation
-  void lose(int id, const std::string& why);  // it was killed, or hangs
-  void leave(int id);                         // it has come to the end of the run
+  void lose(int id, const std::string& why);      // it was killed, hangs, or has ended in an error
+  void withdraw(int id, const std::string& why);  // it was asked to end, and the others go on
+  void leave(int id);                             // it has come to the end of the run
   void report(int id, std::string why);       // a member has left its group, and waits for the next one
 
   // Since when some member has known that the group must change, or nothing.
@@ -39,10 +46,13 @@ class Generations {
   bool over() const;                 // the last member has come to the end of the run
 
   // Begins the next generation if the group must change, no member is awaited, and there are enough ranks. Members come
-  // before those that wait. Returns whether it began.
+  // before those that wait. After a failure that ends the job it has the other members, however few, which write a
+  // checkpoint, or there is none. Returns whether it began.
   bool next();
   // Why it began: which ranks were lost or have come.
   const std::string& reason() const { return reason_; }
+  // Which ranks have failed, and why, if that ends the job. Empty otherwise.
+  const std::string& failure() const { return failure_; }
   // Members lost each other again and again, though each of them was there: why the job should end. Empty otherwise.
   const std::string& in_vain() const { return in_vain_; }
 
@@ -50,16 +60,19 @@ class Generations {
   enum class State { waits, runs, reported };
 
   std::vector<int> of(State state) const;
+  bool remove_member(int id, const std::string& why);
 
   std::size_t least_, most_;
   std::uint64_t number_;
   std::vector<int> members_;
+  OnFailure on_failure_;
   std::map<int, State> there_;
   bool ended_ = false;  // some rank has come to the end of the run
+  bool saves_ = false;  // the present generation writes a checkpoint, and no other one trains
   std::optional<Clock::time_point> changing_;
   std::string lost_, reported_;  // which ranks, and why; what the first member reported
   int unchanged_ = 0;            // generations with the same members, one after the other
-  std::string reason_, in_vain_;
+  std::string reason_, failure_, in_vain_;
 };
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #include "sotto/comm/heartbeat.h"
 
 #include <chrono>
+#include <string>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
@@ -36,9 +37,9 @@ void Heartbeat::enter(std::uint64_t generation) {
   change_ = false;
 }
 
-void Heartbeat::farewell(std::string error) {
+void Heartbeat::farewell(Farewell farewell) {
   const Lock lock(mutex_);
-  farewell_ = std::move(error);
+  farewell_ = std::move(farewell);
 }
 
 void Heartbeat::run() {
@@ -63,7 +64,7 @@ void Heartbeat::run() {
     Lock lock(mutex_);
     const auto ends = [this]() SOTTO_REQUIRES(mutex_) { return ends_.load(); };
     if (!ended_.wait_for(lock, pause_between, ends)) continue;
-    const std::string words = farewell_;
+    const std::string words = text_of(farewell_);
     lock.unlock();
     try {
       if (store) store->set(keys::farewell(world_.id), words);

@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <thread>
 
+#include "sotto/comm/membership.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/mutex.h"
 
@@ -24,8 +24,7 @@ class Heartbeat {
   void enter(std::uint64_t generation);
   // Whether the members of this generation should leave it together, so that others can join.
   bool wants_change() const { return change_; }
-  // This rank ends with that error; empty: it has come to the end of the run.
-  void farewell(std::string error);
+  void farewell(Farewell farewell);  // this rank ends
 
  private:
   void run();
@@ -36,7 +35,7 @@ class Heartbeat {
   std::atomic<std::uint64_t> generation_ = 0;
   Mutex mutex_;
   Condition ended_;
-  std::string farewell_ SOTTO_GUARDED_BY(mutex_) = "it ended in an error";
+  Farewell farewell_ SOTTO_GUARDED_BY(mutex_) = {.failed = true, .words = "it ended in an error"};
   std::thread thread_;
 };
 

@@ -24,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace keys = membership_keys;
 
+constexpr char failed_mark = '-', ended_mark = '+';  // the first character of a farewell
 constexpr auto answer_limit = 30s;     // to one request
 constexpr auto absence_limit = 10min;  // a coordinator may be started again, with its state
 
@@ -107,6 +108,8 @@ Seat wait_for(bool member, World world, c10d::Store& store, const Stop& stop) {
       world.local_size = world.size;
     }
     world.prefix = prefix_of(latest);
+    const bool saves = store.check({keys::failure(latest)});
+    world.failure = saves ? visible(text_at(store, keys::failure(latest))) : "";
     return {.world = world, .error = ""};
   }
 }
@@ -123,6 +126,7 @@ void Roster::hear(Generations& generations) {
 
 void Roster::announce(const Generations& generations) {
   store_.set(keys::members(generations.number()), fmt::format("{}", fmt::join(generations.members(), " ")));
+  if (!generations.failure().empty()) store_.set(keys::failure(generations.number()), generations.failure());
   store_.set(keys::latest, std::to_string(generations.number()));
 }
 
@@ -140,7 +144,14 @@ void Roster::open(std::size_t most, int first_id) {
 
 int Roster::joined() const { return read_number<int>(store_.find(keys::next_id).value_or("")); }
 std::optional<std::string> Roster::beat(int id) const { return store_.find(keys::beat(id)); }
-std::optional<std::string> Roster::farewell(int id) const { return store_.find(keys::farewell(id)); }
+
+std::optional<Farewell> Roster::farewell(int id) const {
+  const auto text = store_.find(keys::farewell(id));
+  if (!text) return std::nullopt;
+  return Farewell{.failed = text->starts_with(failed_mark), .words = text->substr(std::min<std::size_t>(1, text->size()))};
+}
+
+std::string text_of(const Farewell& farewell) { return std::string(1, farewell.failed ? failed_mark : ended_mark) + farewell.words; }
 
 void Roster::ask_for_change(const Generations& generations) { store_.set(keys::change(generations.number()), "yes"); }
 void Roster::close(const std::string& error) { store_.set(keys::end, error); }
@@ -175,8 +186,10 @@ int join_job(const World& world) {
 
 void end_in_job(const World& world, int id, const std::string& why) {
   try {
-    join_store(world.host, world.port, 2s, {})
-        ->set(keys::farewell(id), std::vector<std::uint8_t>(why.begin(), why.end()));
+    const std::string words = text_of({.failed = true, .words = why});
+    const auto store = join_store(world.host, world.port, 2s, {});
+    if (store->check({keys::farewell(id)})) return;  // it has said so itself
+    store->set(keys::farewell(id), std::vector<std::uint8_t>(words.begin(), words.end()));
   } catch (const std::exception&) {  // the coordinator has ended, too
   }
 }

@@ -15,6 +15,12 @@ namespace sotto {
 // group say so in the store of the launcher or the coordinator, and wait; it sees who is there, and announces the next
 // generation.
 
+// The last words of a rank that has ended by itself.
+struct Farewell {
+  bool failed = false;
+  std::string words;  // empty: it has come to the end of the run
+};
+
 // In the launcher or the coordinator.
 class Roster {
  public:
@@ -32,7 +38,7 @@ class Roster {
   void open(std::size_t most, int first_id);            // from now on ranks may join; ids are given out from this one
   int joined() const;                                   // the id that the next one gets
   std::optional<std::string> beat(int id) const;        // changes while the rank lives
-  std::optional<std::string> farewell(int id) const;    // its words when it has ended by itself; empty: no error
+  std::optional<Farewell> farewell(int id) const;
   void ask_for_change(const Generations& generations);  // members of this generation should leave it together
   void close(const std::string& error);                 // no generation follows; `error` is empty at the end of the run
 
@@ -51,6 +57,9 @@ std::optional<World> join_generation(const World& world, const Stop& stop);
 // A job with a coordinator at `world.host` and `world.port`, for the starter of one of its ranks:
 int most_ranks_of(const World& world);                                // the greatest number of its ranks
 int join_job(const World& world);                                     // the id of a new rank
-void end_in_job(const World& world, int id, const std::string& why);  // the rank has ended; if anybody is there to hear
+void end_in_job(const World& world, int id, const std::string& why);  // the rank has failed; if anybody is there to hear
+
+// What the store has of a farewell.
+std::string text_of(const Farewell& farewell);
 
 }  // namespace sotto

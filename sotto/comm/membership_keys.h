@@ -16,6 +16,7 @@ inline std::string of(const char* what, std::uint64_t generation) { return what 
 inline std::string of(const char* what, int id) { return what + std::to_string(id); }
 
 inline std::string members(std::uint64_t generation) { return of("members/", generation); }  // their ids
+inline std::string failure(std::uint64_t generation) { return of("failure/", generation); }  // if it only saves
 inline std::string any_left(std::uint64_t generation) { return of("left/", generation); }    // some member has left it
 inline std::string change(std::uint64_t generation) { return of("change/", generation); }    // members should leave it
 inline std::string left(std::uint64_t generation, int id) { return any_left(generation) + of("/", id); }  // why

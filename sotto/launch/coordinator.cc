@@ -53,7 +53,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
       store_(spec_.place.host, spec_.place.port),
       generations_(spec_.least, spec_.most) {
   const State state = read_state(spec_.state);
-  generations_ = Generations(spec_.least, spec_.most, state.generation, state.members);
+  generations_ = Generations(spec_.least, spec_.most, state.generation, state.members, spec_.on_failure);
   next_id_ = state.next_id;
   for (const int id : state.members) lives_[id] = {};
   if (state.generation > 0) roster_.announce(generations_);
@@ -100,12 +100,7 @@ void Coordinator::listen() {
     Life& life = lives_[id];
     if (auto beat = roster_.beat(id); beat && *beat != life.beat) life = {.beat = std::move(*beat), .heard = now};
     if (const auto words = roster_.farewell(id)) {
-      if (words->empty()) {
-        generations_.leave(id);
-      } else {
-        const std::string name = fmt::format("rank {} ", id);
-        lose(id, words->starts_with(name) ? *words : name + "has ended: " + *words);
-      }
+      end(id, *words);
     } else if (const auto most = life.beat.empty() ? silence : longest;
                now - life.heard > most) {  // it may be starting
       lose(id, fmt::format("rank {} has been silent for {} s", id, most.count()));
@@ -113,6 +108,16 @@ void Coordinator::listen() {
   }
   if (!changing || now - *changing < spec_.patience) return;
   for (const int id : generations_.awaited()) lose(id, fmt::format("rank {} does not leave its group", id));
+}
+
+void Coordinator::end(int id, const Farewell& farewell) {
+  if (farewell.words.empty()) return generations_.leave(id);
+  const std::string name = fmt::format("rank {} ", id);
+  const std::string why = farewell.words.starts_with(name) ? farewell.words : name + "has ended: " + farewell.words;
+  if (farewell.failed) return lose(id, why);
+  console_.line(stderr, "sotto: " + why);
+  generations_.withdraw(id, why);
+  roster_.end_meeting(generations_, id, why);
 }
 
 void Coordinator::lose(int id, const std::string& why) {
@@ -128,7 +133,8 @@ void Coordinator::change() {
     asked_ = generations_.number();
   }
   if (!settled || !generations_.next()) {
-    error_ = generations_.in_vain();
+    const bool ends = spec_.on_failure == OnFailure::stop || generations_.there() == generations_.waiting();
+    error_ = ends && !generations_.failure().empty() ? generations_.failure() : generations_.in_vain();
     return;
   }
   console_.line(stderr,

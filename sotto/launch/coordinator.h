@@ -17,6 +17,7 @@ namespace sotto {
 struct CoordinatorSpec {
   MeetingPlace place;  // where the ranks find it
   std::size_t least = 1, most = 1;
+  OnFailure on_failure = OnFailure::go_on;
   std::chrono::seconds patience{180};  // a member that does not leave its group for so long after another did hangs
   std::string state;                   // a file from which a later coordinator of the same job goes on; empty: none
 };
@@ -43,6 +44,7 @@ class Coordinator {
 
   void take_in();
   void listen();
+  void end(int id, const Farewell& farewell);
   void lose(int id, const std::string& why);
   void change();
   void save() const;

@@ -16,7 +16,9 @@ namespace sotto {
 // Whether the others can go on without this rank, which has ended.
 bool LocalJob::can_lose(const Rank& rank) const {
   if (spec_.least_ranks == 0 || !WIFSIGNALED(*rank.ended) || stop_ != 0 || killing_ != 0 || failed_) return false;
+  if (spec_.on_failure == OnFailure::stop) return false;
   const auto left = std::ranges::count_if(ranks_, [](const Rank& other) { return !other.ended; });
+  if (spec_.on_failure == OnFailure::checkpoint) return left > 0;
   return left + (replaced_ < spec_.replacements ? 1 : 0) >= spec_.least_ranks && left > 0;
 }
 
@@ -51,7 +53,8 @@ void LocalJob::look_after_generation() {
   }
   if (!generations_.changing()) return;
   if (generations_.next()) {
-    console_.line(stderr, fmt::format("sotto: {}; going on with ranks {}", generations_.reason(),
+    console_.line(stderr, fmt::format("sotto: {}; {} ranks {}", generations_.reason(),
+                                      generations_.failure().empty() ? "going on with" : "a checkpoint is written by",
                                       fmt::join(generations_.members(), ", ")));
     return roster.announce(generations_);
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/comm/generations.h"
 #include "sotto/comm/world.h"
 #include "sotto/launch/console.h"
 
@@ -35,6 +36,7 @@ struct LaunchSpec {
   std::int64_t beside = 1;                // so many such jobs share the cores
   // The job goes on without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
   std::int64_t least_ranks = 0;
+  OnFailure on_failure = OnFailure::go_on;  // when it loses one
   std::int64_t replacements = 0;       // so many of those ranks are started anew
   std::chrono::seconds patience{60};   // a rank that is silent for so long after others lost it hangs
   std::vector<PlannedGroup> groups{};  // the job has these groups, one after the other; empty: all ranks

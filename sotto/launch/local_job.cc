@@ -36,7 +36,7 @@ Generations first_generation(const LaunchSpec& spec) {
   if (!spec.groups.empty()) return {0, std::numeric_limits<std::size_t>::max()};
   std::vector<int> ids(static_cast<std::size_t>(spec.ranks));
   std::iota(ids.begin(), ids.end(), 0);
-  return {static_cast<std::size_t>(spec.least_ranks), ids.size(), 0, ids};
+  return {static_cast<std::size_t>(spec.least_ranks), ids.size(), 0, ids, spec.on_failure};
 }
 
 }  // namespace
@@ -309,7 +309,7 @@ std::string LocalJob::explain(std::size_t r) const {
   }
   if (rank.report.empty()) return fmt::format("rank {} ended with status {}", number(r), WEXITSTATUS(status));
   std::string reason = rank.report.substr(1);
-  const auto says_the_same = [&](const Rank& other) { return other.report == rank.report; };
+  const auto says_the_same = [&](const Rank& other) { return other.lost || other.report == rank.report; };
   if (std::ranges::all_of(ranks_, says_the_same)) return reason;
   const std::string name = fmt::format("rank {}: ", number(r));
   return reason.starts_with(name) ? reason : name + reason;

@@ -68,6 +68,7 @@ TrainResult Run::run() {
   begin(folder);
   Recorder recorder(folder.path(), communicator_->rank());
   recorder_ = &recorder;
+  if (!world_.failure.empty()) end_with_checkpoint();
 
   TrainResult result;
   result.train_dir = folder.path().string();
@@ -102,7 +103,7 @@ void Run::begin(RunFolder& folder) {
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   if (evaluations_.reached()) say(reached_text());
-  if (done_ < plan_.steps && !evaluations_.reached()) begin_generation();
+  if (done_ < plan_.steps && !evaluations_.reached() && world_.failure.empty()) begin_generation();
   interruption_.attempt([&] {
     study_.begin(folder.path(), first_steps_[own_rank()]);
     for (const auto& one : listeners_) {

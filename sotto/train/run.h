@@ -68,6 +68,7 @@ class Run {
   bool rejoin(RunFolder& folder);
   void begin_generation();
   bool agreed_change();
+  [[noreturn]] void end_with_checkpoint();
   [[noreturn]] void leave_as_planned(std::uint64_t step);
   [[noreturn]] void leave_group();
   template <class Value>

@@ -85,6 +85,18 @@ void Run::begin_generation() {
   });
 }
 
+// Runs in place of all steps of a generation that comes after a failure, if that ends the job (OnFailure::checkpoint).
+void Run::end_with_checkpoint() {
+  if (!continues_ && !options_.resume) {
+    throw Error(world_.failure + "; no rank had begun a step, so there is no checkpoint");
+  }
+  save(Kept::always);
+  communicator_->barrier();
+  throw Error(spelled(fmt::format("{}; the others have written a checkpoint after step {} and ended; {} goes on from there",
+                                  world_.failure, done_, named("resume")),
+                      choices_.spelling));
+}
+
 // Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter
 // whether others have left already.
 void Run::leave_as_planned(std::uint64_t step) {

@@ -57,10 +57,16 @@ TrainResult train_with_coordinator(const Choices& choices, World world) {
   Heartbeat heartbeat(world);
   try {
     TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);
-    heartbeat.farewell(result.signal == 0 ? "" : fmt::format("it was stopped by signal {}", result.signal));
+    heartbeat.farewell({.words = result.signal == 0 ? "" : fmt::format("it was stopped by signal {}", result.signal)});
     return result;
+  } catch (const Stopped& stopped) {
+    heartbeat.farewell({.words = stopped.what()});
+    throw;
+  } catch (const ConfigError& error) {  // it has never trained with the others
+    heartbeat.farewell({.words = error.what()});
+    throw;
   } catch (const std::exception& error) {
-    heartbeat.farewell(error.what());
+    heartbeat.farewell({.failed = true, .words = error.what()});
     throw;
   }
 }

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import time
 
@@ -128,6 +129,37 @@ def test_too_few_are_left(start, tmp_path):
     kill(job, 2)
     job.finish()
     assert job.status == 1 and "sotto: rank 2 was killed by signal 9 (SIGKILL)" in job.err, job.err
+    job.nothing_left()
+
+
+@pytest.mark.parametrize("ranks", ["2:3", "3:3"])
+def test_a_failure_ends_the_job_with_a_checkpoint(start, good, tmp_path, ranks):
+    """All ranks go on from there as if nothing had happened, also if fewer were left than may train."""
+    flags = ["train", *LONG[:-2], "--momentum", 0.9, "--max-steps", 200]
+    job = start(*flags, "--elastic", ranks, "--on-failure", "checkpoint", "--train-dir", "run")
+    at_step(job, tmp_path / "run", 60)
+    kill(job, 1)
+    job.finish()
+    assert job.status == 1
+    step = int(re.search(r"a checkpoint after step (\d+)", job.err)[1])
+    assert 50 < step < 200
+    assert job.err.splitlines()[-1] == (
+        f"sotto: rank 1 was killed by signal 9 (SIGKILL); the others have written a checkpoint after step {step} and "
+        "ended; --resume goes on from there"
+    )
+    job.nothing_left()
+    assert [row[2] for row in members(tmp_path / "run")] == [[0, 1, 2]], "a generation that only saves is none"
+    good(*flags, "--ranks", 3, "--train-dir", "run", "--resume")
+    good(*flags, "--ranks", 3, "--train-dir", "same")
+    assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "same")["parameters_sha256"]
+
+
+def test_a_failure_ends_the_job(start, tmp_path):
+    job = start("train", *LONG, "--elastic", "1:3", "--on-failure", "stop", "--train-dir", "run")
+    at_step(job, tmp_path / "run", 60)
+    kill(job, 0)
+    job.finish()
+    assert job.status == 1 and job.err.splitlines()[-1] == "sotto: rank 0 was killed by signal 9 (SIGKILL)"
     job.nothing_left()
 
 

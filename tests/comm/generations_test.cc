@@ -103,5 +103,36 @@ TEST(Generations, ThatChangeInVainEndTheJob) {
   EXPECT_EQ(group.in_vain(), "the link is cut; no rank has ended, but they lost each other 5 times");
 }
 
+TEST(Generations, EndWithOneThatSavesAfterAFailure) {
+  Generations group(3, 4, 0, {0, 1, 2}, OnFailure::checkpoint);
+  group.come(3);
+  group.lose(1, "rank 1 was killed");
+  group.report(0, "a connection broke");
+  EXPECT_FALSE(group.next());
+  group.report(2, "a connection broke");
+  EXPECT_TRUE(group.next()) << "however few are left";
+  EXPECT_EQ(group.members(), (Ids{0, 2})) << "nobody joins for a checkpoint";
+  EXPECT_EQ(group.failure(), "rank 1 was killed");
+  group.lose(2, "rank 2 was killed, too");
+  group.report(0, "a connection broke");
+  EXPECT_TRUE(group.next()) << "the last one saves";
+  EXPECT_EQ(group.failure(), "rank 1 was killed") << "what ended the job";
+  group.lose(0, "rank 0 has ended");
+  EXPECT_FALSE(group.next());
+}
+
+TEST(Generations, EndAtOnceAfterAFailure) {
+  Generations group(1, 3, 0, {0, 1, 2}, OnFailure::stop);
+  group.withdraw(2, "it was asked to end");
+  group.report(0, "the group changes");
+  group.report(1, "the group changes");
+  EXPECT_TRUE(group.next()) << "that is no failure";
+  EXPECT_EQ(group.failure(), "");
+  group.lose(1, "rank 1 was killed");
+  group.report(0, "a connection broke");
+  EXPECT_FALSE(group.next());
+  EXPECT_EQ(group.failure(), "rank 1 was killed");
+}
+
 }  // namespace
 }  // namespace sotto

@@ -123,11 +123,17 @@ TEST_F(Membership, AHeartbeatTellsAndHears) {
     heartbeat.enter(2);
     EXPECT_FALSE(heartbeat.wants_change()) << "that was the group before";
     EXPECT_FALSE(roster_.farewell(0));
-    heartbeat.farewell("");
+    heartbeat.farewell({});
   }
-  EXPECT_EQ(roster_.farewell(0), "");
+  wait_until([&] { return roster_.farewell(0).has_value(); });  // the store answers no set()
+  EXPECT_FALSE(roster_.farewell(0)->failed);
+  EXPECT_EQ(roster_.farewell(0)->words, "");
   end_in_job(world(), 0, "killed");
-  EXPECT_EQ(roster_.farewell(0), "killed");
+  EXPECT_FALSE(roster_.farewell(0)->failed) << "the rank's own words count";
+  end_in_job(world(), 1, "killed");
+  wait_until([&] { return roster_.farewell(1).has_value(); });
+  EXPECT_TRUE(roster_.farewell(1)->failed);
+  EXPECT_EQ(roster_.farewell(1)->words, "killed");
 }
 
 }  // namespace
