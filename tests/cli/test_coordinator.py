@@ -100,7 +100,7 @@ def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coor
     assert list(folder.glob("model_step_*")), "a checkpoint"
     os.kill(boss.process.pid, signal.SIGINT)
     assert boss.finish().status == 130
-    assert "has ended: " in boss.err and "has been silent" not in boss.err, boss.err
+    assert "rank 0: stopped by a signal" in boss.err and "has been silent" not in boss.err, boss.err
 
 
 def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, coordinator, join, tmp_path):
@@ -133,6 +133,35 @@ def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, joi
     assert first.finish().status == 143, first.err
     os.kill(boss.process.pid, signal.SIGTERM)
     assert boss.finish().status == 143 and "`lr = 0.123` instead of" in boss.err, boss.err
+
+
+@pytest.mark.parametrize("on_failure", ["checkpoint", "stop"])
+def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
+    """One that leaves because it was asked to, or has other options, is no failure."""
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", "1:3", "--on-failure", on_failure)
+    first, second = join(port), join(port)
+    goes_on([first, second], lambda: (folder / "membership.csv").exists() and members(folder)[-1][2] == [0, 1], "both ranks")
+    other = join(port, "--lr", 0.123)
+    assert other.finish().status == 2, other.err
+    leaver = join(port)
+    goes_on([first, second, leaver], lambda: members(folder)[-1][2] == [0, 1, 3], "a third rank")
+    _, step, _ = members(folder)[-1]
+    goes_on([first, second, leaver], lambda: has_step(folder, step + 20), "20 steps")
+    os.kill(leaver.process.pid, signal.SIGTERM)
+    assert leaver.finish().status == 143, leaver.err
+    goes_on([first, second], lambda: members(folder)[-1][2] == [0, 1], "the others go on")
+    _, step, _ = members(folder)[-1]
+    goes_on([first, second], lambda: has_step(folder, step + 20), "20 steps")
+    os.kill(second.rank(0), signal.SIGKILL)
+    assert first.finish().status == 1 and second.finish().status == 1
+    assert boss.finish().status == 1 and "was killed by signal 9 (SIGKILL)" in boss.err.splitlines()[-1], boss.err
+    saved = [int(path.name.split("_")[-1]) for path in folder.glob("model_step_*")]
+    if on_failure == "stop":
+        assert not saved
+    else:
+        assert len(saved) == 1 and f"a checkpoint after step {saved[0]} and ended; --resume goes on from there" in first.err, first.err
+        good("train", *LONG[:-2], "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", saved[0] + 5)
 
 
 def test_one_that_comes_when_the_run_is_over(coordinator, join):
