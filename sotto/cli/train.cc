@@ -193,7 +193,7 @@ int run_train(std::span<const std::string> arguments) {
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
   flags.assign(own);
-  if (!own.replay.empty()) return run_replay(own.replay, flags, names_of_options(own));
+  if (flags.given("replay")) return run_replay(own.replay, flags, names_of_options(own));
   if (!own.hosts.hosts.empty()) options.backend = "tcp";  // unless they say otherwise: it is private
   assign_train_flags(flags, options);
 

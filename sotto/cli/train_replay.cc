@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -108,7 +109,9 @@ Record record_of(const std::string& said, const fs::path& run, std::int64_t most
   const StepRows steps = read_step_rows(run / "steps.csv");
   if (path_exists(run / "summary.json")) {
     const RunSummary summary = read_summary(run);
-    if (!is_outdated(summary, steps.rows) && summary.steps > record.first()) {
+    const bool of_this_start = std::ranges::find(record.generations, summary.first_step, &GenerationRow::step) !=
+                               record.generations.end();
+    if (of_this_start && !is_outdated(summary, steps.rows) && summary.steps > record.first()) {
       record.end = summary.steps;
       record.whole = summary.signal == 0;
       record.parameters = summary.parameters_sha256;
@@ -162,7 +165,7 @@ void begin_with_checkpoint(const std::string& said, const fs::path& run, const f
 int compare(const std::string& run, const std::string& train_dir, const Record& record, const TaskEntry& task,
             Console& console) {
   const RunSummary summary = read_summary(train_dir);
-  const std::string difference = first_difference(run, train_dir, record.first(), task.metrics);
+  const std::string difference = first_difference(run, train_dir, record.first(), record.end, task.metrics);
   const bool known = !record.parameters.empty();
   const bool same = summary.steps == record.end && (!known || summary.parameters_sha256 == record.parameters);
   if (same && difference.empty()) {
@@ -184,6 +187,10 @@ int compare(const std::string& run, const std::string& train_dir, const Record& 
 int run_replay(const std::string& run, const Flags& flags, std::span<const std::string> own) {
   require_free(flags, own);
   const std::string said = named("replay", run);
+  if (run.empty()) throw ConfigError(said + ": names no folder");
+  if (const World world = find_world("", false); world.starter != "single") {
+    throw ConfigError(fmt::format("{}: {} started this rank; a replay starts all its ranks itself", said, world.starter));
+  }
   if (!path_exists(fs::path(run) / "config.toml")) {
     throw ConfigError(said + ": there is no config.toml; this is not the folder of a run");
   }
@@ -195,6 +202,9 @@ int run_replay(const std::string& run, const Flags& flags, std::span<const std::
       record.generations.size() > 1 || record.generations.front().ids.size() != static_cast<std::size_t>(options.ranks);
   if (changes) require_elastic("replay", choices);
   const std::int64_t threads = threads_of(said, record);
+  World wanted;
+  wanted.size = wanted.local_size = static_cast<int>(options.ranks);
+  choices.transport->require(wanted);
 
   if (options.train_dir.empty()) options.train_dir = new_run_folder(choices.options.model);
   const fs::path train_dir(options.train_dir);
@@ -207,17 +217,15 @@ int run_replay(const std::string& run, const Flags& flags, std::span<const std::
     options.max_steps = static_cast<std::int64_t>(record.end);
     options.final_average = false;
   }
-  World wanted;
-  wanted.size = wanted.local_size = static_cast<int>(options.ranks);
-  choices.transport->require(wanted);
-
   Console console;
   LaunchSpec spec = train_job(options);
   spec.threads = threads;
+  spec.patience = std::chrono::seconds(2 * options.deadline);
   if (changes) spec.groups = groups_of(record);
   const LaunchResult result = run_train_job(spec, options.train_dir, console);
   if (!result.error.empty()) console.line(stderr, "sotto: " + spelled(result.error, flag_spelling));
-  if (result.status != 0) return result.status;
+  const bool diverged = result.reason == Reason::not_finite && path_exists(train_dir / "summary.json");
+  if (result.status != 0 && !diverged) return result.status;
   print_result(options.train_dir, console);
   return compare(run, options.train_dir, record, *choices.task, console);
 }

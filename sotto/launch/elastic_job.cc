@@ -60,12 +60,18 @@ void LocalJob::look_after_generation() {
   }
   if (!generations_.in_vain().empty()) {
     failed_ = Clock::now();
-  } else if (Clock::now() - *generations_.changing() >= spec_.patience) {
-    for (const int id : generations_.awaited()) {
-      Rank& rank = ranks_[static_cast<std::size_t>(id)];
-      rank.hung = true;
-      kill(rank.process.pid, SIGKILL);  // reap() finds it
-    }
+  } else {
+    give_up_late();
+  }
+}
+
+// Kills members that have not left their group long after others did; reap() finds them.
+void LocalJob::give_up_late() {
+  if (Clock::now() - *generations_.changing() < spec_.patience) return;
+  for (const int id : generations_.awaited()) {
+    Rank& rank = ranks_[static_cast<std::size_t>(id)];
+    rank.hung = true;
+    kill(rank.process.pid, SIGKILL);
   }
 }
 

@@ -55,6 +55,7 @@ class LocalJob final : public Job {
   bool can_lose(const Rank& rank) const;
   void lose(std::size_t rank);
   void look_after_generation();
+  void give_up_late();
   // Of jobs whose group changes as planned, in planned_job.cc:
   void begin_plan();
   void follow_plan();

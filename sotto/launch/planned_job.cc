@@ -34,7 +34,8 @@ void LocalJob::follow_plan() {
   if (failed_ || killing_ != 0 || stop_ != 0 || next == spec_.groups.size()) return;
   Roster roster(*store_);
   roster.hear(generations_);
-  if (!generations_.changing() || !generations_.awaited().empty()) return;
+  if (!generations_.changing()) return;
+  if (!generations_.awaited().empty()) return give_up_late();
   const PlannedGroup& group = spec_.groups[next];
   for (const int id : generations_.members()) {
     const bool stays = std::ranges::binary_search(group.ids, id) && !std::ranges::binary_search(group.newcomers, id);

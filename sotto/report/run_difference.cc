@@ -23,17 +23,19 @@ struct Departure {
 bool same_value(double one, double other) { return one == other || (std::isnan(one) && std::isnan(other)); }
 
 // The rows of steps.csv in the order of steps.
-std::map<std::pair<std::uint64_t, std::uint64_t>, double> losses_of(const fs::path& run, std::uint64_t first) {
+std::map<std::pair<std::uint64_t, std::uint64_t>, double> losses_of(const fs::path& run, std::uint64_t first,
+                                                                    std::uint64_t end) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, double> losses;
   for (const StepFigures& row : read_step_rows(run / "steps.csv").rows) {
-    if (row.step >= first) losses[{row.step, row.rank}] = row.loss;
+    if (row.step >= first && row.step < end) losses[{row.step, row.rank}] = row.loss;
   }
   return losses;
 }
 
-std::optional<Departure> different_step(const fs::path& run, const fs::path& replay, std::uint64_t first) {
-  const auto losses = losses_of(replay, first);
-  for (const auto& [at, loss] : losses_of(run, first)) {
+std::optional<Departure> different_step(const fs::path& run, const fs::path& replay, std::uint64_t first,
+                                        std::uint64_t end) {
+  const auto losses = losses_of(replay, first, end);
+  for (const auto& [at, loss] : losses_of(run, first, end)) {
     const auto& [step, rank] = at;
     const auto found = losses.find(at);
     if (found == losses.end()) {
@@ -47,12 +49,12 @@ std::optional<Departure> different_step(const fs::path& run, const fs::path& rep
 }
 
 std::optional<Departure> different_evaluation(const fs::path& run, const fs::path& replay, std::uint64_t first,
-                                              std::span<const Metric> metrics) {
+                                              std::uint64_t end, std::span<const Metric> metrics) {
   std::map<std::pair<std::uint64_t, Split>, EvaluationRow> rows;
   for (EvaluationRow& row : read_evaluations(replay, metrics)) rows[{row.step, row.split}] = row;
   for (const EvaluationRow& row : read_evaluations(run, metrics)) {
     const auto found = rows.find({row.step, row.split});
-    if (row.step <= first || found == rows.end()) continue;
+    if (row.step <= first || row.step > end || found == rows.end()) continue;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
       const double was = row.metrics.values.at(i), is = found->second.metrics.values.at(i);
       if (same_value(was, is)) continue;
@@ -67,9 +69,9 @@ std::optional<Departure> different_evaluation(const fs::path& run, const fs::pat
 }  // namespace
 
 std::string first_difference(const fs::path& run, const fs::path& replay, std::uint64_t first,
-                             std::span<const Metric> metrics) {
-  const auto step = different_step(run, replay, first);
-  const auto evaluation = different_evaluation(run, replay, first, metrics);
+                             std::uint64_t end, std::span<const Metric> metrics) {
+  const auto step = different_step(run, replay, first, end);
+  const auto evaluation = different_evaluation(run, replay, first, end, metrics);
   if (step && (!evaluation || step->done <= evaluation->done)) return step->text;
   return evaluation ? evaluation->text : "";
 }

@@ -103,7 +103,9 @@ void Run::begin(RunFolder& folder) {
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   if (evaluations_.reached()) say(reached_text());
-  if (done_ < plan_.steps && !evaluations_.reached() && world_.failure.empty()) begin_generation();
+  const bool trains = done_ < plan_.steps && !evaluations_.reached() && world_.failure.empty();
+  folder.write_options(trains);
+  if (trains) begin_generation();
   interruption_.attempt([&] {
     study_.begin(folder.path(), first_steps_[own_rank()]);
     for (const auto& one : listeners_) {

@@ -85,14 +85,20 @@ std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const E
   std::string rows;
   files_.run("prepare the run folder", [&] {
     if (communicator_.rank() != 0) return;
-    const ChosenOptimiser& optimiser = choices_.optimiser;
-    write_file_atomic(path_ / "config.toml",
-                      fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),
-                                  optimiser.spec.text(), format_double(optimiser.lr)));
     Recorder::prepare(path_, first_steps);
     rows = evaluations.prepare(path_, start_step_);
   });
   return broadcast_text(std::move(rows), communicator_);
+}
+
+void RunFolder::write_options(bool trains) {
+  files_.run("write the options", [&] {
+    if (communicator_.rank() != 0 || (!trains && path_exists(path_ / "config.toml"))) return;
+    const ChosenOptimiser& optimiser = choices_.optimiser;
+    write_file_atomic(path_ / "config.toml",
+                      fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),
+                                  optimiser.spec.text(), format_double(optimiser.lr)));
+  });
 }
 
 }  // namespace sotto

@@ -47,10 +47,11 @@ class RunFolder {
   // block_hash() of the last saved model, on rank 0.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
-  // Called once it is sure that the run goes ahead. Writes config.toml, and prepares steps.csv and evaluations.csv: in
-  // steps.csv each rank continues from its own entry of `first_steps`. Returns the rows of evaluations.csv up to
-  // start_step().
+  // Called once it is sure that the run goes ahead. Prepares steps.csv and evaluations.csv: in steps.csv each rank
+  // continues from its own entry of `first_steps`. Returns the rows of evaluations.csv up to start_step().
   std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
+  // Writes config.toml. If nothing is left to train, one that is there stays as it is.
+  void write_options(bool trains);
 
   // Writes model_step_N, completely or not at all, with this manifest, whose run and parts are filled in. Then removes
   // checkpoints that need not be kept, except the one of step `best`. NumericError if a parameter is not finite: no run

@@ -72,6 +72,27 @@ def test_one_that_was_killed_is_replayed_up_to_its_last_step(start, replayed, tm
     assert summary(tmp_path / "again")["steps"] > step + 50
 
 
+def test_one_that_lost_a_rank_for_good_is_replayed_up_to_the_last_step_of_all(start, replayed, tmp_path):
+    """The ranks end at different rows of steps.csv: those that no rank but one has do not count."""
+    job = start(*RUN, "--ranks", 2, "--train-dir", "run")
+    at_step(job, tmp_path / "run", 100)
+    kill(job, 1)
+    assert job.finish().status == 1
+    with open(tmp_path / "run" / "steps.csv") as file:
+        rows = file.read().splitlines(keepends=True)
+    rank = rows[0].rstrip().split(",").index("rank")
+    last = max(i for i, row in enumerate(rows) if row.split(",")[rank] == "1")
+    (tmp_path / "run" / "steps.csv").write_text("".join(rows[:last] + rows[last + 1 :]))  # rank 1 has one row fewer in any case
+    replayed(known=False)
+
+
+def test_one_that_diverged(run, tmp_path):
+    job = run(*FEW, "--ranks", 2, "--lr", 30)
+    assert job.status == 1 and (tmp_path / "run" / "summary.json").exists(), job.err
+    again = run("train", "--replay", "run", "--train-dir", "again")
+    assert again.status == 0 and "its parameters are the same to the bit" in again.out, again.err
+
+
 def test_one_that_was_stopped(start, replayed, tmp_path):
     job = start(*RUN, "--elastic", "1:2", "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
@@ -85,7 +106,7 @@ def test_one_that_went_on_from_a_checkpoint(good, run, replayed, tmp_path):
     good("train", "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", 40)
     replayed()
     assert not (tmp_path / "again" / "model_step_10").exists()
-    good("train", "--train-dir", "run", "--resume")  # with nothing left to do
+    good("train", "--train-dir", "run", "--resume", "--max-steps", 30)  # with nothing left to do
     replayed(folder="once_more")
     (tmp_path / "run" / "model_step_20").rename(tmp_path / "away")
     job = run("train", "--replay", "run")
@@ -156,11 +177,18 @@ def test_a_change_between_two_exchanges_cannot_have_been(good, run, tmp_path):
     (["--config", "run/config.toml"], "--config: --replay repeats"),
     (["--train-dir", "run"], "--train-dir run: already holds a run"),
     (["--replay", "nowhere"], "--replay nowhere: there is no config.toml"),
+    (["--replay", ""], "--replay: names no folder"),
 ])  # fmt: skip
 def test_what_is_refused(good, run, flags, error):
     good(*FEW, "--ranks", 2)
     job = run("train", *flags, *([] if "--replay" in flags else ["--replay", "run"]))
     assert job.status == 2 and error in job.err, job.err
+
+
+def test_a_starter_of_ranks_is_refused(good, run):
+    good(*FEW, "--ranks", 2)
+    job = run("train", "--replay", "run", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    assert job.status == 2 and "--replay run: torchrun started this rank; a replay starts all its ranks itself" in job.err
 
 
 @pytest.mark.parametrize("flags, error", [
