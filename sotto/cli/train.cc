@@ -60,9 +60,10 @@ struct OwnOptions {
     v.option(
         "elastic", elastic,
         "MIN or MIN:MAX: begin with MAX ranks, and go on without ranks that are killed or hang while MIN are left");
-    v.option("on-failure", on_failure,
-             "with --elastic, what the others do when a rank is lost: continue, stop, or checkpoint: they write one, and "
-             "end");
+    v.option(
+        "on-failure", on_failure,
+        "with --elastic, what the others do when a rank is lost: continue, stop, or checkpoint: they write one, and "
+        "end");
     v.option("coordinator", coordinator,
              "HOST:PORT: join the job of the `sotto coordinator` there, as one rank; others may come and go meanwhile");
     v.option("replay", replay,
@@ -243,8 +244,7 @@ int run_train(std::span<const std::string> arguments) {
   if (hosts) take_secret(*hosts, transport, choices.options);
   // A single rank is launched, too, because OpenMP reads its variables before main().
   if (joins) return join_coordinator(choices.options, coordinator);
-  return started ? run_rank(choices, world)
-                 : run_job(choices.options, own, least_ranks, hosts ? &*hosts : nullptr);
+  return started ? run_rank(choices, world) : run_job(choices.options, own, least_ranks, hosts ? &*hosts : nullptr);
 }
 
 }  // namespace sotto

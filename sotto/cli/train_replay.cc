@@ -109,8 +109,8 @@ Record record_of(const std::string& said, const fs::path& run, std::int64_t most
   const StepRows steps = read_step_rows(run / "steps.csv");
   if (path_exists(run / "summary.json")) {
     const RunSummary summary = read_summary(run);
-    const bool of_this_start = std::ranges::find(record.generations, summary.first_step, &GenerationRow::step) !=
-                               record.generations.end();
+    const bool of_this_start =
+        std::ranges::find(record.generations, summary.first_step, &GenerationRow::step) != record.generations.end();
     if (of_this_start && !is_outdated(summary, steps.rows) && summary.steps > record.first()) {
       record.end = summary.steps;
       record.whole = summary.signal == 0;
@@ -189,7 +189,8 @@ int run_replay(const std::string& run, const Flags& flags, std::span<const std::
   const std::string said = named("replay", run);
   if (run.empty()) throw ConfigError(said + ": names no folder");
   if (const World world = find_world("", false); world.starter != "single") {
-    throw ConfigError(fmt::format("{}: {} started this rank; a replay starts all its ranks itself", said, world.starter));
+    throw ConfigError(
+        fmt::format("{}: {} started this rank; a replay starts all its ranks itself", said, world.starter));
   }
   if (!path_exists(fs::path(run) / "config.toml")) {
     throw ConfigError(said + ": there is no config.toml; this is not the folder of a run");

@@ -25,8 +25,8 @@ using namespace std::chrono_literals;
 namespace keys = membership_keys;
 
 constexpr char failed_mark = '-', ended_mark = '+';  // the first character of a farewell
-constexpr auto answer_limit = 30s;     // to one request
-constexpr auto absence_limit = 10min;  // a coordinator may be started again, with its state
+constexpr auto answer_limit = 30s;                   // to one request
+constexpr auto absence_limit = 10min;                // a coordinator may be started again, with its state
 
 // Of the keys of a generation's meeting.
 std::string prefix_of(std::uint64_t generation) {
@@ -148,10 +148,13 @@ std::optional<std::string> Roster::beat(int id) const { return store_.find(keys:
 std::optional<Farewell> Roster::farewell(int id) const {
   const auto text = store_.find(keys::farewell(id));
   if (!text) return std::nullopt;
-  return Farewell{.failed = text->starts_with(failed_mark), .words = text->substr(std::min<std::size_t>(1, text->size()))};
+  return Farewell{.failed = text->starts_with(failed_mark),
+                  .words = text->substr(std::min<std::size_t>(1, text->size()))};
 }
 
-std::string text_of(const Farewell& farewell) { return std::string(1, farewell.failed ? failed_mark : ended_mark) + farewell.words; }
+std::string text_of(const Farewell& farewell) {
+  return std::string(1, farewell.failed ? failed_mark : ended_mark) + farewell.words;
+}
 
 void Roster::ask_for_change(const Generations& generations) { store_.set(keys::change(generations.number()), "yes"); }
 void Roster::close(const std::string& error) { store_.set(keys::end, error); }

@@ -35,9 +35,9 @@ class Roster {
   void end_meeting(const Generations& generations, int id, const std::string& error);
 
   // Only for a coordinator, whose ranks come by themselves:
-  void open(std::size_t most, int first_id);            // from now on ranks may join; ids are given out from this one
-  int joined() const;                                   // the id that the next one gets
-  std::optional<std::string> beat(int id) const;        // changes while the rank lives
+  void open(std::size_t most, int first_id);      // from now on ranks may join; ids are given out from this one
+  int joined() const;                             // the id that the next one gets
+  std::optional<std::string> beat(int id) const;  // changes while the rank lives
   std::optional<Farewell> farewell(int id) const;
   void ask_for_change(const Generations& generations);  // members of this generation should leave it together
   void close(const std::string& error);                 // no generation follows; `error` is empty at the end of the run
@@ -55,9 +55,10 @@ World next_generation(const World& world, const std::string& reason, const Stop&
 std::optional<World> join_generation(const World& world, const Stop& stop);
 
 // A job with a coordinator at `world.host` and `world.port`, for the starter of one of its ranks:
-int most_ranks_of(const World& world);                                // the greatest number of its ranks
-int join_job(const World& world);                                     // the id of a new rank
-void end_in_job(const World& world, int id, const std::string& why);  // the rank has failed; if anybody is there to hear
+int most_ranks_of(const World& world);  // the greatest number of its ranks
+int join_job(const World& world);       // the id of a new rank
+void end_in_job(const World& world, int id,
+                const std::string& why);  // the rank has failed; if anybody is there to hear
 
 // What the store has of a farewell.
 std::string text_of(const Farewell& farewell);

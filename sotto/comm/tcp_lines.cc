@@ -60,8 +60,8 @@ struct TcpLines::Line {
   std::string reason;                 // why it is closed
 
   // Connections between these two have numbers in the order in which they were tried; each rank makes a new number from
-  // the largest one that it knows. A hello is refused if it is older than the present connection, or if the peer wrote it
-  // before it knew of that one: then it has given it up, though its number may be larger.
+  // the largest one that it knows. A hello is refused if it is older than the present connection, or if the peer wrote
+  // it before it knew of that one: then it has given it up, though its number may be larger.
   std::uint64_t number = 0, tried = 0;
   std::uint64_t known = 0;  // the last connection of which the peer has said that it was made
   std::array<std::byte, TcpHello::bytes> greeting{};
@@ -206,9 +206,10 @@ void TcpLines::connect(Line& line) {
     return lose(line, error.what());
   }
   line.tried = std::max(line.number, line.tried) + 1;
-  write_hello({static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(line.peer),
-               static_cast<std::uint32_t>(size_), line.tried, line.number, line.incoming.due(), place.key, door_.place()},
-              line.greeting);
+  write_hello(
+      {static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(line.peer), static_cast<std::uint32_t>(size_),
+       line.tried, line.number, line.incoming.due(), place.key, door_.place()},
+      line.greeting);
   const Tcp::endpoint door(place.address, place.port);
   line.stream = std::make_shared<TcpStream>(Tcp::socket(io_));
   prepare_to_connect(line.stream->socket(), door.protocol());

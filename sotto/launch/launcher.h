@@ -37,10 +37,10 @@ struct LaunchSpec {
   // The job goes on without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
   std::int64_t least_ranks = 0;
   OnFailure on_failure = OnFailure::go_on;  // when it loses one
-  std::int64_t replacements = 0;       // so many of those ranks are started anew
-  std::chrono::seconds patience{60};   // a rank that is silent for so long after others lost it hangs
-  std::vector<PlannedGroup> groups{};  // the job has these groups, one after the other; empty: all ranks
-  bool show_lines = true;              // false: only progress, and the last lines of a job that failed
+  std::int64_t replacements = 0;            // so many of those ranks are started anew
+  std::chrono::seconds patience{60};        // a rank that is silent for so long after others lost it hangs
+  std::vector<PlannedGroup> groups{};       // the job has these groups, one after the other; empty: all ranks
+  bool show_lines = true;                   // false: only progress, and the last lines of a job that failed
 
   // The one rank is a member of a job with a coordinator at `master`: its id, and how many ranks the job has at most.
   struct Coordinated {

@@ -68,8 +68,8 @@ std::optional<Departure> different_evaluation(const fs::path& run, const fs::pat
 
 }  // namespace
 
-std::string first_difference(const fs::path& run, const fs::path& replay, std::uint64_t first,
-                             std::uint64_t end, std::span<const Metric> metrics) {
+std::string first_difference(const fs::path& run, const fs::path& replay, std::uint64_t first, std::uint64_t end,
+                             std::span<const Metric> metrics) {
   const auto step = different_step(run, replay, first, end);
   const auto evaluation = different_evaluation(run, replay, first, end, metrics);
   if (step && (!evaluation || step->done <= evaluation->done)) return step->text;
