@@ -243,6 +243,21 @@ TEST_P(Breaks, AreNotMendedAfterAWrongMessage) {
   EXPECT_EQ(rank(0).losses[1], "it has given up the connection for good");
 }
 
+// The system breaks a connection whose other end has had no room for a third of the deadline, at least for ten seconds.
+TEST_P(Breaks, ComeFromARankThatIsBusyForLong) {
+  for (int number : {0, 1}) all_.push_back(std::make_unique<Rank>(io_, number, 2, tls_, all_, 30s));
+  rank(1).reads = false;
+  const Bytes data = message(8 << 20, 1);
+  send(0, 1, data);
+  const auto end = Clock::now() + 14s;
+  while (Clock::now() < end) io_.run_one_until(end);
+  EXPECT_TRUE(rank(0).losses.empty() && rank(1).losses.empty());
+  rank(1).reads = true;
+  rank(1).lines.resume(0);
+  run_until([&] { return rank(1).came[0].size() == 1 && rank(0).messages_sent == 1; });
+  EXPECT_EQ(rank(1).came[0].front(), data);
+}
+
 INSTANTIATE_TEST_SUITE_P(Secret, Breaks, testing::Bool(),
                          [](const auto& one) { return one.param ? "with" : "without"; });
 
