@@ -11,6 +11,7 @@ from test_coordinator import coordinator, generation, goes_on, join  # noqa: F40
 from test_elastic import ENDLESS, SMALL, at_step, kill, members
 
 RUN = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--max-steps", 500]
+UNENDING = [*RUN[:-1], 10**6]  # for runs that a test ends
 FEW = ["train", *SMALL, "--max-steps", 20, "--eval-freq", 10, "--train-dir", "run"]
 
 
@@ -61,7 +62,7 @@ def test_one_that_had_no_changes(good, replayed):
 
 
 def test_one_that_was_killed_is_replayed_up_to_its_last_step(start, replayed, tmp_path):
-    job = start(*RUN, "--elastic", "1:2", "--codec", "ef | topk(0.1)", "--train-dir", "run")
+    job = start(*UNENDING, "--elastic", "1:2", "--codec", "ef | topk(0.1)", "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
     kill(job, 0)
     until_generation(job, tmp_path / "run", 1)
@@ -74,7 +75,7 @@ def test_one_that_was_killed_is_replayed_up_to_its_last_step(start, replayed, tm
 
 def test_one_that_lost_a_rank_for_good_is_replayed_up_to_the_last_step_of_all(start, replayed, tmp_path):
     """The ranks end at different rows of steps.csv: those that no rank but one has do not count."""
-    job = start(*RUN, "--ranks", 2, "--train-dir", "run")
+    job = start(*UNENDING, "--ranks", 2, "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
     kill(job, 1)
     assert job.finish().status == 1
@@ -94,7 +95,7 @@ def test_one_that_diverged(run, tmp_path):
 
 
 def test_one_that_was_stopped(start, replayed, tmp_path):
-    job = start(*RUN, "--elastic", "1:2", "--train-dir", "run")
+    job = start(*UNENDING, "--elastic", "1:2", "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
     os.kill(job.process.pid, signal.SIGINT)
     assert job.finish().status == 130, job.err
