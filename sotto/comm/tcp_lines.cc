@@ -68,6 +68,7 @@ struct TcpLines::Line {
   asio::steady_timer again;  // for the next attempt to connect
   std::chrono::milliseconds pause = shortest_pause;
   Clock::time_point since;  // of the present connection, or of the attempts to make one
+  Clock::time_point asked;  // when the owner last waited for it to be made
   std::string broken;       // why the last connection ended
   std::string failed;       // why the last attempt failed
 
@@ -128,6 +129,7 @@ void TcpLines::send(int peer, TcpFrame::Kind kind, std::span<const std::byte> da
 void TcpLines::resume(int peer) {
   Line& line = line_of(peer);
   if (line.state == Line::State::closed) return owner_.lost(peer, line.reason);
+  line.asked = Clock::now();
   if (line.state == Line::State::unused) return connect(line);
   read(line);
 }
@@ -162,18 +164,18 @@ void TcpLines::lose(Line& line, const std::string& reason) {
 void TcpLines::break_off(Line& line, const asio::error_code& error) {
   drop(line);
   const auto now = Clock::now();
-  if (now - line.since >= soon) line.pause = shortest_pause;
+  line.pause = now - line.since >= soon ? shortest_pause : std::min(2 * line.pause, longest_pause);
   line.since = now;
   line.broken = is_closed(error) ? "the connection was closed" : reason_of(error);
   line.failed.clear();
   connect_later(line, line.pause);
 }
 
-// A peer whose door is closed has ended; anything else may pass.
+// A peer whose door is closed has ended; anything else may pass. Time in which the owner was busy does not count.
 void TcpLines::try_again(Line& line, const std::string& why) {
   drop(line);
   line.failed = why;
-  if (Clock::now() - line.since >= deadline_) return lose(line, trouble(line.peer));
+  if (Clock::now() - std::max(line.since, line.asked) >= deadline_) return lose(line, trouble(line.peer));
   connect_later(line, line.pause);
   line.pause = std::min(2 * line.pause, longest_pause);
 }
@@ -217,6 +219,7 @@ void TcpLines::connect(Line& line) {
     if (turn != line.turn) return;
     if (error == asio::error::connection_refused) return lose(line, reason_of(error));
     if (error) return try_again(line, error.message());
+    limit_silence(line.stream->socket(), deadline_);
     prove(line);
   });
 }
@@ -227,7 +230,8 @@ void TcpLines::prove(Line& line) {
       tls_.get(), TcpStream::Side::client, [this, &line, turn = line.turn](const asio::error_code& error) {
         if (turn != line.turn) return;
         if (!error) return greet(line);
-        if (is_closed(error) || line.number > 0) return try_again(line, error.message());
+        const bool of_system = is_closed(error) || error.category() == asio::error::get_system_category();
+        if (of_system || line.number > 0) return try_again(line, error.message());
         const std::string_view what = is_other_secret(error)
                                           ? "its secret is another one, or somebody changed the handshake on the way"
                                           : "the handshake with it failed";
@@ -239,7 +243,6 @@ void TcpLines::prove(Line& line) {
 // again. If the peer has ended, the next attempt finds no listener.
 void TcpLines::greet(Line& line) {
   line.state = Line::State::greeting;
-  limit_silence(line.stream->socket(), deadline_);
   asio::async_write(*line.stream, asio::buffer(line.greeting),
                     [this, &line, turn = line.turn](const asio::error_code& error, std::size_t) {
                       if (turn != line.turn) return;

@@ -14,8 +14,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -211,25 +213,46 @@ TEST_P(Breaks, ShowThatAPeerHasEnded) {
   EXPECT_EQ(rank(0).losses[1], "the connection was closed: the peer ended or was killed");
 }
 
-// Somebody listens at its door, and nothing more.
-TEST_P(Breaks, ThatAreNotMendedAreNamedAtTheDeadline) {
-  for (int rank = 0; rank < 2; ++rank) all_.push_back(std::make_unique<Rank>(io_, rank, 2, tls_, all_, 200ms));
-  const Bytes data = message(1000, 1);
-  send(1, 0, data);
-  run_until([&] { return rank(0).came[1].size() == 1; });
-  const std::uint16_t port = read_tcp_place(rank(1).place).port;
-  rank(1).lines.close();
-  asio::ip::tcp::acceptor acceptor(io_, {asio::ip::address_v4::loopback(), port});
-  const std::function<void()> turn_away = [&] {
-    acceptor.async_accept([&](const asio::error_code& error, const asio::ip::tcp::socket&) {
+// Rank 1 ends; then somebody listens at its door, and nothing more.
+class Abandoned : public Breaks {
+ protected:
+  void abandon(std::chrono::milliseconds deadline) {
+    for (int rank = 0; rank < 2; ++rank) all_.push_back(std::make_unique<Rank>(io_, rank, 2, tls_, all_, deadline));
+    const Bytes data = message(1000, 1);
+    send(1, 0, data);
+    run_until([&] { return rank(0).came[1].size() == 1; });
+    const std::uint16_t port = read_tcp_place(rank(1).place).port;
+    rank(1).lines.close();
+    acceptor_.emplace(io_, asio::ip::tcp::endpoint{asio::ip::address_v4::loopback(), port});
+    turn_away();
+  }
+
+ private:
+  void turn_away() {
+    acceptor_->async_accept([this](const asio::error_code& error, const asio::ip::tcp::socket&) {
       if (!error) turn_away();
     });
-  };
-  turn_away();
+  }
+  std::optional<asio::ip::tcp::acceptor> acceptor_;
+};
+
+TEST_P(Abandoned, RanksGiveUpAtTheDeadline) {
+  abandon(200ms);
   run_until([&] { return rank(0).losses.contains(1); });
   const std::string reason = rank(0).losses[1];
   EXPECT_TRUE(reason.starts_with("the connection was closed, and it could not be made again for ")) << reason;
   EXPECT_NE(reason.find(" s: "), std::string::npos) << reason;
+}
+
+TEST_P(Abandoned, RanksDoNotCountTheTimeInWhichTheyAreBusy) {
+  abandon(3s);
+  run_until([&] { return !rank(0).lines.trouble(1).empty(); });
+  std::this_thread::sleep_for(3100ms);
+  rank(0).lines.resume(1);
+  const auto end = Clock::now() + 100ms;
+  while (Clock::now() < end) io_.run_one_until(end);
+  EXPECT_TRUE(rank(0).losses.empty()) << rank(0).losses[1];
+  run_until([&] { return rank(0).losses.contains(1); });
 }
 
 // A peer that refuses a message gives up the line, and its door still stands open.
@@ -258,6 +281,8 @@ TEST_P(Breaks, ComeFromARankThatIsBusyForLong) {
   EXPECT_EQ(rank(1).came[0].front(), data);
 }
 
+INSTANTIATE_TEST_SUITE_P(Secret, Abandoned, testing::Bool(),
+                         [](const auto& one) { return one.param ? "with" : "without"; });
 INSTANTIATE_TEST_SUITE_P(Secret, Breaks, testing::Bool(),
                          [](const auto& one) { return one.param ? "with" : "without"; });
 
