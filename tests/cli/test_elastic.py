@@ -186,6 +186,9 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "1:2", "--algorithm", "diloco(h=4, overlap=2)"], "--elastic: `diloco(h=4, overlap=2)` cannot go on"),
     (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot go on"),
     (["--elastic", "1:4", "--aggregator", "hierarchical(group=2)", "--codec", "ef | topk(0.1)"], "--elastic: `hierarchical` has groups of one size"),
+    (["--elastic", "1:2", "--on-failure", "wait"], "--on-failure wait: must be continue, stop or checkpoint"),
+    (["--ranks", 2, "--on-failure", "stop"], "--on-failure stop: without --elastic, a lost rank ends the job in any case"),
+    (["--elastic", "1:2", "--restarts", 1, "--on-failure", "checkpoint"], "--on-failure checkpoint: no lost rank is started anew; leave --restarts out"),
 ])  # fmt: skip
 def test_what_is_refused(run, flags, error):
     job = run("train", *SMALL, *flags)
