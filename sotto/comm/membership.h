@@ -57,8 +57,8 @@ std::optional<World> join_generation(const World& world, const Stop& stop);
 // A job with a coordinator at `world.host` and `world.port`, for the starter of one of its ranks:
 int most_ranks_of(const World& world);  // the greatest number of its ranks
 int join_job(const World& world);       // the id of a new rank
-void end_in_job(const World& world, int id,
-                const std::string& why);  // the rank has failed; if anybody is there to hear
+// The rank has failed, unless it has said a farewell itself. If nobody is there to hear, nothing happens.
+void end_in_job(const World& world, int id, const std::string& why);
 
 // What the store has of a farewell.
 std::string text_of(const Farewell& farewell);
