@@ -113,8 +113,8 @@ void Coordinator::listen() {
 void Coordinator::end(int id, const Farewell& farewell) {
   if (farewell.words.empty()) return generations_.leave(id);
   const std::string name = fmt::format("rank {}", id);
-  const bool named = farewell.words.starts_with(name + " ") || farewell.words.starts_with(name + ":");
-  const std::string why = named ? farewell.words : name + " has ended: " + farewell.words;
+  const bool says_who = farewell.words.starts_with(name + " ") || farewell.words.starts_with(name + ":");
+  const std::string why = says_who ? farewell.words : name + " has ended: " + farewell.words;
   if (farewell.failed) return lose(id, why);
   console_.line(stderr, "sotto: " + why);
   generations_.withdraw(id, why);

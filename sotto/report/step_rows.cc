@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <string>
 #include <string_view>
 
+#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
@@ -36,27 +36,10 @@ constexpr std::array real_columns{RealColumn{"epoch", &StepFigures::epoch},
                                   RealColumn{"wait_ms", &StepFigures::wait_ms},
                                   RealColumn{"data_ms", &StepFigures::data_ms}};
 
-void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
-  cells.clear();
-  while (true) {
-    const std::size_t comma = line.find(',');
-    cells.push_back(line.substr(0, comma));
-    if (comma == std::string_view::npos) return;
-    line.remove_prefix(comma + 1);
-  }
-}
-
 std::size_t position_of(std::string_view name, const std::vector<std::string_view>& heads) {
   const auto found = std::ranges::find(heads, name);
   if (found == heads.end()) throw FileError(fmt::format("there is no column `{}`", name));
   return static_cast<std::size_t>(found - heads.begin());
-}
-
-template <class T>
-void read_cell(std::string_view cell, std::string_view column, T& value) {
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error == std::errc() && end == cell.data() + cell.size()) return;
-  throw FileError(fmt::format("`{}` is no number of the column {}", cell.substr(0, 40), column));
 }
 
 class StepReader {
@@ -72,10 +55,10 @@ class StepReader {
     if (cells_.size() != columns_) throw FileError(fmt::format("it has {} cells, not {}", cells_.size(), columns_));
     StepFigures row;
     for (std::size_t i = 0; i < whole_columns.size(); ++i) {
-      read_cell(cells_[whole_at_[i]], whole_columns[i].name, row.*whole_columns[i].member);
+      row.*whole_columns[i].member = number_in<std::uint64_t>(cells_[whole_at_[i]], whole_columns[i].name);
     }
     for (std::size_t i = 0; i < real_columns.size(); ++i) {
-      read_cell(cells_[real_at_[i]], real_columns[i].name, row.*real_columns[i].member);
+      row.*real_columns[i].member = number_in<double>(cells_[real_at_[i]], real_columns[i].name);
     }
     const auto [last, is_first] = last_step_.try_emplace(row.rank, row.step);
     if (!is_first && row.step <= last->second) {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <fstream>
 #include <string_view>
 #include <vector>
 
+#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/options.h"
@@ -27,16 +27,6 @@ std::optional<std::string> take_line(std::string_view& rest) {
   return line;
 }
 
-template <class T>
-T whole(const std::string& cell) {
-  T value{};
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size()) {
-    throw FileError(fmt::format("`{}` is no number", cell.substr(0, 40)));
-  }
-  return value;
-}
-
 std::string text_of(const EvaluationRow& row) {
   std::string line = fmt::format("{},{:.4f},{:.3f},{},{}", row.step, row.epoch, row.seconds, row.bytes_sent,
                                  row.split == Split::train ? "train" : "test");
@@ -51,24 +41,20 @@ std::string header_of(std::span<const Metric> kinds) {
 }
 
 EvaluationRow parse_row(std::span<const Metric> kinds, const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',') {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
+  std::vector<std::string_view> cells;
+  split_cells(line, cells);
   if (cells.size() != fixed_columns + kinds.size()) throw FileError(fmt::format("it has {} columns", cells.size()));
   if (cells[4] != "train" && cells[4] != "test")
     throw FileError(fmt::format("`{}` is no split", cells[4].substr(0, 40)));
-  EvaluationRow row{.step = whole<std::uint64_t>(cells[0]),
-                    .epoch = whole<double>(cells[1]),
-                    .seconds = whole<double>(cells[2]),
-                    .bytes_sent = whole<std::uint64_t>(cells[3]),
+  EvaluationRow row{.step = number_in<std::uint64_t>(cells[0], "step"),
+                    .epoch = number_in<double>(cells[1], "epoch"),
+                    .seconds = number_in<double>(cells[2], "seconds"),
+                    .bytes_sent = number_in<std::uint64_t>(cells[3], "bytes_sent"),
                     .split = cells[4] == "train" ? Split::train : Split::test,
                     .metrics = {kinds, {}}};
-  for (std::size_t i = fixed_columns; i < cells.size(); ++i) row.metrics.values.push_back(whole<double>(cells[i]));
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    row.metrics.values.push_back(number_in<double>(cells[fixed_columns + i], kinds[i].name));
+  }
   return row;
 }
 

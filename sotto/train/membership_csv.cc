@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
 
+#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/train/checkpoint.h"
@@ -31,16 +31,8 @@ std::string origin_text(const GenerationRow& row) {
   return row.step == 0 ? std::string(from_start) : checkpoint::folder("", row.step).string();
 }
 
-template <class Number>
-Number number_in(std::string_view text, std::string_view column) {
-  Number number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status == std::errc() && end == text.data() + text.size()) return number;
-  throw FileError(fmt::format("`{}` is no number of the column {}", text.substr(0, 40), column));
-}
-
-std::vector<int> numbers_in(const std::string& text, std::string_view column, int least, int most) {
-  std::istringstream words(text);
+std::vector<int> numbers_in(std::string_view cell, std::string_view column, int least, int most) {
+  std::istringstream words{std::string(cell)};
   std::vector<int> numbers;
   for (std::string word; words >> word;) {
     numbers.push_back(number_in<int>(word, column));
@@ -56,14 +48,8 @@ bool ascend(const std::vector<int>& ids) {
 }
 
 GenerationRow generation_in(const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',') {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
+  std::vector<std::string_view> cells;
+  split_cells(line, cells);
   if (cells.size() != membership_columns) throw FileError(fmt::format("it has {} columns", cells.size()));
   GenerationRow row;
   row.generation = number_in<std::uint64_t>(cells[0], "generation");
@@ -81,7 +67,7 @@ GenerationRow generation_in(const std::string& line) {
   }
   row.starts = !cells[6].starts_with(from_generation);
   if (!row.starts) {
-    row.continues = number_in<std::uint64_t>(std::string_view(cells[6]).substr(from_generation.size()), "from");
+    row.continues = number_in<std::uint64_t>(cells[6].substr(from_generation.size()), "from");
   }
   if (cells[6] != origin_text(row)) {
     throw FileError(fmt::format("`{}` is nothing from which step {} could begin", cells[6].substr(0, 40), row.step));
