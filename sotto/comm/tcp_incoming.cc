@@ -42,7 +42,7 @@ void TcpIncoming::use(TcpOutgoing& outgoing) {
       const TcpFrame frame = read_tcp_frame(std::span(staged_).subspan(used, TcpFrame::bytes), due_);
       used += TcpFrame::bytes;
       if (frame.kind == TcpFrame::Kind::ack) {
-        outgoing.acknowledged(frame.sequence);
+        outgoing.acknowledge(frame.sequence);
         continue;
       }
       begin_frame(frame);

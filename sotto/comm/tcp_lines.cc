@@ -25,7 +25,6 @@ using namespace std::chrono_literals;
 using Tcp = asio::ip::tcp;
 
 constexpr std::chrono::milliseconds shortest_pause = 20ms, longest_pause = 1s;  // between attempts to connect
-constexpr auto soon = 1s;  // connections that break so soon are no reason to begin with short pauses again
 
 bool is_closed(const asio::error_code& error) {
   return error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe ||
@@ -67,10 +66,11 @@ struct TcpLines::Line {
   std::array<std::byte, TcpHello::bytes> greeting{};
   asio::steady_timer again;  // for the next attempt to connect
   std::chrono::milliseconds pause = shortest_pause;
-  Clock::time_point since;  // of the present connection, or of the attempts to make one
-  Clock::time_point asked;  // when the owner last waited for it to be made
-  std::string broken;       // why the last connection ended
-  std::string failed;       // why the last attempt failed
+  Clock::time_point since;    // of the present connection, or of the attempts to make one
+  Clock::time_point asked;    // when the owner last waited for it to be made
+  std::uint64_t carried = 0;  // frames, before the last connection broke; if it has carried none, the pauses grow
+  std::string broken;         // why the last connection ended
+  std::string failed;         // why the last attempt failed
 
   TcpOutgoing outgoing;
   TcpIncoming incoming;
@@ -163,9 +163,9 @@ void TcpLines::lose(Line& line, const std::string& reason) {
 
 void TcpLines::break_off(Line& line, const asio::error_code& error) {
   drop(line);
-  const auto now = Clock::now();
-  line.pause = now - line.since >= soon ? shortest_pause : std::min(2 * line.pause, longest_pause);
-  line.since = now;
+  const std::uint64_t carried = line.incoming.due() + line.outgoing.acknowledged();
+  if (carried > std::exchange(line.carried, carried) || Clock::now() - line.since >= 1s) line.pause = shortest_pause;
+  line.since = Clock::now();
   line.broken = is_closed(error) ? "the connection was closed" : reason_of(error);
   line.failed.clear();
   connect_later(line, line.pause);
@@ -177,11 +177,11 @@ void TcpLines::try_again(Line& line, const std::string& why) {
   line.failed = why;
   if (Clock::now() - std::max(line.since, line.asked) >= deadline_) return lose(line, trouble(line.peer));
   connect_later(line, line.pause);
-  line.pause = std::min(2 * line.pause, longest_pause);
 }
 
 void TcpLines::connect_later(Line& line, std::chrono::milliseconds pause) {
   line.state = Line::State::connecting;
+  line.pause = std::min(2 * pause, longest_pause);
   line.again.expires_after(pause);
   line.again.async_wait([this, &line, turn = line.turn](const asio::error_code&) {
     if (turn == line.turn) connect(line);

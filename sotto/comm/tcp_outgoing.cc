@@ -55,7 +55,7 @@ std::size_t TcpOutgoing::written(std::size_t bytes) {
   return 1;
 }
 
-void TcpOutgoing::acknowledged(std::uint64_t due) {
+void TcpOutgoing::acknowledge(std::uint64_t due) {
   const std::uint64_t most = next_ + (unit_ == Unit::again || unit_ == Unit::piece ? 1 : 0);
   if (due < acknowledged_ || due > most) refuse(due, acknowledged_, most);
   acknowledged_ = due;

@@ -36,10 +36,11 @@ class TcpOutgoing {
   // So many of them were handed to the system. Returns the number of messages that are complete now: 0 or 1.
   std::size_t written(std::size_t bytes);
   // The peer says that it has all frames before that one. WireError if that cannot be.
-  void acknowledged(std::uint64_t due);
+  void acknowledge(std::uint64_t due);
   // The same on a new connection, over which the rest is sent again. Returns the number of messages that are complete.
   std::size_t begin_again(std::uint64_t due);
 
+  std::uint64_t acknowledged() const { return acknowledged_; }  // the number of the first frame that is not
   // Whether all is written, and an acknowledgement must still come.
   bool awaits_word() const { return letters_.empty() && kept_bytes() >= unacknowledged_bytes; }
 

@@ -174,9 +174,9 @@ TEST_P(Breaks, AreMendedUnderLoad) {
     messages.push_back(message(
         std::array<std::size_t, 6>{1, 100, 5'000, 300'000, 0, 3'000'000}.at(static_cast<std::size_t>(i) % 6), i));
   }
-  int turns = 0, breaks = 0;
+  std::size_t breaks = 0;
   cross(messages, [&] {
-    if (++turns % 97 != 0 || breaks == 30) return;
+    if (breaks == 30 || rank(0).came[1].size() + rank(1).came[0].size() <= 13 * breaks) return;
     break_all();
     ++breaks;
   });

@@ -155,17 +155,17 @@ TEST(TcpOutgoing, KeepsNoMoreThanItMay) {
 TEST(TcpOutgoing, RefusesFalseAcknowledgements) {
   Ends ends;
   const Bytes data = message(100, 1);
-  EXPECT_THROW(ends.there.acknowledged(2), WireError);
+  EXPECT_THROW(ends.there.acknowledge(2), WireError);
   for (int i = 0; i < 3; ++i) ends.there.add(Kind::message, data);
   carry(ends.there, ends.arrivals, ends.back, 3 * (TcpFrame::bytes + 100));
-  EXPECT_THROW(ends.there.acknowledged(5), WireError);
+  EXPECT_THROW(ends.there.acknowledge(5), WireError);
   EXPECT_THROW(ends.there.begin_again(5), WireError);
-  EXPECT_THROW(ends.there.acknowledged(0), WireError);
-  ends.there.acknowledged(3);
-  EXPECT_THROW(ends.there.acknowledged(2), WireError);
+  EXPECT_THROW(ends.there.acknowledge(0), WireError);
+  ends.there.acknowledge(3);
+  EXPECT_THROW(ends.there.acknowledge(2), WireError);
   EXPECT_THROW(ends.there.begin_again(2), WireError);
   EXPECT_EQ(ends.there.begin_again(3), 0U);
-  EXPECT_THROW(ends.there.acknowledged(4), WireError) << "this connection has not carried frame 3 yet";
+  EXPECT_THROW(ends.there.acknowledge(4), WireError) << "this connection has not carried frame 3 yet";
 }
 
 // The bytes of one frame after a message of two pieces has begun.
