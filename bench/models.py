@@ -169,6 +169,7 @@ def run_twin(name, threads, rank, meeting):
         loss.item()
         times.append(time.perf_counter() - begin)
     print(statistics.median(times[-LAST:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    dist.barrier()  # Gloo may terminate a process whose peer ends first
     dist.destroy_process_group()
 
 
@@ -196,6 +197,8 @@ def of_sotto(program, name, threads):
                    "--batch-size", batch, "--max-steps", STEPS, "--epochs", STEPS, "--train-size", 4 * examples, "--test-size", examples,
                    "--eval-freq", 10 * STEPS, "--no-keep-best", "--train-dir", f"{folder}/run"]  # fmt: skip
         log = open(f"{folder}/log", "w+")
+        if name.startswith("resnet"):
+            command += ["--lr", 0.001]  # the usual .1 is too much for so few steps
         job = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
         _, status, usage = os.wait4(job.pid, 0)  # of the launcher and of the ranks that it waited for
         if status:

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ using namespace sotto;
 struct Arguments {
   std::string backend = "gloo", secret;
   std::size_t bytes = 64 << 20;  // of a message
-  int repeats = 9;
+  int repeats = 9, streams = 1;
 };
 
 Arguments parse(int argc, char** argv) {
@@ -36,6 +37,8 @@ Arguments parse(int argc, char** argv) {
       arguments.bytes = static_cast<std::size_t>(parse_int(name, value, Bounds{1, 1e9}));
     } else if (name == "--repeats") {
       arguments.repeats = static_cast<int>(parse_int(name, value, Bounds{1, 1000}));
+    } else if (name == "--streams") {
+      arguments.streams = static_cast<int>(parse_int(name, value, Bounds{1, 64}));
     } else {
       throw ConfigError(fmt::format("{}: unknown", name));
     }
@@ -63,7 +66,8 @@ double seconds(Communicator& communicator, int repeats, std::span<const std::byt
 void run(const Arguments& arguments) {
   const World world = find_world("");
   const Transport& transport = transport_table().require("backend", arguments.backend);
-  const auto communicator = transport.connect(world, {.secret = arguments.secret});
+  const auto communicator = transport.connect(
+      world, {.secret = arguments.secret, .streams = arguments.streams, .deadline = std::chrono::minutes(10)});
   std::vector<std::byte> out(arguments.bytes, std::byte{7}), in(arguments.bytes);
   const bool first = world.rank == 0;
   const auto none = std::span<std::byte>();
@@ -73,7 +77,7 @@ void run(const Arguments& arguments) {
       seconds(*communicator, 20 * arguments.repeats, std::span(out).first(100), std::span(in).first(100));
   if (!first) return;
   const auto rate = [&](double time) { return static_cast<double>(arguments.bytes) / time / 1e9; };
-  fmt::print("{:.4f} {:.4f} {:.1f}\n", rate(one_way), 2 * rate(both), empty * 1e6);
+  fmt::print("{:.6f} {:.6f} {:.1f}\n", rate(one_way), 2 * rate(both), empty * 1e6);
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 
     python bench/transports.py --programs build/release/bin                        the loopback, a cable, 1 Gbit/s, 100 Mbit/s
     python bench/transports.py --programs build/release/bin --link 1gbit --rounds 1
+    python bench/transports.py --programs build/release/bin --link 80ms,1% --rounds 3      far away, also with several streams
 
 The contenders take turns. Prints medians over rounds: GB/s of payload in one direction and in both at once, and the time of a
 round trip of 100 bytes; in brackets the median of the ratios to Gloo in the same round. All but the loopback need root and
-iproute2: two network namespaces, joined by a cable (bench/cable.py) that is not limited, or to that rate.
+iproute2: two network namespaces, joined by a cable (bench/cable.py) that is not limited, or to that rate. Far links have
+200 Mbit/s, that round trip, and lose that share of the packets (bench/far_cable.py).
 """
 
 import argparse
@@ -18,9 +20,13 @@ import sys
 import tempfile
 
 from cable import Cable, CableError
+from far_cable import FarCable
 
-CONTENDERS = {"gloo": ["--backend", "gloo"], "tcp": ["--backend", "tcp"], "tcp, TLS": ["--backend", "tcp", "--secret"]}
-LINKS = {"loopback": None, "cable": "", "1gbit": "1gbit", "100mbit": "100mbit"}
+NEAR = {"loopback": None, "cable": "", "1gbit": "1gbit", "100mbit": "100mbit"}
+FAR = {f"{ms}ms,{percent}%": (ms / 1e3, percent / 100) for ms in (20, 80, 200) for percent in (0, 0.1, 1)}
+TLS = ["--backend", "tcp", "--secret"]
+CONTENDERS = {"gloo": ["--backend", "gloo"], "tcp": ["--backend", "tcp"], "tcp, TLS": TLS}
+FAR_CONTENDERS = {"gloo": ["--backend", "gloo"], "tcp, TLS": TLS, **{f"tcp, TLS, {n} streams": [*TLS, "--streams", str(n)] for n in (4, 8, 16)}}
 
 
 def over_loopback(command):
@@ -33,17 +39,17 @@ def over_loopback(command):
     return outputs
 
 
-def measure(programs, link, contender, secret):
+def measure(programs, link, flags, secret):
     """GB/s in one direction and in both, and microseconds."""
-    size = {"100mbit": 1 << 22, "1gbit": 1 << 25}.get(link, 1 << 26)
-    flags = list(CONTENDERS[contender])
-    if contender in ("tcp", "tcp, TLS") and link != "loopback" and "--secret" not in flags:
+    size = 1 << 21 if link in FAR else {"100mbit": 1 << 22, "1gbit": 1 << 25}.get(link, 1 << 26)
+    if flags[-1] == "tcp" and link != "loopback":
         return None  # it is refused there
-    command = [str(programs / "bench_transports"), *flags, *([secret] if "--secret" in flags else []), "--bytes", str(size)]
+    words = [word for flag in flags for word in ([flag, secret] if flag == "--secret" else [flag])]
+    command = [str(programs / "bench_transports"), *words, "--bytes", str(size), *(["--repeats", "3"] if link in FAR else [])]
     if link == "loopback":
         text = over_loopback(command)[0]
     else:
-        with Cable(LINKS[link] or None) as cable:
+        with FarCable("200mbit", *FAR[link]) if link in FAR else Cable(NEAR[link] or None) as cable:
             text = cable.run(*command)[0]
     return [float(number) for number in text.split()]
 
@@ -51,7 +57,7 @@ def measure(programs, link, contender, secret):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="folder of sotto and bench_transports")
-    parser.add_argument("--link", choices=LINKS, nargs="+", default=list(LINKS))
+    parser.add_argument("--link", choices=[*NEAR, *FAR], nargs="+", default=list(NEAR))
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     print("| | GB/s, one direction | both at once | round trip, us |\n| --- | ---: | ---: | ---: |")
@@ -59,11 +65,12 @@ def main():
         secret = os.path.join(folder, "secret")
         subprocess.run([arguments.programs / "sotto", "secret", "new", secret], check=True)
         for link in arguments.link:
-            rounds = [{name: measure(arguments.programs, link, name, secret) for name in CONTENDERS} for _ in range(arguments.rounds)]
-            for name in CONTENDERS:
+            contenders = FAR_CONTENDERS if link in FAR else CONTENDERS
+            rounds = [{name: measure(arguments.programs, link, flags, secret) for name, flags in contenders.items()} for _ in range(arguments.rounds)]
+            for name in contenders:
                 if rounds[0][name] is None:
                     continue
-                cells = [f"{statistics.median(r[name][i] for r in rounds):.{1 if i == 2 else 3}f} "
+                cells = [f"{statistics.median(r[name][i] for r in rounds):.{'1f' if i == 2 else '3g'}} "
                          f"({statistics.median(r[name][i] / r['gloo'][i] for r in rounds):.2f})" for i in range(3)]  # fmt: skip
                 print(f"| {link}, {name} | {' | '.join(cells)} |", flush=True)
 

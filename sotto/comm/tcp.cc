@@ -14,9 +14,9 @@
 #include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
-#include "sotto/comm/tcp_lines.h"
 #include "sotto/comm/tcp_mailbox.h"
 #include "sotto/comm/tcp_places.h"
+#include "sotto/comm/tcp_stripes.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -24,26 +24,25 @@ namespace {
 
 constexpr std::chrono::seconds patience(2);  // of a rank that ends
 
-class TcpCommunicator final : public Communicator, private TcpLines::Owner {
+class TcpCommunicator final : public Communicator, private TcpOwner {
  public:
   // Ranks find each other in this section of the meeting; all must use the same name.
-  TcpCommunicator(std::shared_ptr<Meeting> meeting, const std::string& section, asio::ip::address address,
-                  std::shared_ptr<const Tls> tls, int rank, int size, std::chrono::milliseconds deadline)
-      : Communicator(rank, size, deadline),
+  TcpCommunicator(std::shared_ptr<Meeting> meeting, const std::string& section, const TcpSettings& settings, int rank,
+                  int size)
+      : Communicator(rank, size, settings.deadline),
         meeting_(std::move(meeting)),
         places_(meeting_->section(section)),
-        address_(std::move(address)),
-        tls_(std::move(tls)),
-        lines_(io_, rank, size, address_, tls_, deadline, *this),
+        settings_(settings),
+        stripes_(io_, rank, size, settings, *this),
         due_(io_),
         peers_(static_cast<std::size_t>(size)) {
-    places_.leave(rank, lines_.place());
+    places_.leave(rank, stripes_.place());
   }
 
   // Peers may still acknowledge what they have read, unless they are busy with something else.
   ~TcpCommunicator() override {
     const auto until = Clock::now() + std::min<std::chrono::milliseconds>(deadline(), patience);
-    while (!failure_ && lines_.awaits_word() && Clock::now() < until) io_.run_one_until(until);
+    while (!failure_ && stripes_.awaits_word() && Clock::now() < until) io_.run_one_until(until);
   }
   TcpCommunicator(const TcpCommunicator&) = delete;
   TcpCommunicator& operator=(const TcpCommunicator&) = delete;
@@ -55,7 +54,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
     if (failure_) return;  // they know
     failure_ = {-1, reason};
     meeting_->give_up(reason);
-    lines_.close();
+    stripes_.close();
   }
 
  private:
@@ -81,7 +80,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
       ++of(send.peer).unsent;
       waiting_.push_back(&send);
     }
-    for (const Recv& recv : recvs) lines_.resume(recv.peer);
+    for (const Recv& recv : recvs) stripes_.resume(recv.peer);
     carry();
     if (failure_) give_up_exchange();
     for (const Recv& recv : recvs) {
@@ -109,7 +108,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
       Peer& peer = of(send->peer);
       if (peer.held_in == pass_) return false;
       if (send->not_before <= now) {
-        lines_.send(send->peer, TcpFrame::Kind::message, send->data);
+        stripes_.send(send->peer, TcpFrame::Kind::message, send->data);
         return true;
       }
       peer.held_in = pass_;
@@ -126,7 +125,7 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
     auto found = std::ranges::find_if(peers_, late);
     if (found == peers_.end()) found = std::ranges::find_if(peers_, [](const Peer& peer) { return peer.unsent > 0; });
     const int peer = static_cast<int>(found - peers_.begin());
-    const std::string trouble = lines_.trouble(peer);
+    const std::string trouble = stripes_.trouble(peer);
     failure_ = {peer, fmt::format("timed out after {:g} s{}{}", std::chrono::duration<double>(deadline()).count(),
                                   trouble.empty() ? "" : ": ", trouble)};
   }
@@ -134,18 +133,16 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
   // The memory of the messages is the caller's, so nothing may be under way when it learns of the failure.
   [[noreturn]] void give_up_exchange() {
     const std::string cause = meeting_->report(failure_->peer, failure(operation(), failure_->peer, failure_->reason));
-    lines_.close();
+    stripes_.close();
     fail(operation(), failure_->peer, reason_with(failure_->reason, cause));
   }
 
   std::unique_ptr<Communicator> do_clone() override {
-    return std::make_unique<TcpCommunicator>(meeting_, meeting_->next_name("tcp"), address_, tls_, rank(), size(),
-                                             deadline());
+    return std::make_unique<TcpCommunicator>(meeting_, meeting_->next_name("tcp"), settings_, rank(), size());
   }
 
   std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
-    return make_tcp_mailbox(meeting_, meeting_->next_name("mail"), address_, tls_, rank(), size(), max_bytes,
-                            deadline());
+    return make_tcp_mailbox(meeting_, meeting_->next_name("mail"), settings_, rank(), size(), max_bytes);
   }
 
   std::optional<std::string> place_of(int peer) override { return places_.find(peer, until_); }
@@ -183,10 +180,9 @@ class TcpCommunicator final : public Communicator, private TcpLines::Owner {
 
   std::shared_ptr<Meeting> meeting_;
   TcpPlaces places_;
-  asio::ip::address address_;
-  std::shared_ptr<const Tls> tls_;  // null: no secret
+  TcpSettings settings_;
   asio::io_context io_{1};
-  TcpLines lines_;
+  TcpStripes stripes_;
   asio::steady_timer due_;          // when the next message that waits for its time may leave
   std::optional<Failure> failure_;  // permanent: ranks are out of step
 
@@ -227,11 +223,11 @@ asio::ip::address own_address(const World& world, const TransportOptions& option
 
 std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOptions& options) {
   const std::string& secret = options.secret.empty() ? world.secret : options.secret;
-  const auto tls = secret.empty() ? nullptr : std::make_shared<const Tls>(read_secret(secret));
-  const auto address = own_address(world, options, tls != nullptr);
+  TcpSettings settings{.address = {}, .tls = nullptr, .streams = options.streams, .deadline = options.deadline};
+  if (!secret.empty()) settings.tls = std::make_shared<const Tls>(read_secret(secret));
+  settings.address = own_address(world, options, settings.tls != nullptr);
   auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
-  return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", address, tls, world.rank, world.size,
-                                           options.deadline);
+  return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", settings, world.rank, world.size);
 }
 
 }  // namespace sotto

@@ -29,7 +29,7 @@ TcpFrame read_tcp_frame(std::span<const std::byte> data, std::uint64_t sequence)
   TcpFrame frame;
   frame.sequence = reader.get<std::uint64_t>("frame");
   frame.length = reader.get<std::uint64_t>("frame");
-  if (word != magic || kind < 1 || kind > static_cast<std::uint32_t>(TcpFrame::Kind::ack)) {
+  if (word != magic || kind < 1 || kind > static_cast<std::uint32_t>(TcpFrame::Kind::stripes)) {
     throw WireError(fmt::format("{:#x} {:#x} begins no frame", word, kind));
   }
   frame.kind = static_cast<TcpFrame::Kind>(kind);

@@ -17,9 +17,19 @@ namespace sotto {
 // have not come before, and the frame has as many of them as fit into a piece. Each direction counts its frames from 1
 // and goes on counting on the next connection, so a frame that is lost, repeated or moved is found. Welcome and ack are
 // not counted; instead of their own number they have that of the first frame that has not arrived. A goodbye in place
-// of a welcome says that the line is closed for ever.
+// of a welcome says that the line is closed for ever. Data of `stripes` are the length of a message that comes over
+// several connections (tcp_stripes.h).
 struct TcpFrame {
-  enum class Kind : std::uint8_t { hello = 1, welcome = 2, message = 3, goodbye = 4, thanks = 5, more = 6, ack = 7 };
+  enum class Kind : std::uint8_t {
+    hello = 1,
+    welcome = 2,
+    message = 3,
+    goodbye = 4,
+    thanks = 5,
+    more = 6,
+    ack = 7,
+    stripes = 8
+  };
   static constexpr std::size_t bytes = 24;
   static constexpr std::size_t piece = 512 << 10;  // the data of a frame, at most
 

@@ -9,7 +9,6 @@
 #include <asio/read.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/write.hpp>
-#include <string_view>
 #include <utility>
 
 #include "sotto/comm/tcp_incoming.h"
@@ -153,12 +152,13 @@ void TcpLines::drop(Line& line) {
   line.incoming.begin_again();
 }
 
-void TcpLines::lose(Line& line, const std::string& reason) {
+void TcpLines::lose(int peer, const std::string& reason) {
+  Line& line = line_of(peer);
   drop(line);
   line.state = Line::State::closed;
   line.reason = reason;
   line.outgoing = {};
-  owner_.lost(line.peer, reason);
+  owner_.lost(peer, reason);
 }
 
 void TcpLines::break_off(Line& line, const asio::error_code& error) {
@@ -175,7 +175,7 @@ void TcpLines::break_off(Line& line, const asio::error_code& error) {
 void TcpLines::try_again(Line& line, const std::string& why) {
   drop(line);
   line.failed = why;
-  if (Clock::now() - std::max(line.since, line.asked) >= deadline_) return lose(line, trouble(line.peer));
+  if (Clock::now() - std::max(line.since, line.asked) >= deadline_) return lose(line.peer, trouble(line.peer));
   connect_later(line, line.pause);
 }
 
@@ -205,7 +205,7 @@ void TcpLines::connect(Line& line) {
                                     place.secret ? "this rank" : "it"));
     }
   } catch (const std::exception& error) {
-    return lose(line, error.what());
+    return lose(line.peer, error.what());
   }
   line.tried = std::max(line.number, line.tried) + 1;
   write_hello(
@@ -217,7 +217,7 @@ void TcpLines::connect(Line& line) {
   prepare_to_connect(line.stream->socket(), door.protocol());
   line.stream->socket().async_connect(door, [this, &line, turn = line.turn](const asio::error_code& error) {
     if (turn != line.turn) return;
-    if (error == asio::error::connection_refused) return lose(line, reason_of(error));
+    if (error == asio::error::connection_refused) return lose(line.peer, reason_of(error));
     if (error) return try_again(line, error.message());
     limit_silence(line.stream->socket(), deadline_);
     prove(line);
@@ -232,10 +232,10 @@ void TcpLines::prove(Line& line) {
         if (!error) return greet(line);
         const bool of_system = is_closed(error) || error.category() == asio::error::get_system_category();
         if (of_system || line.number > 0) return try_again(line, error.message());
-        const std::string_view what = is_other_secret(error)
-                                          ? "its secret is another one, or somebody changed the handshake on the way"
-                                          : "the handshake with it failed";
-        lose(line, fmt::format("{}: {}", what, error.message()));
+        const char* const what = is_other_secret(error)
+                                     ? "its secret is another one, or somebody changed the handshake on the way"
+                                     : "the handshake with it failed";
+        lose(line.peer, fmt::format("{}: {}", what, error.message()));
       });
 }
 
@@ -260,10 +260,10 @@ void TcpLines::hear_welcome(Line& line) {
                      try {
                        frame = read_tcp_frame(line.greeting, 0);
                        if (frame.kind == TcpFrame::Kind::goodbye)
-                         return lose(line, "it has given up the connection for good");
+                         return lose(line.peer, "it has given up the connection for good");
                        if (frame.kind != TcpFrame::Kind::welcome) throw WireError("no welcome");
                      } catch (const WireError& wrong) {
-                       return lose(line, fmt::format("somebody else answers at its address: {}", wrong.what()));
+                       return lose(line.peer, fmt::format("somebody else answers at its address: {}", wrong.what()));
                      }
                      line.number = line.known = line.tried;
                      begin(line, frame.sequence, false);
@@ -295,7 +295,7 @@ void TcpLines::begin(Line& line, std::uint64_t due, bool with_welcome) {
   try {
     complete = line.outgoing.begin_again(due);
   } catch (const WireError& error) {
-    return lose(line, error.what());
+    return lose(line.peer, error.what());
   }
   if (with_welcome) line.outgoing.say(TcpFrame::Kind::welcome, line.incoming.due());
   const unsigned turn = line.turn;
@@ -327,7 +327,7 @@ void TcpLines::read(Line& line) {
   try {
     line.incoming.use(line.outgoing);
   } catch (const WireError& error) {
-    return lose(line, error.what());
+    return lose(line.peer, error.what());
   }
   if (turn != line.turn) return;  // closed by the owner
   if (line.incoming.must_acknowledge()) line.outgoing.say(TcpFrame::Kind::ack, line.incoming.due());

@@ -50,6 +50,8 @@ class TcpLines {
   // Whether peers will still acknowledge something. If a socket is closed before, the system may throw away what it has
   // not yet sent.
   bool awaits_word() const;
+  // Closes the connection to the peer for ever: lost().
+  void lose(int peer, const std::string& reason);
   // Closes all connections without telling the owner, and refuses new ones.
   void close();
 
@@ -69,7 +71,6 @@ class TcpLines {
   void begin(Line& line, std::uint64_t due, bool with_welcome);
   void drop(Line& line);
   void break_off(Line& line, const asio::error_code& error);
-  void lose(Line& line, const std::string& reason);
 
   void write(Line& line);
   void read(Line& line);

@@ -14,7 +14,6 @@
 
 #include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/queued_mailbox.h"
-#include "sotto/comm/tcp_lines.h"
 #include "sotto/comm/tcp_places.h"
 #include "sotto/core/error.h"
 #include "sotto/core/thread.h"
@@ -30,17 +29,16 @@ TcpFrame::Kind frame_of(Frame::Kind kind) {
   }
 }
 
-class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
+class TcpMailbox final : public QueuedMailbox, private TcpOwner {
  public:
-  TcpMailbox(std::shared_ptr<Meeting> meeting, const std::string& section, const asio::ip::address& address,
-             std::shared_ptr<const Tls> tls, int rank, int size, std::size_t max_bytes,
-             std::chrono::milliseconds deadline)
-      : QueuedMailbox(rank, size, max_bytes, deadline, false),
+  TcpMailbox(std::shared_ptr<Meeting> meeting, const std::string& section, const TcpSettings& settings, int rank,
+             int size, std::size_t max_bytes)
+      : QueuedMailbox(rank, size, max_bytes, settings.deadline, false),
         meeting_(std::move(meeting)),
         places_(meeting_->section(section)),
-        lines_(io_, rank, size, address, std::move(tls), deadline, *this),
+        stripes_(io_, rank, size, settings, *this),
         states_(static_cast<std::size_t>(size)) {
-    places_.leave(rank, lines_.place());
+    places_.leave(rank, stripes_.place());
     if (size > 1) carrier_ = start_thread("a mailbox", [this] { io_.run(); });
   }
 
@@ -74,7 +72,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
   void made_room() override {
     if (!starved_.exchange(false)) return;
     asio::post(io_, [this] {
-      for (const int peer : std::exchange(paused_, {})) lines_.resume(peer);
+      for (const int peer : std::exchange(paused_, {})) stripes_.resume(peer);
     });
   }
 
@@ -88,7 +86,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
     const auto data = std::span<const std::byte>(letter.bytes).subspan(TcpFrame::bytes);
     const TcpFrame::Kind kind = frame_of(letter.kind);
     lock.unlock();
-    lines_.send(to, kind, data);
+    stripes_.send(to, kind, data);
   }
 
   void send_at(Clock::time_point time, int to) {
@@ -161,7 +159,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
   std::optional<std::string> cause_ SOTTO_GUARDED_BY(asking_);
   std::atomic<bool> starved_ = false;  // the carrier waits for room in the inbox
   asio::io_context io_{1};
-  TcpLines lines_;  // this and the following belong to the carrier
+  TcpStripes stripes_;  // this and the following belong to the carrier
   std::vector<State> states_;
   std::vector<int> paused_;  // peers that are not read from, since there is no room
   std::thread carrier_;
@@ -170,10 +168,8 @@ class TcpMailbox final : public QueuedMailbox, private TcpLines::Owner {
 }  // namespace
 
 std::unique_ptr<Mailbox> make_tcp_mailbox(std::shared_ptr<Meeting> meeting, const std::string& section,
-                                          const asio::ip::address& address, std::shared_ptr<const Tls> tls, int rank,
-                                          int size, std::size_t max_bytes, std::chrono::milliseconds deadline) {
-  return std::make_unique<TcpMailbox>(std::move(meeting), section, address, std::move(tls), rank, size, max_bytes,
-                                      deadline);
+                                          const TcpSettings& settings, int rank, int size, std::size_t max_bytes) {
+  return std::make_unique<TcpMailbox>(std::move(meeting), section, settings, rank, size, max_bytes);
 }
 
 }  // namespace sotto

@@ -128,6 +128,7 @@ const Transport& read_transport(const TrainOptions& options) {
   refuse("interface", options.interface, &Transport::own_networks);
   refuse("address", options.address, &Transport::own_networks);
   refuse("secret", options.secret, &Transport::no_secret);
+  refuse("streams", options.streams > 1 ? std::to_string(options.streams) : "", &Transport::own_streams);
   refuse("master", options.master, &Transport::own_meeting);
   return transport;
 }

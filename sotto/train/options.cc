@@ -131,6 +131,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("interface", interface, "network interface that the transport uses");
   v.option("address", address, "address that the transport binds; empty: the one that routes to the master");
   v.option("secret", secret, "file with the secret of all ranks, which makes connections private; `sotto secret new`");
+  v.option("streams", streams, "connections to each peer, which share long messages: for links with delay and losses",
+           {1, 64});
   v.option("master", master, "host:port where ranks meet; empty: chosen, or the starter's");
 
   v.option("train-dir", train_dir, "run folder; empty: a new one under runs/");

@@ -47,8 +47,9 @@ inline std::string obstacle(const Transport& transport, int ranks) {
   }
 }
 
-// The transport `tcp` with a secret. The file is written before ranks are forked.
-inline constexpr std::string_view private_tcp = "tcp_with_a_secret";
+// The transport `tcp` with a secret, whose file is written before ranks are forked; and with several connections to
+// each peer.
+inline constexpr std::string_view private_tcp = "tcp_with_a_secret", striped_tcp = "tcp_with_streams";
 
 inline std::unique_ptr<Communicator> connect_private_tcp(const World& world, const TransportOptions& options) {
   TransportOptions with = options;
@@ -56,20 +57,28 @@ inline std::unique_ptr<Communicator> connect_private_tcp(const World& world, con
   return transport_table().require("backend", "tcp").connect(world, with);
 }
 
+inline std::unique_ptr<Communicator> connect_striped_tcp(const World& world, const TransportOptions& options) {
+  TransportOptions with = options;
+  with.streams = 3;
+  return transport_table().require("backend", "tcp").connect(world, with);
+}
+
 inline auto connect_of(const std::string& name) {
+  if (name == striped_tcp) return &connect_striped_tcp;
   if (name != private_tcp) return transport_table().require("backend", name).connect;
   SecretFile::path();
   return &connect_private_tcp;
 }
 
-// The transports of the table that such ranks can use, and private_tcp. The others have their own test programs (MPI),
-// or need hardware that this machine lacks (NCCL).
+// The transports of the table that such ranks can use, and those two of `tcp`. The others have their own test programs
+// (MPI), or need hardware that this machine lacks (NCCL).
 inline std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
   for (const Transport& transport : transport_table()) {
     if (transport.own_meeting.empty() && obstacle(transport, 8).empty()) names.emplace_back(transport.name);
   }
   names.emplace_back(private_tcp);
+  names.emplace_back(striped_tcp);
   return names;
 }
 

@@ -1,7 +1,5 @@
 // Connections that break: every message comes once, in order, or the peer is lost with a reason.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +25,7 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+using test::break_all;
 using test::Bytes;
 using test::message;
 using test::Rank;
@@ -90,17 +89,6 @@ class Cutter {
   asio::ip::tcp::acceptor acceptor_;
 };
 
-// Ends the connections of this process, as if a machine on the way had forgotten them.
-void break_all() {
-  for (int file = 3; file < 1024; ++file) {
-    sockaddr_in address{};
-    socklen_t size = sizeof(address);
-    if (::getpeername(file, reinterpret_cast<sockaddr*>(&address), &size) == 0 && address.sin_family == AF_INET) {
-      ::shutdown(file, SHUT_RDWR);
-    }
-  }
-}
-
 // With a secret, or without one.
 class Breaks : public Ranks, public testing::WithParamInterface<bool> {
  protected:
@@ -129,8 +117,7 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
   const std::vector<Bytes> messages{message(1, 1), message(0, 0), message(3'000'000, 2), message(600'000, 3),
                                     message(100, 4)};
   const std::size_t hello = TcpHello::bytes;
-  std::deque<Cutter> cutters;  // they and the ranks stay, since io_ goes on
-  std::deque<std::vector<std::unique_ptr<Rank>>> before;
+  std::deque<Cutter> cutters;  // they stay, since io_ goes on
   for (const int way : {0, 1}) {
     for (const std::size_t bytes : {std::size_t{1},
                                     std::size_t{23},
@@ -161,7 +148,7 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
       cross(messages);
       EXPECT_EQ(cutter.cuts, 1) << way << " " << bytes;
       for (const auto& one : all_) one->lines.close();
-      before.push_back(std::move(all_));
+      before_.push_back(std::move(all_));
       all_.clear();
     }
   }

@@ -2,6 +2,8 @@
 
 // The connections of several ranks on one thread.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <asio/buffer.hpp>
@@ -22,7 +24,8 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/tcp_lines.h"
+#include "sotto/comm/tcp_door.h"
+#include "sotto/comm/tcp_stripes.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
@@ -36,12 +39,25 @@ inline Bytes message(std::size_t length, int seed) {
   return data;
 }
 
+// Ends the connections of this process, as if a machine on the way had forgotten them.
+inline void break_all() {
+  for (int file = 3; file < 1024; ++file) {
+    sockaddr_in address{};
+    socklen_t size = sizeof(address);
+    if (::getpeername(file, reinterpret_cast<sockaddr*>(&address), &size) == 0 && address.sin_family == AF_INET) {
+      ::shutdown(file, SHUT_RDWR);
+    }
+  }
+}
+
 // A rank that takes every message of at most `most` bytes.
-class Rank final : public TcpLines::Owner {
+class Rank final : public TcpOwner {
  public:
   Rank(asio::io_context& io, int rank, int size, std::shared_ptr<const Tls> tls,
-       const std::vector<std::unique_ptr<Rank>>& all, std::chrono::milliseconds deadline = std::chrono::minutes(10))
-      : lines(io, rank, size, asio::ip::address_v4::loopback(), std::move(tls), deadline, *this), all_(all) {}
+       const std::vector<std::unique_ptr<Rank>>& all, std::chrono::milliseconds deadline = std::chrono::minutes(10),
+       int streams = 1)
+      : lines(io, rank, size, {asio::ip::address_v4::loopback(), std::move(tls), streams, deadline}, *this),
+        all_(all) {}
 
   std::optional<std::string> place_of(int peer) override { return all_.at(static_cast<std::size_t>(peer))->place; }
   std::optional<std::span<std::byte>> room_for(int peer, const TcpFrame& frame) override {
@@ -62,7 +78,7 @@ class Rank final : public TcpLines::Owner {
   std::map<int, std::deque<Bytes>> came;
   std::map<int, std::string> losses;
   int messages_sent = 0;
-  TcpLines lines;
+  TcpStripes lines;
   std::string place = lines.place();
 
  private:
@@ -72,10 +88,12 @@ class Rank final : public TcpLines::Owner {
 // Its ranks have the same secret, or none.
 class Ranks : public testing::Test {
  protected:
-  explicit Ranks(std::shared_ptr<const Tls> tls = nullptr) : tls_(std::move(tls)) {}
+  explicit Ranks(std::shared_ptr<const Tls> tls = nullptr, int streams = 1) : tls_(std::move(tls)), streams_(streams) {}
 
   void start(int size) {
-    for (int rank = 0; rank < size; ++rank) all_.push_back(std::make_unique<Rank>(io_, rank, size, tls_, all_));
+    for (int rank = 0; rank < size; ++rank) {
+      all_.push_back(std::make_unique<Rank>(io_, rank, size, tls_, all_, std::chrono::minutes(10), streams_));
+    }
   }
   Rank& rank(int number) { return *all_.at(static_cast<std::size_t>(number)); }
   void run_until(const std::function<bool()>& done) {
@@ -99,8 +117,10 @@ class Ranks : public testing::Test {
   std::string hear(std::string_view words);
 
   std::shared_ptr<const Tls> tls_;
+  int streams_;
   asio::io_context io_{1};
   std::vector<std::unique_ptr<Rank>> all_;
+  std::vector<std::vector<std::unique_ptr<Rank>>> before_;  // io_ may still have work for these
 };
 
 // Forwards what comes from whoever connects to it, and keeps it. It changes the byte after the first `intact`.

@@ -183,7 +183,8 @@ TEST(Transports, ChecksFindWhatWasBuilt) {
     std::map<std::string, std::string> found;
     for (const Transport& transport : transport_table()) found[std::string(transport.name)] = transport.check("");
     for (const std::string& name : usable_transports()) {
-      if (name != private_tcp && found[name].empty()) throw std::runtime_error(name + " found nothing");
+      if (transport_table().find(name) != nullptr && found[name].empty())
+        throw std::runtime_error(name + " found nothing");
     }
     expect_contains(found["gloo"], "1 MiB all-reduce");
     if (testing::Test::HasFailure()) throw std::runtime_error(found["gloo"]);

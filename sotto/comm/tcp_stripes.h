@@ -1,0 +1,74 @@
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/address.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/comm/tcp_frame.h"
+#include "sotto/comm/tcp_owner.h"
+#include "sotto/comm/tls.h"
+
+namespace sotto {
+
+// How a rank and its peers reach each other.
+struct TcpSettings {
+  asio::ip::address address;       // where this rank listens
+  std::shared_ptr<const Tls> tls;  // the secret of all ranks; null: none, and everything can be read on the way
+  int streams = 1;                 // connections to each peer; the same on all ranks
+  std::chrono::milliseconds deadline{60000};
+};
+
+// One rank's connections to the others, several to each peer. A long message is cut into as many equal stripes, and all
+// connections carry theirs at the same time; a short message goes over the first one, like the announcement of a long
+// one. A TCP connection sends only so much in a round trip, and less after each lost packet; several send several times
+// as much. Messages between two ranks come in order; the connections are those of TcpLines, and so are the functions.
+class TcpStripes {
+ public:
+  static constexpr std::size_t least_stripe = 32 << 10;  // a message with shorter stripes, in bytes, is not cut
+
+  // CommError if this rank cannot listen at the address.
+  TcpStripes(asio::io_context& io, int rank, int size, const TcpSettings& settings, TcpOwner& owner);
+  ~TcpStripes();
+  TcpStripes(const TcpStripes&) = delete;
+  TcpStripes& operator=(const TcpStripes&) = delete;
+
+  // Of all lines, for TcpOwner::place_of() of the others.
+  std::string place() const;
+  void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
+  void resume(int peer);
+  std::string trouble(int peer) const;
+  bool awaits_word() const;
+  void close();
+
+  std::size_t connections() const;  // that are open
+
+ private:
+  class Lane;
+  struct Peer;
+
+  Peer& peer_of(int peer) { return *peers_.at(static_cast<std::size_t>(peer)); }
+  bool striped(std::size_t length) const;
+  void send_over(Lane& lane, int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
+  void resume_later(Lane& lane, int peer);
+
+  // What the lanes report.
+  std::optional<std::span<std::byte>> room_for(const Lane& lane, int peer, const TcpFrame& frame);
+  bool received(const Lane& lane, int peer, const TcpFrame& frame);
+  void sent(const Lane& lane, int peer);
+  void lost(const Lane& lane, int peer, const std::string& reason);
+
+  void lose_if_needed(int peer);
+
+  asio::io_context& io_;
+  TcpOwner& owner_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace sotto
