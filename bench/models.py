@@ -48,6 +48,8 @@ MODELS = {
 }  # fmt: skip
 TOKENS = {"language": CONTEXT, "masked": CONTEXT, "translate": PAIR_TOKENS}
 FEATURES, ROW = 1_000_000, 100
+# Instead of the usual .1, which is too much for so few steps of so few images.
+RATES = {**{name: 1e-3 for name in MODELS if name.startswith("resnet")}, "resnet152": 1e-4, "densenet121": 1e-4}
 
 
 # PyTorch's side: this file again, in two processes --------------------------------------------------------------------------
@@ -197,8 +199,8 @@ def of_sotto(program, name, threads):
                    "--batch-size", batch, "--max-steps", STEPS, "--epochs", STEPS, "--train-size", 4 * examples, "--test-size", examples,
                    "--eval-freq", 10 * STEPS, "--no-keep-best", "--train-dir", f"{folder}/run"]  # fmt: skip
         log = open(f"{folder}/log", "w+")
-        if name.startswith("resnet"):
-            command += ["--lr", 0.001]  # the usual .1 is too much for so few steps
+        if name in RATES:
+            command += ["--lr", RATES[name]]
         job = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
         _, status, usage = os.wait4(job.pid, 0)  # of the launcher and of the ranks that it waited for
         if status:

@@ -16,6 +16,7 @@
 #include "sotto/cli/train_hosts.h"
 #include "sotto/cli/train_job.h"
 #include "sotto/cli/train_replay.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/membership.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
@@ -153,6 +154,13 @@ void require_elastic_job(const OwnOptions& own) {
   if (own.restarts > 0) refuse("no lost rank is started anew; leave --restarts out");
 }
 
+// Whether nobody else can read or change what ranks send over `tcp`.
+bool are_private(const TrainOptions& options, const OwnOptions& own, const World& world) {
+  if (!own.hosts.hosts.empty() || !options.secret.empty() || !world.secret.empty()) return true;
+  const bool here = world.starter == "single" || world.local_size == world.size;
+  return here && is_loopback(world.host) && options.interface.empty() && options.address.empty();
+}
+
 int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_ranks, const JobHosts* hosts) {
   if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   Console console;
@@ -195,12 +203,11 @@ int run_train(std::span<const std::string> arguments) {
   if (!flags.parse(arguments)) return 0;
   flags.assign(own);
   if (flags.given("replay")) return run_replay(own.replay, flags, names_of_options(own));
-  if (!own.hosts.hosts.empty()) options.backend = "tcp";  // unless they say otherwise: it is private
   assign_train_flags(flags, options);
 
-  const Transport& transport = transport_table().require("backend", options.backend);
   const bool joins = !own.coordinator.empty();
-  const World world = joins ? World() : find_world(options.master, transport.own_meeting.empty());
+  const bool meets = transport_table().require("backend", options.backend).own_meeting.empty();
+  const World world = joins ? World() : find_world(options.master, meets);
   const bool started = world.starter != "single";
   if (started && options.ranks != 0 && options.ranks != world.size) {
     throw ConfigError(
@@ -213,6 +220,16 @@ int run_train(std::span<const std::string> arguments) {
   if (read_on_failure(own.on_failure) != OnFailure::go_on) require_elastic_job(own);
   if (joins && !own.hosts.hosts.empty()) throw ConfigError("--coordinator: starts one rank, here; leave --hosts out");
   const World coordinator = joins ? find_coordinator(own.coordinator, options) : World();
+  if (!flags.given("backend") && !are_private(options, own, joins ? coordinator : world)) {
+    options.backend = "gloo";
+    if (world.rank == 0) {
+      fmt::print(
+          stderr,
+          "backend: gloo, since others could read and change on the way what ranks send; with --secret it is private, "
+          "and goes over tcp\n");
+    }
+  }
+  const Transport& transport = transport_table().require("backend", options.backend);
   if (!own.hosts.hosts.empty() && started) {
     throw ConfigError(fmt::format("--hosts: {} started this rank, and decides where ranks run", world.starter));
   }

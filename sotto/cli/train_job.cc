@@ -53,8 +53,8 @@ void require_several(std::string_view command, const TrainOptions& options) {
     throw ConfigError("--capture: every run would write the same files; capture with `sotto train`");
   }
   if (options.backend != TrainOptions{}.backend) {
-    throw ConfigError(fmt::format(
-        "--backend: {} starts its ranks by itself, and over Gloo; run `sotto train` under mpirun", command));
+    throw ConfigError(
+        fmt::format("--backend: {} starts its ranks by itself, and over tcp; run `sotto train` under mpirun", command));
   }
 }
 

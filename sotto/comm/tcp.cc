@@ -22,7 +22,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::chrono::seconds patience(2);  // of a rank that ends
+constexpr std::chrono::seconds patience(2);  // of a rank that ends, with peers that acknowledge nothing
 
 class TcpCommunicator final : public Communicator, private TcpOwner {
  public:
@@ -41,8 +41,13 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
 
   // Peers may still acknowledge what they have read, unless they are busy with something else.
   ~TcpCommunicator() override {
-    const auto until = Clock::now() + std::min<std::chrono::milliseconds>(deadline(), patience);
-    while (!failure_ && stripes_.awaits_word() && Clock::now() < until) io_.run_one_until(until);
+    const auto end = Clock::now() + deadline();
+    auto until = std::min(Clock::now() + patience, end);
+    for (std::size_t left = stripes_.awaited(); !failure_ && left > 0 && Clock::now() < until;) {
+      io_.run_one_until(until);
+      const std::size_t before = std::exchange(left, stripes_.awaited());
+      if (left < before) until = std::min(Clock::now() + patience, end);
+    }
   }
   TcpCommunicator(const TcpCommunicator&) = delete;
   TcpCommunicator& operator=(const TcpCommunicator&) = delete;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sotto/comm/tcp_socket.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -153,7 +154,7 @@ void TcpDoor::hear_hello(const std::shared_ptr<Guest>& guest) {
 }
 
 void TcpDoor::refuse(const std::shared_ptr<Guest>& guest, const asio::error_code& error) {
-  if (error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe) {
+  if (is_closed(error)) {
     refusals_.add_silent(guest->from);
   } else if (is_other_secret(error)) {
     refusals_.add(guest->from, "it has another secret, or somebody changed its handshake on the way");

@@ -25,11 +25,6 @@ using Tcp = asio::ip::tcp;
 
 constexpr std::chrono::milliseconds shortest_pause = 20ms, longest_pause = 1s;  // between attempts to connect
 
-bool is_closed(const asio::error_code& error) {
-  return error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe ||
-         error == asio::error::connection_refused;
-}
-
 std::string reason_of(const asio::error_code& error) {
   if (is_closed(error)) return "the connection was closed: the peer ended or was killed";
   return "the connection broke: " + error.message();
@@ -111,15 +106,19 @@ std::string TcpLines::trouble(int peer) const {
   return fmt::format("{} for {:.1f} s: {}", before, seconds, why);
 }
 
-bool TcpLines::awaits_word() const {
-  return std::ranges::any_of(lines_, [](const auto& line) {
-    return line && line->state == Line::State::open && line->outgoing.awaits_word() && !line->incoming.waits_for_room();
-  });
+std::size_t TcpLines::awaited() const {
+  std::size_t bytes = 0;
+  for (const auto& line : lines_) {
+    if (!line || line->state != Line::State::open || line->incoming.waits_for_room()) continue;
+    bytes += line->outgoing.awaited();
+  }
+  return bytes;
 }
 
 void TcpLines::send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data) {
   Line& line = line_of(peer);
   if (line.state == Line::State::closed) return owner_.lost(peer, line.reason);
+  line.asked = Clock::now();
   line.outgoing.add(kind, data);
   if (line.state == Line::State::unused) return connect(line);
   write(line);

@@ -47,9 +47,9 @@ class TcpLines {
   void resume(int peer);
   // Why there is no connection to the peer; empty if there is one, or nothing has gone wrong.
   std::string trouble(int peer) const;
-  // Whether peers will still acknowledge something. If a socket is closed before, the system may throw away what it has
+  // How many bytes peers will still acknowledge. If a socket is closed before, the system may throw away what it has
   // not yet sent.
-  bool awaits_word() const;
+  std::size_t awaited() const;
   // Closes the connection to the peer for ever: lost().
   void lose(int peer, const std::string& reason);
   // Closes all connections without telling the owner, and refuses new ones.

@@ -41,8 +41,8 @@ class TcpOutgoing {
   std::size_t begin_again(std::uint64_t due);
 
   std::uint64_t acknowledged() const { return acknowledged_; }  // the number of the first frame that is not
-  // Whether all is written, and an acknowledgement must still come.
-  bool awaits_word() const { return letters_.empty() && kept_bytes() >= unacknowledged_bytes; }
+  // If all is written: how many bytes an acknowledgement must still come for; 0 if the peer need not send one.
+  std::size_t awaited() const { return letters_.empty() && kept_bytes() >= unacknowledged_bytes ? kept_bytes() : 0; }
 
  private:
   enum class Unit { none, word, again, piece };

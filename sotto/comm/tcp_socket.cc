@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <asio/error.hpp>
 #include <asio/socket_base.hpp>
 
 namespace sotto {
@@ -25,6 +26,11 @@ void set_number(Tcp::socket& socket, int option, int value) {
 }
 
 }  // namespace
+
+bool is_closed(const asio::error_code& error) {
+  return error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe ||
+         error == asio::error::connection_refused;
+}
 
 void prepare_to_connect(Tcp::socket& socket, const Tcp& protocol) {
   asio::error_code ignored;  // connecting says so again

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <asio/error_code.hpp>
 #include <asio/ip/tcp.hpp>
 #include <chrono>
 
 namespace sotto {
+
+// Whether the error says that the other end has closed the connection, or is not there.
+bool is_closed(const asio::error_code& error);
 
 // Options of the system for sockets of the transport `tcp`. What the system refuses is left as it is.
 

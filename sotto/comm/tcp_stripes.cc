@@ -39,6 +39,40 @@ Range stripe_of(std::size_t whole, std::size_t lane, std::size_t lanes) {
 
 }  // namespace
 
+struct TcpStripes::Peer {
+  struct Letter {
+    std::size_t unsent;  // its parts that were not sent yet
+    Length length;
+  };
+  // A long message that was announced.
+  struct Whole {
+    std::size_t length;
+    std::size_t left;                          // stripes that have not arrived
+    std::optional<std::span<std::byte>> room;  // once the owner has given it
+    TcpFrame::Kind kind = TcpFrame::Kind::message;
+  };
+  struct Way {
+    std::deque<Letter*> sending;  // parts that its lane was told to send, by their letters
+    bool arrived = false;         // its stripe of the long message
+    std::string lost;             // why it is lost; empty: it is not
+    bool used = false;            // a long message has come or gone
+  };
+
+  explicit Peer(std::size_t lanes) : ways(lanes) {}
+  // Whether something is to go or to come over this way.
+  bool needs(const Way& way) const {
+    const bool expected = whole ? !way.arrived : &way == &ways.front();
+    return expected || !way.sending.empty();
+  }
+
+  std::string places;          // of its lanes; empty: not known yet
+  std::deque<Letter> letters;  // that the owner has not been told are sent
+  Length length{};             // of the message that is being announced
+  std::optional<Whole> whole;
+  std::vector<Way> ways;  // by lane
+  std::string lost;
+};
+
 // The first connections to all peers, or the second ones, and so on.
 class TcpStripes::Lane final : private TcpOwner {
  public:
@@ -50,14 +84,15 @@ class TcpStripes::Lane final : private TcpOwner {
 
  private:
   std::optional<std::string> place_of(int peer) override {
-    const auto places = all_.owner_.place_of(peer);
-    if (!places) return std::nullopt;
-    const auto count = static_cast<std::size_t>(std::ranges::count(*places, '\n')) + 1;
+    std::string& places = all_.peer_of(peer).places;
+    if (places.empty()) places = all_.owner_.place_of(peer).value_or("");
+    if (places.empty()) return std::nullopt;
+    const auto count = static_cast<std::size_t>(std::ranges::count(places, '\n')) + 1;
     if (count != all_.lanes_.size()) {
       throw ConfigError(fmt::format("{}: this rank has {}, and that one {}; give all ranks the same number",
                                     named("streams"), all_.lanes_.size(), count));
     }
-    std::string_view rest = *places;
+    std::string_view rest = places;
     for (std::size_t i = 0; i < number_; ++i) rest.remove_prefix(rest.find('\n') + 1);
     return std::string(rest.substr(0, rest.find('\n')));
   }
@@ -72,42 +107,20 @@ class TcpStripes::Lane final : private TcpOwner {
   std::size_t number_;
 };
 
-struct TcpStripes::Peer {
-  struct Letter {
-    std::size_t unsent;  // its parts that were not sent yet
-    Length length;
-  };
-  // A long message that was announced.
-  struct Whole {
-    std::size_t length;
-    std::optional<std::span<std::byte>> room;  // once the owner has given it
-    std::size_t left;                          // stripes that have not arrived
-  };
-  struct Way {
-    std::deque<Letter*> sending;  // parts that its lane was told to send, by their letters
-    bool arrived = false;         // its stripe of the long message
-    std::string lost;             // why it is lost; empty: it is not
-  };
-
-  explicit Peer(std::size_t lanes) : ways(lanes) {}
-
-  std::deque<Letter> letters;  // that the owner has not been told are sent
-  Length length{};             // of the message that is being announced
-  std::optional<Whole> whole;
-  std::vector<Way> ways;  // by lane
-  std::string lost;
-};
-
 TcpStripes::TcpStripes(asio::io_context& io, int rank, int size, const TcpSettings& settings, TcpOwner& owner)
-    : io_(io), owner_(owner) {
-  const auto lanes = static_cast<std::size_t>(settings.streams);
-  for (int peer = 0; peer < size; ++peer) peers_.push_back(std::make_unique<Peer>(lanes));
-  for (std::size_t i = 0; i < lanes; ++i) {
+    : io_(io), owner_(owner), peers_(static_cast<std::size_t>(size)) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(settings.streams); ++i) {
     lanes_.push_back(std::make_unique<Lane>(*this, i, io, rank, size, settings));
   }
 }
 
 TcpStripes::~TcpStripes() = default;
+
+TcpStripes::Peer& TcpStripes::peer_of(int peer) {
+  auto& found = peers_.at(static_cast<std::size_t>(peer));
+  if (!found) found = std::make_unique<Peer>(lanes_.size());
+  return *found;
+}
 
 std::string TcpStripes::place() const {
   std::string text;
@@ -138,14 +151,19 @@ void TcpStripes::send(int peer, TcpFrame::Kind kind, std::span<const std::byte> 
 void TcpStripes::send_over(Lane& lane, int peer, TcpFrame::Kind kind, std::span<const std::byte> data) {
   Peer& to = peer_of(peer);
   to.ways[lane.number()].sending.push_back(&to.letters.back());
+  to.ways[lane.number()].used = true;
   lane.lines.send(peer, kind, data);
 }
 
-// The first lane brings whatever comes; the others are read once it has announced a message.
+// The first lane brings whatever comes; the others are made when it has announced a message.
 void TcpStripes::resume(int peer) {
   const Peer& from = peer_of(peer);
   if (!from.lost.empty()) return owner_.lost(peer, from.lost);
-  lanes_.front()->lines.resume(peer);
+  for (const auto& lane : lanes_) {
+    if (!from.lost.empty()) return;
+    const Peer::Way& way = from.ways[lane->number()];
+    if (lane == lanes_.front() || (way.used && way.lost.empty())) lane->lines.resume(peer);
+  }
 }
 
 // Not at once: a lane may be at work that the loss of another one would end.
@@ -157,14 +175,18 @@ void TcpStripes::resume_later(Lane& lane, int peer) {
 }
 
 std::string TcpStripes::trouble(int peer) const {
+  const auto& of = peers_.at(static_cast<std::size_t>(peer));
   for (const auto& lane : lanes_) {
-    if (std::string text = lane->lines.trouble(peer); !text.empty()) return text;
+    std::string text = of && of->needs(of->ways[lane->number()]) ? lane->lines.trouble(peer) : "";
+    if (!text.empty()) return text;
   }
   return "";
 }
 
-bool TcpStripes::awaits_word() const {
-  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->lines.awaits_word(); });
+std::size_t TcpStripes::awaited() const {
+  std::size_t bytes = 0;
+  for (const auto& lane : lanes_) bytes += lane->lines.awaited();
+  return bytes;
 }
 
 std::size_t TcpStripes::connections() const {
@@ -193,11 +215,16 @@ std::optional<std::span<std::byte>> TcpStripes::room_for(const Lane& lane, int p
   if (frame.length != length) {
     throw WireError(fmt::format("a stripe of {} bytes came where {} were due", frame.length, length));
   }
-  if (!whole->room) {
+  if (first) {
     whole->room = owner_.room_for(peer, {frame.kind, frame.sequence, whole->length});
     if (!whole->room) return std::nullopt;
-    for (std::size_t i = 1; i < lanes_.size(); ++i) resume_later(*lanes_[i], peer);
+    whole->kind = frame.kind;
+    for (std::size_t i = 1; i < lanes_.size(); ++i) {
+      from.ways[i].used = true;
+      resume_later(*lanes_[i], peer);
+    }
   }
+  if (frame.kind != whole->kind) throw WireError("the stripes of a message are of different kinds");
   return whole->room->subspan(begin, length);
 }
 
@@ -207,7 +234,7 @@ bool TcpStripes::received(const Lane& lane, int peer, const TcpFrame& frame) {
     const auto length = ByteReader(from.length).get<std::uint64_t>("length");
     if (!striped(length))
       throw WireError(fmt::format("it announces a message of {} bytes, which has no stripes", length));
-    from.whole = {length, std::nullopt, lanes_.size()};
+    from.whole = {.length = length, .left = lanes_.size(), .room = std::nullopt};
     lose_if_needed(peer);
     return true;
   }
@@ -244,11 +271,7 @@ void TcpStripes::lost(const Lane& lane, int peer, const std::string& reason) {
 // loss of a lane matters once something is to go over it, or to come.
 void TcpStripes::lose_if_needed(int peer) {
   Peer& of = peer_of(peer);
-  const auto needed = [&](const Peer::Way& way) {
-    const bool expected = of.whole ? !way.arrived : &way == &of.ways.front();
-    return !way.lost.empty() && (expected || !way.sending.empty());
-  };
-  const auto found = std::ranges::find_if(of.ways, needed);
+  const auto found = std::ranges::find_if(of.ways, [&](const auto& way) { return !way.lost.empty() && of.needs(way); });
   if (!of.lost.empty() || found == of.ways.end()) return;
   of.lost = found->lost;
   for (const auto& lane : lanes_) lane->lines.lose(peer, of.lost);

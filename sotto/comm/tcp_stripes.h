@@ -43,7 +43,7 @@ class TcpStripes {
   void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
   void resume(int peer);
   std::string trouble(int peer) const;
-  bool awaits_word() const;
+  std::size_t awaited() const;
   void close();
 
   std::size_t connections() const;  // that are open
@@ -52,7 +52,7 @@ class TcpStripes {
   class Lane;
   struct Peer;
 
-  Peer& peer_of(int peer) { return *peers_.at(static_cast<std::size_t>(peer)); }
+  Peer& peer_of(int peer);
   bool striped(std::size_t length) const;
   void send_over(Lane& lane, int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
   void resume_later(Lane& lane, int peer);
@@ -67,7 +67,7 @@ class TcpStripes {
 
   asio::io_context& io_;
   TcpOwner& owner_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not used yet
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

@@ -13,11 +13,11 @@ namespace sotto {
 namespace {
 
 constexpr std::array entries{
-    Transport{"gloo", "TCP, on any machine", "", "", "what it sends can be read on the way",
+    Transport{"tcp", "TCP, on any machine, private with a secret", "", "", "", "", "", [](const World&) {}, connect_tcp,
+              [](const std::string&) { return try_two_ranks(connect_tcp, "") + "; other interfaces want a secret"; }},
+    Transport{"gloo", "TCP by Gloo, in the clear", "", "", "what it sends can be read on the way",
               "ranks have one connection to each peer", "", [](const World&) {}, connect_gloo,
               [](const std::string& interface) { return try_two_ranks(connect_gloo, interface); }},
-    Transport{"tcp", "TCP without Gloo, private with a secret", "", "", "", "", "", [](const World&) {}, connect_tcp,
-              [](const std::string&) { return try_two_ranks(connect_tcp, "") + "; other interfaces want a secret"; }},
     Transport{"mpi", "whatever networks MPI reaches", "mpirun or srun as the starter",
               "it is mpirun that chooses networks (Open MPI: its parameter btl_tcp_if_include)",
               "what it sends can be read on the way", "MPI chooses its connections",

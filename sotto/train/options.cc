@@ -121,7 +121,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("buckets", buckets,
            "which tensors are exchanged at once: layer (those of each module), whole (all), or as many as fit into a "
            "size such as 25MB, at least one");
-  v.option("backend", backend, "what carries messages: " + transport_choices());
+  v.option("backend", backend,
+           "what carries messages: " + transport_choices() + "; unsaid, gloo between hosts that share no `secret`");
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; auto: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});

@@ -55,7 +55,7 @@ struct TrainOptions {
 
   bool overlap = true;
   std::string buckets = "1MiB";
-  std::string backend = "gloo";
+  std::string backend = "tcp";
   std::optional<std::string> link;
   std::int64_t deadline = 60;
   std::int64_t disk_deadline = 1800;

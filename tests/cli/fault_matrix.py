@@ -28,7 +28,8 @@ METHODS = {
     "server_async": Method(["--algorithm", "parameter_server(mode=async)"], same_bits=False),
     "local": Method(["--algorithm", "local(h=4)"], elastic=True),
     "diloco": Method(["--algorithm", "diloco(h=4)"], elastic=True),
-    "tcp": Method(["--backend", "tcp", "--secret", "secret"], elastic=True),
+    "gloo": Method(["--backend", "gloo"], elastic=True),
+    "secret": Method(["--secret", "secret"], elastic=True),
 }
 
 RANKS = 3
@@ -91,7 +92,7 @@ SAMPLE = [
     Case("choco", "stop", 2, "backward"),
     Case("scatter_reduce", "cut", 2, "exchange"),
     Case("all_reduce", "cut_for_3_s", 2, "exchange"),
-    Case("tcp", "cut_for_3_s", 2, "exchange"),
+    Case("secret", "cut_for_3_s", 2, "exchange"),
     Case("server", "pause", 0, "exchange"),
     Case("diloco", "launcher", 0, "checkpoint"),
     Case("local", "kill", 0, "backward", elastic=True),

@@ -30,12 +30,12 @@ def test_ranks_agree_and_send_what_the_formula_says(good, tmp_path, ranks, topol
     answered = sum(n for n, asks in zip(run["exchanges"], active) if not asks)
     assert asked == answered and all(n <= made for n, made, asks in zip(run["exchanges"], steps, active) if asks)
     note = 24 + 8 * ranks
-    exchange = 32 + 4 * run["parameters"] + note + 8  # the header, the floats, the note, and Gloo's frame
+    exchange = 32 + 4 * run["parameters"] + note + 24  # the header, the floats, the note, and the frame of tcp
     rows = steps_of(tmp_path / "run")
     for rank in range(ranks):  # the last row ends before the last meeting, so no row counts its answers
         sent = sum(row["bytes_sent"] for row in rows if row["rank"] == rank)
         notes = 100 + (sum(steps) if count == "all" else 0)  # in each step a rank asks one question and answers those of others
-        assert sent <= run["exchanges"][rank] * exchange + notes * (note + 8)
+        assert sent <= run["exchanges"][rank] * exchange + notes * (note + 24)
         assert sorted(row["step"] for row in rows if row["rank"] == rank) == list(range(steps[rank]))
 
 

@@ -42,7 +42,7 @@ def test_version(good):
 def test_doctor(run):
     job = run("doctor")
     topics = {line.split()[1] for line in job.out.splitlines()}
-    assert topics >= {"version", "launch", "cores", "threads", "interface", "gloo", "memory", "disk"}
+    assert topics >= {"version", "launch", "cores", "threads", "interface", "tcp", "gloo", "memory", "disk"}
     assert job.status == (1 if re.search("^fail", job.out, re.M) else 0)
     assert "1 MiB all-reduce" in job.out
 

@@ -94,9 +94,9 @@ def test_a_run_goes_on_over_another_backend(start, mpirun, sotto, tmp_path):
 
 @pytest.mark.parametrize("flags, reason", [
     (["--ranks", 4], "`mpirun -n 4 sotto train --backend mpi ...`"),
-    (["--interface", "lo"], "--interface: only for gloo"),
-    (["--address", "127.0.0.1"], "--address: only for gloo"),
-    (["--master", "127.0.0.1:4000"], "--master: only for gloo"),
+    (["--interface", "lo"], "--interface: only for tcp and gloo"),
+    (["--address", "127.0.0.1"], "--address: only for tcp and gloo"),
+    (["--master", "127.0.0.1:4000"], "--master: only for tcp and gloo"),
 ])
 def test_what_mpi_cannot_be_asked_for(run, mpiexec, flags, reason):
     job = run("train", *TINY, "--backend", "mpi", *flags)
@@ -113,7 +113,7 @@ def test_an_unknown_backend(run):
     assert job.status == 2 and "unknown backend `mp`; did you mean `mpi`?" in job.err
 
 
-def test_a_comparison_is_over_gloo(run):
+def test_a_comparison_is_over_tcp(run):
     job = run("compare", "--codecs", "none", "--backend", "mpi")
     assert job.status == 2 and "--backend: sotto compare" in job.err
 

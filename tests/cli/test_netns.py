@@ -28,6 +28,11 @@ def check_bytes(sotto, tmp_path, cable, flags):
         assert abs(counted - reported) <= 0.05 * counted, f"rank {rank}: {reported} reported, {counted} counted"
 
 
+def secret(sotto, tmp_path):
+    subprocess.run([sotto, "secret", "new", tmp_path / "secret"], check=True)
+    return str(tmp_path / "secret")
+
+
 @pytest.mark.parametrize("codec", ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8", "svd | atomo(s=3)"])
 def test_reported_bytes_are_those_of_the_kernel(sotto, tmp_path, cable, codec):
     check_bytes(sotto, tmp_path, cable, ["--codec", codec])
@@ -37,5 +42,8 @@ def test_a_secret_makes_connections_between_hosts_private(sotto, tmp_path, cable
     flags = ["--codec", "qsgd(bits=4)", "--backend", "tcp"]
     with pytest.raises(Exception, match="others can read and change what they send; give all ranks the same --secret"):
         cable.run(sotto, *job(tmp_path, *flags))
-    subprocess.run([sotto, "secret", "new", tmp_path / "secret"], check=True)
-    check_bytes(sotto, tmp_path, cable, [*flags, "--secret", str(tmp_path / "secret")])
+    check_bytes(sotto, tmp_path, cable, [*flags, "--secret", secret(sotto, tmp_path)])
+
+
+def test_several_connections_carry_the_same_bytes(sotto, tmp_path, cable):
+    check_bytes(sotto, tmp_path, cable, ["--backend", "tcp", "--secret", secret(sotto, tmp_path), "--streams", 3, "--buckets", "whole"])

@@ -60,7 +60,7 @@ def test_ranks_that_were_lost(start, replayed, tmp_path, backend, restarts, meth
 
 def test_one_that_had_no_changes(good, replayed):
     good(*FEW, "--ranks", 2, "--algorithm", "push_sum", "--codec", "f16")
-    replayed("--backend", "tcp", "--checkpoint-every", 5)
+    replayed("--backend", "gloo", "--checkpoint-every", 5)
 
 
 def test_one_that_was_killed_is_replayed_up_to_its_last_step(start, replayed, tmp_path):
