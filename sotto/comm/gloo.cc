@@ -32,7 +32,7 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOp
     if (chosen_here) throw CommError(what);  // nobody asked for it, so something else is missing, such as threads
     throw ConfigError(what);
   }
-  auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
+  auto meeting = std::make_shared<Meeting>(world, "gloo", options.connect_deadline, options.stop);
   return on_own_connections(std::move(meeting), std::move(settings), world.rank, world.size, options.deadline,
                             options.stop);
 }

@@ -27,7 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // The keys of a meeting, beneath its name.
-constexpr const char* ranks_key = "ranks";      // "4 2": rank 2 came first and expects 4 ranks
+constexpr const char* ranks_key = "ranks";  // "4 2": rank 2 came first and expects 4 ranks
+constexpr const char* transport_key = "transport";
 constexpr const char* arrived_key = "arrived";  // how many ranks have come
 constexpr const char* settled_key = "settled";  // how many ranks wanted to write the outcome; the first one wrote it
 constexpr const char* outcome_key = "outcome";  // "met", or "failed"
@@ -71,9 +72,10 @@ bool appears(c10d::Store& store, const std::vector<std::string>& keys, Clock::ti
 
 }  // namespace
 
-Meeting::Meeting(const World& world, std::chrono::milliseconds deadline, const Stop& stop)
+Meeting::Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop)
     : rank_(world.rank),
       size_(world.size),
+      transport_(transport),
       owned_(world.size > 1),
       place_(fmt::format("{}:{}", world.host, world.port)),
       prefix_(world.prefix) {
@@ -99,7 +101,12 @@ Meeting::Meeting(const World& world, std::chrono::milliseconds deadline, const S
 }
 
 Meeting::Meeting(StorePtr store, int rank, int size)
-    : rank_(rank), size_(size), owned_(false), place_("the process group's store"), prefix_("sotto") {
+    : rank_(rank),
+      size_(size),
+      transport_("gloo"),
+      owned_(false),
+      place_("the process group's store"),
+      prefix_("sotto") {
   store_ = c10::make_intrusive<BoundedStore>(store, place_, store->getTimeout());
   try {
     join_next();
@@ -179,6 +186,11 @@ void Meeting::arrive(c10d::Store& store) {
   if (!first || first->first != size_) {
     refuse(store, fmt::format("rank {} was started as one of {} ranks, and rank {} as one of {}, at {}", rank_, size_,
                               first ? first->second : "?", first ? first->first : 0, place_));
+  }
+  const std::string theirs = text_of(store.compareSet(transport_key, {}, bytes(transport_)));
+  if (theirs != transport_) {
+    refuse(store, fmt::format("rank {} uses {}, and another rank {}; give all ranks the same {} and {}", rank_,
+                              transport_, visible(theirs), named("backend"), named("secret")));
   }
   if (store.add(key("came", rank_), 1) > 1) {
     const bool known = appears(store, {key("here", rank_)}, Clock::now() + 1s);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "sotto/comm/bounded_store.h"
@@ -25,9 +26,9 @@ namespace sotto {
 class Meeting {
  public:
   // Joins, and waits until all ranks have joined, or `stop` says so (Stopped). CommError names missing ranks, a rank
-  // that was started twice or with another number of ranks, a port in use, or a place that does not answer; ConfigError
-  // names an unknown host.
-  Meeting(const World& world, std::chrono::milliseconds deadline, const Stop& stop = {});
+  // that was started twice, with another number of ranks or another transport (the name is that of the table), a port
+  // in use, or a place that does not answer; ConfigError names an unknown host.
+  Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop = {});
   // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait.
   Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size);
   // Says goodbye. The rank that serves the store waits up to two seconds for the others' goodbye, since it must close
@@ -73,6 +74,7 @@ class Meeting {
 
   int rank_;
   int size_;
+  std::string transport_;
   bool owned_;  // this rank opened the store, which ends with the job
   bool serves_ = false;
   std::string place_;  // "host:port", or the owner of the store

@@ -46,7 +46,7 @@ std::unique_ptr<Communicator> connect_nccl(const World& world, const TransportOp
     settings->timeout = 2 * deadline;  // our own deadline comes first
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, std::move(settings));
   };
-  return make_staged(std::make_shared<Meeting>(world, options.connect_deadline, options.stop),
+  return make_staged(std::make_shared<Meeting>(world, "nccl", options.connect_deadline, options.stop),
                      {"nccl", device, connect}, world.rank, world.size, deadline);
 }
 

@@ -231,7 +231,7 @@ std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOpt
   TcpSettings settings{.address = {}, .tls = nullptr, .streams = options.streams, .deadline = options.deadline};
   if (!secret.empty()) settings.tls = std::make_shared<const Tls>(read_secret(secret));
   settings.address = own_address(world, options, settings.tls != nullptr);
-  auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
+  auto meeting = std::make_shared<Meeting>(world, "tcp", options.connect_deadline, options.stop);
   return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", settings, world.rank, world.size);
 }
 

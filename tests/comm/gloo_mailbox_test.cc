@@ -24,7 +24,7 @@ TEST_F(Gloo, AMailboxThatGetsTooFewThreadsIsAnError) {
   if (!test::ThreadLimit::works()) GTEST_SKIP() << "threads cannot be limited here";
   const SharedCounter done;
   const auto all = run_processes(2, limit, [&](int rank) {
-    const auto meeting = std::make_shared<Meeting>(world(rank, 2), 30s);
+    const auto meeting = std::make_shared<Meeting>(world(rank, 2), "gloo", 30s);
     auto settings = c10d::ProcessGroupGloo::Options::create(30s);
     settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
     auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting->section("mail"), rank, 2, settings);

@@ -107,7 +107,7 @@ class Staged : public Gloo {
         return c10::make_intrusive<Batches>(
             c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, ranks, std::move(settings)));
       };
-      const auto communicator = make_staged(std::make_shared<Meeting>(world(rank, ranks), 30s),
+      const auto communicator = make_staged(std::make_shared<Meeting>(world(rank, ranks), "nccl", 30s),
                                             {"batches", c10::kCPU, connect}, rank, ranks, deadline);
       communicator->at_step(17);
       body(*communicator);
