@@ -49,7 +49,7 @@ MODELS = {
 TOKENS = {"language": CONTEXT, "masked": CONTEXT, "translate": PAIR_TOKENS}
 FEATURES, ROW = 1_000_000, 100
 # Instead of the usual .1, which is too much for so few steps of so few images.
-RATES = {**{name: 1e-3 for name in MODELS if name.startswith("resnet") or name.endswith("-bn")}, "resnet152": 1e-4, "densenet121": 1e-4}
+RATES = {**{name: 1e-3 for name in MODELS if name.startswith("resnet") or name.endswith("-bn")}, "resnet152": 1e-4, "densenet121": 1e-4, "linreg": 1e-2}
 
 
 # PyTorch's side: this file again, in two processes --------------------------------------------------------------------------

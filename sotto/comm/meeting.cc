@@ -189,8 +189,8 @@ void Meeting::arrive(c10d::Store& store) {
   }
   const std::string theirs = text_of(store.compareSet(transport_key, {}, bytes(transport_)));
   if (theirs != transport_) {
-    refuse(store, fmt::format("rank {} uses {}, and another rank {}; give all ranks the same {} and {}", rank_,
-                              transport_, visible(theirs), named("backend"), named("secret")));
+    refuse(store, fmt::format("rank {} uses {}, and another rank {}; all ranks need the same transport", rank_,
+                              transport_, visible(theirs)));
   }
   if (store.add(key("came", rank_), 1) > 1) {
     const bool known = appears(store, {key("here", rank_)}, Clock::now() + 1s);

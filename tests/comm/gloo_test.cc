@@ -23,7 +23,6 @@
 #include "../support/thread_limit.h"
 #include "gloo_group.h"
 #include "sotto/comm/gloo.h"
-#include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -141,19 +140,6 @@ TEST_F(Gloo, AnotherNumberOfRanksIsNamedByBoth) {
   for (const Ended& ended : all) {
     expect_contains(ended.error, first ? "rank 0 was started as one of 3 ranks, and rank 1 as one of 4"
                                        : "rank 1 was started as one of 4 ranks, and rank 0 as one of 3");
-  }
-}
-
-TEST_F(Gloo, AnotherTransportIsNamedByBoth) {
-  const auto all = run_processes(2, limit, [&](int rank) {
-    TransportOptions options;
-    options.connect_deadline = 600s;
-    transport_table().require("backend", rank == 0 ? "gloo" : "tcp").connect(world(rank, 2), options);
-  });
-  const bool first = all[0].error.starts_with("rank 0 uses");  // or rank 1 came first
-  for (const Ended& ended : all) {
-    expect_contains(ended.error, first ? "rank 0 uses gloo, and another rank tcp; give all ranks the same backend"
-                                       : "rank 1 uses tcp, and another rank gloo; give all ranks the same backend");
   }
 }
 

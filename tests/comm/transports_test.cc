@@ -21,19 +21,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Transports, HaveNamesAndSummaries) {
+class Transports : public Job {};
+
+TEST_F(Transports, HaveNamesAndSummaries) {
   std::set<std::string_view> names;
   for (const Transport& transport : transport_table()) {
     EXPECT_TRUE(names.insert(transport.name).second) << transport.name;
     EXPECT_FALSE(transport.summary.empty()) << transport.name;
     EXPECT_NE(transport_choices().find(transport.name), std::string::npos);
   }
-  EXPECT_EQ(transport_choices().find("gloo; "), 0U) << "the default is the first";
-  EXPECT_EQ(usable_transports().front(), "gloo") << "Gloo works everywhere";
+  EXPECT_EQ(transport_choices().find("tcp; "), 0U) << "the default is the first";
+  EXPECT_EQ(usable_transports().front(), "tcp") << "it works everywhere";
 }
 
 // A transport that this machine refuses says by which name it was chosen.
-TEST(Transports, RefusalsNameTheTransport) {
+TEST_F(Transports, RefusalsNameTheTransport) {
   for (const Transport& transport : transport_table()) {
     const std::string why = obstacle(transport, 1000);
     EXPECT_TRUE(why.empty() || why.find("backend " + std::string(transport.name)) != std::string::npos) << why;
@@ -177,8 +179,21 @@ TEST_P(TransportFailures, ARankThatThrowsEndsThePollsOfOthers) {
 INSTANTIATE_TEST_SUITE_P(Table, TransportFailures, testing::ValuesIn(usable_transports()),
                          [](const auto& transport) { return transport.param; });
 
+TEST_F(Transports, ThatDifferAreNamedByBoth) {
+  const auto all = run_processes(2, limit, [&](int rank) {
+    TransportOptions options;
+    options.connect_deadline = 600s;
+    transport_table().require("backend", rank == 0 ? "gloo" : "tcp").connect(world(rank, 2), options);
+  });
+  const bool first = all[0].error.starts_with("rank 0 uses");  // or rank 1 came first
+  for (const Ended& ended : all) {
+    expect_contains(ended.error, first ? "rank 0 uses gloo, and another rank tcp; all ranks need the same transport"
+                                       : "rank 1 uses tcp, and another rank gloo; all ranks need the same transport");
+  }
+}
+
 // Runs in another process, since it starts threads and the other tests fork.
-TEST(Transports, ChecksFindWhatWasBuilt) {
+TEST_F(Transports, ChecksFindWhatWasBuilt) {
   const auto all = run_processes(1, limit, [](int) {
     std::map<std::string, std::string> found;
     for (const Transport& transport : transport_table()) found[std::string(transport.name)] = transport.check("");
@@ -189,7 +204,7 @@ TEST(Transports, ChecksFindWhatWasBuilt) {
     expect_contains(found["gloo"], "1 MiB all-reduce");
     if (testing::Test::HasFailure()) throw std::runtime_error(found["gloo"]);
     try {
-      transport_table().begin()->check("nosuch0");
+      transport_table().require("backend", "gloo").check("nosuch0");
     } catch (const ConfigError&) {
       return;
     }
