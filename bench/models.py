@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains every model for twenty steps on made data, on two ranks with `qsgd(bits=4)`, beside DDP of the same models.
 
-    python bench/models.py                       everything: three quarters of an hour on two idle cores
+    python bench/models.py                       everything: an hour on two idle cores
     python bench/models.py --model resnet20 svm  some models
 
 Each rank, and each process of DDP over Gloo, has an equal share of the cores. Prints parameters, the loss of the first and

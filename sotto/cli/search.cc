@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "sotto/cli/train_job.h"
+#include "sotto/core/file.h"
 #include "sotto/train/checkpoint.h"
 
 namespace sotto {
@@ -23,6 +24,13 @@ TrainOptions job_of(const Trial& trial, std::uint64_t steps) {
   std::error_code missing;
   options.resume = std::filesystem::is_directory(trial.folder, missing);
   return options;
+}
+
+// A first round that was killed between its last checkpoint and its summary has nothing left to do, and no result.
+void remove_if_unsummarised(const Trial& trial, std::uint64_t steps) {
+  const std::filesystem::path folder(trial.folder);
+  if (path_exists(folder / "summary.json") || !path_exists(folder / fmt::format("model_step_{}", steps))) return;
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
@@ -61,6 +69,7 @@ void Search::run_round(std::size_t round, const std::vector<std::size_t>& member
     const Trial& trial = trials_[index];
     if (trial.diverged || trial.scores.size() > round) continue;
     pending.push_back(index);
+    remove_if_unsummarised(trial, rounds_[round].steps);
     specs.push_back(train_job(job_of(trial, rounds_[round].steps)));
     specs.back().beside = static_cast<std::int64_t>(at_once);
     specs.back().show_lines = false;

@@ -240,7 +240,8 @@ bool TcpStripes::received(const Lane& lane, int peer, const TcpFrame& frame) {
   }
   if (!from.whole) return owner_.received(peer, frame);
   from.ways[lane.number()].arrived = true;
-  if (--from.whole->left > 0) return true;
+  from.whole->left -= 1;
+  if (from.whole->left > 0) return true;
   const std::size_t length = std::exchange(from.whole, std::nullopt)->length;
   for (Peer::Way& way : from.ways) way.arrived = false;
   const bool goes_on = owner_.received(peer, {frame.kind, frame.sequence, length});
@@ -252,7 +253,7 @@ bool TcpStripes::received(const Lane& lane, int peer, const TcpFrame& frame) {
 void TcpStripes::sent(const Lane& lane, int peer) {
   Peer& to = peer_of(peer);
   auto& sending = to.ways[lane.number()].sending;
-  --sending.front()->unsent;
+  sending.front()->unsent -= 1;
   sending.pop_front();
   while (!to.letters.empty() && to.letters.front().unsent == 0) {
     to.letters.pop_front();

@@ -134,6 +134,18 @@ def test_a_kill_loses_no_trial_that_ended(start, good, tmp_path):
     assert f"{3 - ended}/{3 - ended}  seed=3: loss" in good(*flags).err
 
 
+def test_a_trial_that_was_killed_before_its_summary_is_made_again(good, tmp_path):
+    flags = ["tune", "--grid", "seed=1..2", "--steps", 4, *SMALL, "-o", "search"]
+    good(*flags)
+    there = record(tmp_path / "search")
+    (tmp_path / "search" / "02-seed-2" / "summary.json").unlink()
+    text = json.loads((tmp_path / "search" / "tune.json").read_text())
+    text["trials"][1]["scores"] = []
+    (tmp_path / "search" / "tune.json").write_text(json.dumps(text))
+    good(*flags)
+    assert record(tmp_path / "search") == there
+
+
 def test_halving_goes_on_as_one_training_would(good, tmp_path):
     flags = [*SMALL, "--schedule", "warmup(steps=4) | cosine", "--momentum", 0.9]
     job = good("tune", "--grid", "lr=10^-5..10^-1", "--steps", 4, "--halving", "--eta", 2, *flags, "-o", "search")
