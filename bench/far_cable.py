@@ -14,6 +14,7 @@ import time
 
 from cable import Cable, CableError, call
 
+ALLOWED = "net.ipv4.tcp_allowed_congestion_control"  # in network namespaces
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 
 
@@ -24,11 +25,12 @@ class FarCable(Cable):
         super().__init__(rate)
         self.delay, self.loss, self.random = round_trip / 2, loss, random.Random(seed)
         self.taps, self.carrier, self.ended = [], None, threading.Event()
+        self.allowed = None  # before the cable was laid
 
     def _lay(self):
         super()._lay()
-        allowed = "net.ipv4.tcp_allowed_congestion_control"  # in namespaces
-        call("sysctl", "-w", f"{allowed}={call('sysctl', '-n', allowed).strip()} cubic")
+        self.allowed = call("sysctl", "-n", ALLOWED).strip()
+        call("sysctl", "-w", f"{ALLOWED}={self.allowed} cubic")
         for name in self.names:
             call("ip", "netns", "exec", name, "sysctl", "-w", "net.ipv4.tcp_congestion_control=cubic")
         self.carrier = threading.Thread(target=self._carry, daemon=True)
@@ -75,6 +77,8 @@ class FarCable(Cable):
         self.ended.set()
         if self.carrier:
             self.carrier.join()
+        if self.allowed is not None:
+            call("sysctl", "-w", f"{ALLOWED}={self.allowed}")
         super()._remove()
         for tap in self.taps:
             os.close(tap)

@@ -51,11 +51,12 @@ struct TcpStripes::Peer {
     std::optional<std::span<std::byte>> room;  // once the owner has given it
     TcpFrame::Kind kind = TcpFrame::Kind::message;
   };
+  // What one lane does for this peer.
   struct Way {
     std::deque<Letter*> sending;  // parts that its lane was told to send, by their letters
     bool arrived = false;         // its stripe of the long message
     std::string lost;             // why it is lost; empty: it is not
-    bool used = false;            // a long message has come or gone
+    bool used = false;            // something was sent over it, or was to come
   };
 
   explicit Peer(std::size_t lanes) : ways(lanes) {}

@@ -24,10 +24,10 @@ struct TcpSettings {
   std::chrono::milliseconds deadline{60000};
 };
 
-// One rank's connections to the others, several to each peer. A long message is cut into as many equal stripes, and all
-// connections carry theirs at the same time; a short message goes over the first one, like the announcement of a long
-// one. A TCP connection sends only so much in a round trip, and less after each lost packet; several send several times
-// as much. Messages between two ranks come in order; the connections are those of TcpLines, and so are the functions.
+// One rank's connections to the others, several to each peer. A long message is cut into one stripe for each
+// connection, and all carry theirs at the same time. A short message goes over the first connection, which also
+// announces long ones. A TCP connection sends only so much in a round trip, and less after each lost packet; several
+// send several times as much. Messages between two ranks come in order. The functions do what those of TcpLines do.
 class TcpStripes {
  public:
   static constexpr std::size_t least_stripe = 32 << 10;  // a message with shorter stripes, in bytes, is not cut

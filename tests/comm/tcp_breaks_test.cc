@@ -93,24 +93,6 @@ class Cutter {
 class Breaks : public Ranks, public testing::WithParamInterface<bool> {
  protected:
   Breaks() : Ranks(GetParam() ? std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{2}}) : nullptr) {}
-
-  // Both ranks send these, and get them once.
-  void cross(
-      const std::vector<Bytes>& messages, const std::function<void()>& disturb = [] {}) {
-    for (const int from : {1, 0}) {
-      for (const Bytes& one : messages) send(from, 1 - from, one);
-    }
-    run_until([&] {
-      disturb();
-      return rank(0).came[1].size() >= messages.size() && rank(1).came[0].size() >= messages.size() &&
-             rank(0).messages_sent == rank(1).messages_sent &&
-             rank(0).messages_sent == static_cast<int>(messages.size());
-    });
-    for (const int to : {0, 1}) {
-      EXPECT_TRUE(std::ranges::equal(rank(to).came[1 - to], messages));
-      EXPECT_TRUE(rank(to).losses.empty()) << rank(to).losses.begin()->second;
-    }
-  }
 };
 
 TEST_P(Breaks, AreMendedWhereverTheyHappen) {
@@ -145,7 +127,7 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
       rank(0).place = tapped(rank(0).place, cutter.port());
       rank(1).lines.resume(0);  // rank 1 connects first
       run_until([&] { return rank(1).lines.connections() == 1 || cutter.cuts == 1; });
-      cross(messages);
+      swap(messages);
       EXPECT_EQ(cutter.cuts, 1) << way << " " << bytes;
       for (const auto& one : all_) one->lines.close();
       before_.push_back(std::move(all_));
@@ -162,7 +144,7 @@ TEST_P(Breaks, AreMendedUnderLoad) {
         std::array<std::size_t, 6>{1, 100, 5'000, 300'000, 0, 3'000'000}.at(static_cast<std::size_t>(i) % 6), i));
   }
   std::size_t breaks = 0;
-  cross(messages, [&] {
+  swap(messages, [&] {
     if (breaks == 30 || rank(0).came[1].size() + rank(1).came[0].size() <= 13 * breaks) return;
     break_all();
     ++breaks;

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <asio/buffer.hpp>
 #include <asio/io_context.hpp>
@@ -110,6 +111,9 @@ class Ranks : public testing::Test {
     socket.connect({place.address, place.port});
     return socket;
   }
+  // Both ranks send these, and get them once and in order. `disturb` is called again and again meanwhile.
+  void swap(
+      const std::vector<Bytes>& messages, const std::function<void()>& disturb = [] {});
   // Both ranks send each other three messages; the first are large.
   void cross();
   // Many connect to rank 0, some with garbage; rank 1 reaches it all the same.
@@ -163,6 +167,21 @@ class Tap {
 inline std::string tapped(const std::string& place, std::uint16_t port) {
   const auto space = place.find(' ');
   return place.substr(0, space + 1) + std::to_string(port) + place.substr(place.find(' ', space + 1));
+}
+
+inline void Ranks::swap(const std::vector<Bytes>& messages, const std::function<void()>& disturb) {
+  for (const int from : {1, 0}) {
+    for (const Bytes& one : messages) send(from, 1 - from, one);
+  }
+  run_until([&] {
+    disturb();
+    return rank(0).came[1].size() >= messages.size() && rank(1).came[0].size() >= messages.size() &&
+           rank(0).messages_sent == rank(1).messages_sent && rank(0).messages_sent == static_cast<int>(messages.size());
+  });
+  for (const int to : {0, 1}) {
+    EXPECT_TRUE(std::ranges::equal(rank(to).came[1 - to], messages));
+    EXPECT_TRUE(rank(to).losses.empty()) << rank(to).losses.begin()->second;
+  }
 }
 
 inline void Ranks::cross() {

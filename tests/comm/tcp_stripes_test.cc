@@ -39,24 +39,6 @@ constexpr std::size_t least = lanes * TcpStripes::least_stripe;  // the shortest
 class Stripes : public Ranks, public testing::WithParamInterface<bool> {
  protected:
   Stripes() : Ranks(GetParam() ? std::make_shared<const Tls>(Secret{std::byte{1}, std::byte{2}}) : nullptr, lanes) {}
-
-  // Both ranks send these, and get them once and in order.
-  void cross(
-      const std::vector<Bytes>& messages, const std::function<void()>& disturb = [] {}) {
-    for (const int from : {1, 0}) {
-      for (const Bytes& one : messages) send(from, 1 - from, one);
-    }
-    run_until([&] {
-      disturb();
-      return rank(0).came[1].size() == messages.size() && rank(1).came[0].size() == messages.size() &&
-             rank(0).messages_sent == rank(1).messages_sent &&
-             rank(0).messages_sent == static_cast<int>(messages.size());
-    });
-    for (const int to : {0, 1}) {
-      EXPECT_TRUE(std::ranges::equal(rank(to).came[1 - to], messages));
-      EXPECT_TRUE(rank(to).losses.empty()) << rank(to).losses.begin()->second;
-    }
-  }
 };
 
 TEST_P(Stripes, CarryMessagesOfAnySizeInOrder) {
@@ -68,19 +50,19 @@ TEST_P(Stripes, CarryMessagesOfAnySizeInOrder) {
         std::size_t{5}, std::size_t{20'000'003}, std::size_t{9'000'000}, std::size_t{1}}) {
     messages.push_back(message(size, ++seed));
   }
-  cross(messages);
+  swap(messages);
 }
 
 TEST_P(Stripes, UseOneConnectionForShortMessages) {
   start(2);
-  cross({message(100, 1), message(least - 1, 2)});
+  swap({message(100, 1), message(least - 1, 2)});
   EXPECT_EQ(rank(0).lines.connections(), 1U);
   EXPECT_EQ(rank(1).lines.connections(), 1U);
 }
 
 TEST_P(Stripes, UseAllConnectionsForLongMessages) {
   start(2);
-  cross({message(least, 1)});
+  swap({message(least, 1)});
   EXPECT_EQ(rank(0).lines.connections(), lanes);
   EXPECT_EQ(rank(1).lines.connections(), lanes);
 }
@@ -93,7 +75,7 @@ TEST_P(Stripes, AreMended) {
         message(std::array<std::size_t, 4>{1, 3'000'000, 5'000, 400'000}.at(static_cast<std::size_t>(i) % 4), i));
   }
   std::size_t breaks = 0;
-  cross(messages, [&] {
+  swap(messages, [&] {
     if (breaks == 10 || rank(0).came[1].size() + rank(1).came[0].size() <= 19 * breaks) return;
     break_all();
     ++breaks;
