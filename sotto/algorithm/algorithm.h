@@ -129,6 +129,8 @@ class Algorithm {
   virtual void go_on() {}
   // Gives all ranks the same parameters: the exact mean of the ranks' models, including what is on its way. Collective.
   virtual void average_models(Worker& /*worker*/) {}
+  // How many steps a rank may have finished that another has not begun yet, at most.
+  virtual std::uint64_t lead() { return 0; }
   // What a resumed run needs besides the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
   // What is the same on all ranks, or is to be their mean if they become another group.
@@ -141,6 +143,10 @@ class Algorithm {
   virtual void take_over(std::span<const FormerRank> /*each*/) {
     throw std::logic_error("an algorithm cannot go on with other ranks");
   }
+  // Called after take_over() if the group changed while it trained, on ranks that are new in it, too: these have taken
+  // over nothing. Where each rank has a model of its own, all go on from the exact mean of the models of those that are
+  // not new; in all other cases the parameters are the same already. Collective.
+  virtual void meet_others(Worker& /*worker*/, bool /*is_new*/) {}
   // The traffic of mailboxes, which the communicator does not count.
   virtual Traffic traffic() const { return {}; }
 
@@ -172,8 +178,8 @@ struct AlgorithmEntry {
   bool replicated = false;       // all ranks have the same parameters after each step and rest()
   bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
   bool other_ranks = false;      // a run may go on with another number of ranks: take_over()
-  // Whether ranks may be lost and replaced during a run; null: they may not. Between two steps of such an algorithm
-  // nothing is on its way, and each exchange needs all ranks.
+  // Whether ranks may be lost and replaced during a run; null: they may not. Such an algorithm has rest() between any
+  // two steps. If lead() is 0, each exchange needs all ranks.
   bool (*elastic)(const AnyOptions& own) = nullptr;
   bool uses_topology = false;  // uses `topology` and `mixing`
   AnyOptions (*options)();

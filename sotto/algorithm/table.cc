@@ -14,6 +14,8 @@
 namespace sotto {
 namespace {
 
+bool always_elastic(const AnyOptions& /*own*/) { return true; }
+
 constexpr AlgorithmEntry entries[] = {
     {.name = "sync",
      .summary = "every rank applies the mean gradient of all ranks (AR)",
@@ -29,6 +31,8 @@ constexpr AlgorithmEntry entries[] = {
      .summary =
          "each rank takes its own step, and mixes its model with those of neighbours (SGP; with overlap=true OSGP)",
      .paper = "Assran et al., ICML 2019",
+     .other_ranks = true,
+     .elastic = always_elastic,
      .uses_topology = true,
      .options = Made<make_push_sum>::options,
      .make = Made<make_push_sum>::make,
@@ -36,6 +40,8 @@ constexpr AlgorithmEntry entries[] = {
     {.name = "d_psgd",
      .summary = "as push_sum on symmetric graphs, while the gradient is computed",
      .paper = "Lian et al., NeurIPS 2017",
+     .other_ranks = true,
+     .elastic = always_elastic,
      .uses_topology = true,
      .options = Made<make_d_psgd>::options,
      .make = Made<make_d_psgd>::make,
@@ -53,6 +59,8 @@ constexpr AlgorithmEntry entries[] = {
      .summary = "each rank takes its own step, and sends the coded difference between its model and the model that "
                 "neighbours know",
      .paper = "Koloskova et al., ICML 2019; Taheri et al., ICML 2020",
+     .other_ranks = true,
+     .elastic = always_elastic,
      .uses_topology = true,
      .options = Made<make_choco>::options,
      .make = Made<make_choco>::make,

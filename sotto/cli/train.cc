@@ -126,8 +126,8 @@ int join_coordinator(const TrainOptions& options, const World& coordinator) {
   return result.status;
 }
 
-// Where the coordinator is. Sets the number of ranks to the most that the job may have.
-World find_coordinator(const std::string& text, TrainOptions& options) {
+// Where the coordinator is. Sets the number of ranks to the most that the job may have, and `least_ranks`.
+World find_coordinator(const std::string& text, TrainOptions& options, std::int64_t& least_ranks) {
   const std::string said = named("coordinator", text);
   const MeetingPlace place = read_meeting_place(said, text);
   if (options.ranks != 0) throw ConfigError(said + ": this is one rank of its job; leave --ranks out");
@@ -141,7 +141,9 @@ World find_coordinator(const std::string& text, TrainOptions& options) {
   world.host = place.host;
   world.port = place.port;
   world.coordinated = true;
-  options.ranks = most_ranks_of(world);
+  const JobSize size = size_of_job(world);
+  least_ranks = static_cast<std::int64_t>(size.least);
+  options.ranks = static_cast<std::int64_t>(size.most);
   return world;
 }
 
@@ -219,7 +221,8 @@ int run_train(std::span<const std::string> arguments) {
   }
   if (read_on_failure(own.on_failure) != OnFailure::go_on) require_elastic_job(own);
   if (joins && !own.hosts.hosts.empty()) throw ConfigError("--coordinator: starts one rank, here; leave --hosts out");
-  const World coordinator = joins ? find_coordinator(own.coordinator, options) : World();
+  std::int64_t least_ranks = 0;
+  const World coordinator = joins ? find_coordinator(own.coordinator, options, least_ranks) : World();
   if (!flags.given("backend") && !are_private(options, own, joins ? coordinator : world)) {
     options.backend = "gloo";
     if (world.rank == 0) {
@@ -237,7 +240,7 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError("--elastic: only ranks of this machine can be lost, not those of --hosts; use --restarts");
   }
   std::optional<JobHosts> hosts = read_job_hosts(own.hosts, options);
-  const std::int64_t least_ranks = read_elastic(own.elastic, options.ranks);
+  if (!joins) least_ranks = read_elastic(own.elastic, options.ranks);
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
   if (started && options.node_size == 0) options.node_size = ranks_of_host("--node-size 0", "how many", world);
@@ -247,12 +250,11 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         fmt::format("--restarts: {} started this rank; let it start all of them again, with --resume", world.starter));
   }
-  if (least_ranks > 0 && started) {
+  if (!own.elastic.empty() && started) {
     throw ConfigError(
         fmt::format("--elastic: {} started this rank; only ranks that sotto starts can be lost", world.starter));
   }
-  if (least_ranks > 0) require_elastic("elastic", choices);
-  if (joins) require_elastic("coordinator", choices);
+  if (least_ranks > 0) require_elastic(joins ? "coordinator" : "elastic", choices, least_ranks, options.ranks);
   if (own.dry_run) return print_dry_run(choices);
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);

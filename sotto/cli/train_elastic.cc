@@ -1,8 +1,10 @@
 #include "sotto/cli/train_elastic.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
@@ -25,17 +27,30 @@ std::int64_t read_elastic(const std::string& text, std::int64_t& ranks) {
   return range.least;
 }
 
-void require_elastic(std::string_view option, const Choices& choices) {
+void require_elastic(std::string_view option, const Choices& choices, std::int64_t least, std::int64_t most) {
   const auto refuse = [&](const std::string& what, std::string_view why) {
     throw ConfigError(fmt::format("--{}: {} {}", option, what, why));
   };
   const AlgorithmSpec& algorithm = choices.algorithm;
   if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
+    std::vector<std::string> others;
+    for (const AlgorithmEntry& entry : algorithm_table()) {
+      if (entry.elastic != nullptr) others.push_back(fmt::format("`{}`", entry.name));
+    }
     refuse("`" + choices.options.algorithm + "`",
-           "cannot go on without some of its ranks; `sync`, `local`, `slowmo` and `diloco` can");
+           fmt::format("cannot go on without some of its ranks; {} can", fmt::join(others, ", ")));
   }
+  if (choices.options.node_size > 1) refuse(named("node-size"), "makes groups of one size; leave it out");
   if (group_of(choices.recipe.aggregator))
     refuse("`hierarchical`", "has groups of one size; choose another --aggregator");
+  if (!algorithm.entry->uses_topology) return;
+  for (std::int64_t ranks = least; ranks <= most; ++ranks) {
+    try {
+      check_graph(algorithm, choices.topology, choices.mixing, static_cast<int>(ranks));
+    } catch (const ConfigError& error) {
+      refuse(fmt::format("with {} rank{}", ranks, ranks == 1 ? "" : "s"), error.what());
+    }
+  }
 }
 
 }  // namespace sotto

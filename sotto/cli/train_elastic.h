@@ -12,7 +12,7 @@ namespace sotto {
 // ConfigError.
 std::int64_t read_elastic(const std::string& text, std::int64_t& ranks);
 
-// ConfigError, about that option, if the group of ranks of a run with these choices cannot change.
-void require_elastic(std::string_view option, const Choices& choices);
+// ConfigError, about that option, if the group of ranks of a run with these choices cannot change between these sizes.
+void require_elastic(std::string_view option, const Choices& choices, std::int64_t least, std::int64_t most);
 
 }  // namespace sotto

@@ -202,7 +202,7 @@ int run_replay(const std::string& run, const Flags& flags, std::span<const std::
   const Record record = record_of(said, run, options.ranks);
   const bool changes =
       record.generations.size() > 1 || record.generations.front().ids.size() != static_cast<std::size_t>(options.ranks);
-  if (changes) require_elastic("replay", choices);
+  if (changes) require_elastic("replay", choices, options.ranks, options.ranks);
   const std::int64_t threads = threads_of(said, record);
   World wanted;
   wanted.size = wanted.local_size = static_cast<int>(options.ranks);

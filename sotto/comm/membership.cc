@@ -137,9 +137,10 @@ void Roster::end_meeting(const Generations& generations, int id, const std::stri
                    error);
 }
 
-void Roster::open(std::size_t most, int first_id) {
+void Roster::open(JobSize size, int first_id) {
   store_.set(keys::next_id, std::to_string(first_id));
-  store_.set(keys::most, std::to_string(most));
+  store_.set(keys::least, std::to_string(size.least));
+  store_.set(keys::most, std::to_string(size.most));
 }
 
 int Roster::joined() const { return read_number<int>(store_.find(keys::next_id).value_or("")); }
@@ -176,8 +177,11 @@ std::optional<World> join_generation(const World& world, const Stop& stop) {
   return seat.world;
 }
 
-int most_ranks_of(const World& world) {
-  return ask(world, {}, [](c10d::Store& store) { return read_number<int>(text_at(store, keys::most)); });
+JobSize size_of_job(const World& world) {
+  return ask(world, {}, [](c10d::Store& store) {
+    const auto number = [&](const std::string& key) { return read_number<std::size_t>(text_at(store, key)); };
+    return JobSize{.least = number(keys::least), .most = number(keys::most)};
+  });
 }
 
 int join_job(const World& world) {

@@ -21,6 +21,11 @@ struct Farewell {
   std::string words;  // empty: it has come to the end of the run
 };
 
+// How many ranks a job may have.
+struct JobSize {
+  std::size_t least = 1, most = 1;
+};
+
 // In the launcher or the coordinator.
 class Roster {
  public:
@@ -35,7 +40,7 @@ class Roster {
   void end_meeting(const Generations& generations, int id, const std::string& error);
 
   // Only for a coordinator, whose ranks come by themselves:
-  void open(std::size_t most, int first_id);      // from now on ranks may join; ids are given out from this one
+  void open(JobSize size, int first_id);          // from now on ranks may join; ids are given out from this one
   int joined() const;                             // the id that the next one gets
   std::optional<std::string> beat(int id) const;  // changes while the rank lives
   std::optional<Farewell> farewell(int id) const;
@@ -55,8 +60,8 @@ World next_generation(const World& world, const std::string& reason, const Stop&
 std::optional<World> join_generation(const World& world, const Stop& stop);
 
 // A job with a coordinator at `world.host` and `world.port`, for the starter of one of its ranks:
-int most_ranks_of(const World& world);  // the greatest number of its ranks
-int join_job(const World& world);       // the id of a new rank
+JobSize size_of_job(const World& world);
+int join_job(const World& world);  // the id of a new rank
 // The rank has failed, unless it has said a farewell itself. If nobody is there to hear, nothing happens.
 void end_in_job(const World& world, int id, const std::string& why);
 

@@ -9,7 +9,8 @@ namespace sotto::membership_keys {
 
 inline const std::string latest = "generation";  // the number of the newest one
 inline const std::string end = "end";            // no generation follows: an error, or nothing at the end of the run
-inline const std::string most = "most";          // ranks
+inline const std::string least = "least";        // ranks
+inline const std::string most = "most";          // ranks; it is set last
 inline const std::string next_id = "next id";
 
 inline std::string of(const char* what, std::uint64_t generation) { return what + std::to_string(generation); }

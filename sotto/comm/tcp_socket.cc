@@ -18,6 +18,9 @@ using Tcp = asio::ip::tcp;
 // would choose, since the receiver finds the bytes in the processor's cache. Other links need what the system chooses:
 // a sender can have no more under way in a round trip than fits into its buffer.
 constexpr int send_buffer = 128 << 10, receive_buffer = 256 << 10;
+// Of what such a buffer holds, so much has not been sent yet, at most: more would only delay acknowledgements, which
+// stand in the same line.
+constexpr int unsent_bytes = 256 << 10;
 
 constexpr int unanswered_packets = 2;  // after 1 and 2 s; the attempt ends 4 s later
 
@@ -51,9 +54,12 @@ void limit_silence(Tcp::socket& socket, std::chrono::milliseconds deadline) {
 void prepare_to_carry(Tcp::socket& socket) {
   asio::error_code ignored;
   socket.set_option(Tcp::no_delay(true), ignored);
-  if (!socket.remote_endpoint(ignored).address().is_loopback()) return;
-  socket.set_option(asio::socket_base::send_buffer_size(send_buffer), ignored);
-  socket.set_option(asio::socket_base::receive_buffer_size(receive_buffer), ignored);
+  if (socket.remote_endpoint(ignored).address().is_loopback()) {
+    socket.set_option(asio::socket_base::send_buffer_size(send_buffer), ignored);
+    socket.set_option(asio::socket_base::receive_buffer_size(receive_buffer), ignored);
+  } else {
+    set_number(socket, TCP_NOTSENT_LOWAT, unsent_bytes);
+  }
 }
 
 }  // namespace sotto

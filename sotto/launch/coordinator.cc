@@ -57,7 +57,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
   next_id_ = state.next_id;
   for (const int id : state.members) lives_[id] = {};
   if (state.generation > 0) roster_.announce(generations_);
-  roster_.open(spec_.most, next_id_);
+  roster_.open({.least = spec_.least, .most = spec_.most}, next_id_);
   last_came_ = Clock::now();
 }
 

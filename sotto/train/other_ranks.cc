@@ -102,11 +102,12 @@ void require_other_ranks(const Choices& choices, const std::string& folder, cons
         fmt::format("{}, and an older version of sotto wrote it, which did not note what was read; use {}", refusal,
                     named("ranks", before)));
   }
-  if (choices.algorithm.entry->other_ranks) return;
+  const bool has_nodes = choices.options.node_size > 1;
+  if (choices.algorithm.entry->other_ranks && !has_nodes) return;
   throw ConfigError(
-      fmt::format("{}, and `{}` cannot go on with another number; use the same, or start a run of its own from the "
+      fmt::format("{}, and `{}`{} cannot go on with another number; use the same, or start a run of its own from the "
                   "mean model with {}",
-                  refusal, choices.algorithm.entry->name,
+                  refusal, choices.algorithm.entry->name, has_nodes ? " between nodes" : "",
                   named("weights", (std::filesystem::path(folder) / checkpoint::model_file).string())));
 }
 

@@ -221,10 +221,7 @@ std::uint64_t Run::step_of_meeting() const {
 bool Run::train_step(std::uint64_t step) {
   const OwnSpeed* own_speed = algorithm_->own_speed();
   const std::uint64_t before = done_, rate_step = own_speed ? own_speed->rate_step() : step;
-  if (rollback_ != nullptr && (step == first_steps_[own_rank()] || algorithm_->exchanges(step - 1))) {
-    algorithm_->enter(step);
-    rollback_->keep(step, replica_, *algorithm_, totals());
-  }
+  if (keeps(step)) keep(step);
   if (step == world_.planned_end()) leave_as_planned(step);
   StepRow row;
   row.step = step;

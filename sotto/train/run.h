@@ -67,6 +67,8 @@ class Run {
   // In run_rejoin.cc, for groups that change:
   bool rejoin(RunFolder& folder);
   void begin_generation();
+  bool keeps(std::uint64_t step);
+  void keep(std::uint64_t step);
   bool agreed_change();
   [[noreturn]] void end_with_checkpoint();
   [[noreturn]] void leave_as_planned(std::uint64_t step);

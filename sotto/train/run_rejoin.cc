@@ -57,6 +57,7 @@ bool Run::rejoin(RunFolder& folder) {
     replica_.visit_state(state);
     algorithm_->visit_shared(state);
   }
+  algorithm_->meet_others(replica_, newcomer_);
   say(fmt::format("step {}  goes on with {} rank{}", step, communicator_->size(),
                   communicator_->size() == 1 ? "" : "s"));
   return true;
@@ -112,14 +113,31 @@ void Run::leave_as_planned(std::uint64_t step) {
   leave_group();
 }
 
+// Whether this is one of the steps to which the ranks go back together if one is lost. Some of them may be ahead of
+// others by Algorithm::lead(), and each keeps the last two of these steps.
+bool Run::keeps(std::uint64_t step) {
+  if (rollback_ == nullptr) return false;
+  const std::uint64_t first = first_steps_[own_rank()];
+  if (step == first) return true;
+  const std::uint64_t lead = algorithm_->lead();
+  if (lead == 0) return algorithm_->exchanges(step - 1);
+  return (step - first) % (lead + 1) == 0 || step == world_.planned_end();
+}
+
+void Run::keep(std::uint64_t step) {
+  algorithm_->rest();
+  algorithm_->enter(step);
+  rollback_->keep(step, replica_, *algorithm_, totals());
+}
+
 // Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its
 // ranks end while the rest go on. If all want to end, the run does.
 bool Run::agreed_change() {
   if (heartbeat_ == nullptr) return false;
-  if (algorithm_->exchanges(done_ - 1)) {  // first, as those that leave close their connections after the agreement
-    algorithm_->enter(done_);
-    rollback_->keep(done_, replica_, *algorithm_, totals());
-  }
+  const bool may_lead = algorithm_->lead() > 0;
+  if (may_lead) communicator_->barrier();  // now all have come to this step
+  // Before the agreement, as those that leave close their connections after it.
+  if (may_lead || algorithm_->exchanges(done_ - 1)) keep(done_);
   const bool ends = StopSignal::caught() != 0 || interruption_.failed();
   std::array<float, 2> wishes{ends ? 1.0F : 0.0F, heartbeat_->wants_change() ? 1.0F : 0.0F};
   communicator_->all_reduce(wishes, ReduceOp::sum);

@@ -58,6 +58,7 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
 @pytest.mark.parametrize("codec, flags", [
     ("ef | topk(0.1)", ["--aggregator", "gather", "--check-replicas", 50]), ("ef | topk(0.1)", ["--aggregator", "scatter_reduce", "--check-replicas", 50]),
     ("qsgd(bits=4)", ["--check-replicas", 50]), ("auto", ["--check-replicas", 50]), ("none", ["--algorithm", "diloco(h=20)"]),
+    ("none", ["--algorithm", "push_sum"]), ("none", ["--algorithm", "push_sum(overlap=true)"]), ("topk(0.1)", ["--algorithm", "choco"]),
 ])  # fmt: skip
 def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
     """Every rank is killed once, and started anew; replicas stay the same to the bit."""
@@ -182,7 +183,9 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "3:2"], "--elastic 3:2: 3 is more than 2"),
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; leave it out"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
-    (["--elastic", "1:2", "--algorithm", "push_sum"], "--elastic: `push_sum` cannot go on without some of its ranks; `sync`, `local`, `slowmo` and `diloco` can"),
+    (["--elastic", "1:2", "--algorithm", "ad_psgd"], "--elastic: `ad_psgd` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `choco`, `local`, `slowmo`, `diloco` can"),
+    (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks --topology hypercube"),
+    (["--elastic", "2:4", "--algorithm", "push_sum", "--node-size", 2], "--elastic: --node-size makes groups of one size; leave it out"),
     (["--elastic", "1:2", "--algorithm", "diloco(h=4, overlap=2)"], "--elastic: `diloco(h=4, overlap=2)` cannot go on"),
     (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot go on"),
     (["--elastic", "1:4", "--aggregator", "hierarchical(group=2)", "--codec", "ef | topk(0.1)"], "--elastic: `hierarchical` has groups of one size"),

@@ -88,6 +88,10 @@ def test_then_a_resume_has_the_same_bits(good, tmp_path):
     ["--algorithm", "local(4)", "--codec", "ef | topk(0.1)"],
     ["--algorithm", "slowmo(h=4)", "--codec", "ef | topk(0.1)", "--momentum", "0.9"],
     ["--algorithm", "diloco(h=4, shards=1)", "--lr", "0.001", "--ema", "0"],
+    ["--algorithm", "push_sum", "--momentum", "0.9"],
+    ["--algorithm", "push_sum(overlap=true)"],
+    ["--algorithm", "d_psgd"],
+    ["--algorithm", "choco", "--codec", "topk(0.2)"],
 ], ids=lambda how: how[1])  # fmt: skip
 def test_of_codecs_and_algorithms(good, tmp_path, how):
     run = go(good, tmp_path / "run", [(4, 10), (2, 18), (4, 30)], *how, "--epochs", 4, "--eval-freq", 10)
@@ -108,15 +112,18 @@ def test_the_loss_scale_goes_on(good, tmp_path):
     assert {key: after[key] for key in ("loss_scale", "skipped_steps")} == {key: before[key] for key in ("loss_scale", "skipped_steps")}
 
 
-@pytest.mark.parametrize("algorithm", ["push_sum", "parameter_server"])
-def test_algorithms_that_cannot_say_what_to_do(good, run, algorithm, tmp_path):
-    good(*FLAGS, "--ranks", 4, "--max-steps", 4, "--algorithm", algorithm, "--train-dir", "run")
-    job = run(*FLAGS, "--ranks", 2, "--algorithm", algorithm, "--train-dir", "run", "--resume")
+@pytest.mark.parametrize("flags, named", [
+    (["--algorithm", "parameter_server"], "`parameter_server`"),
+    (["--algorithm", "push_sum", "--node-size", 2], "`push_sum` between nodes"),
+])  # fmt: skip
+def test_algorithms_that_cannot_say_what_to_do(good, run, flags, named, tmp_path):
+    good(*FLAGS, "--ranks", 4, "--max-steps", 4, *flags, "--train-dir", "run")
+    job = run(*FLAGS, "--ranks", 2, *flags, "--train-dir", "run", "--resume")
     assert job.status == 2 and job.err.count("sotto: ") == 1, job.err
-    assert f"written with ranks 4, this run has 2, and `{algorithm}` cannot go on with another number" in job.err
+    assert f"written with ranks 4, this run has 2, and {named} cannot go on with another number" in job.err
     weights = job.err.split("from the mean model with ")[1].split()
     assert weights == ["--weights", "run/model_step_4/model.safetensors"]
-    good(*FLAGS, "--ranks", 2, "--algorithm", algorithm, *weights, "--max-steps", 2, "--train-dir", "other")
+    good(*FLAGS, "--ranks", 2, *flags, *weights, "--max-steps", 2, "--train-dir", "other")
 
 
 class TestOfADamagedCheckpoint:

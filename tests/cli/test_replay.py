@@ -39,6 +39,10 @@ def until_generation(job, folder, number):
     ("tcp", 2, ["--codec", "ef | topk(0.1)", "--aggregator", "scatter_reduce", "--optimiser", "adam", "--schedule", "cosine"]),
     ("gloo", 2, ["--codec", "ef | qsgd(bits=4)", "--aggregator", "gather", "--optimiser", "adam"]),
     ("gloo", 1, ["--algorithm", "slowmo(h=4)", "--momentum", 0.9]),
+    ("tcp", 2, ["--algorithm", "push_sum", "--momentum", 0.9]),
+    ("gloo", 0, ["--algorithm", "push_sum(overlap=true)", "--codec", "f16", "--momentum", 0.9]),
+    ("tcp", 1, ["--algorithm", "choco", "--codec", "topk(0.2)"]),
+    ("tcp", 2, ["--algorithm", "d_psgd"]),
 ])  # fmt: skip
 def test_ranks_that_were_lost(start, replayed, tmp_path, backend, restarts, method):
     folder = tmp_path / "run"

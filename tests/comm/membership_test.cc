@@ -40,8 +40,10 @@ class Membership : public testing::Test {
 };
 
 TEST_F(Membership, GivesOutIdsFromTheNextOneOn) {
-  roster_.open(3, 5);
-  EXPECT_EQ(most_ranks_of(world()), 3);
+  roster_.open({.least = 2, .most = 3}, 5);
+  const JobSize size = size_of_job(world());
+  EXPECT_EQ(size.least, 2U);
+  EXPECT_EQ(size.most, 3U);
   EXPECT_EQ(join_job(world()), 5);
   EXPECT_EQ(join_job(world()), 6);
   EXPECT_EQ(roster_.joined(), 7);

@@ -98,12 +98,8 @@ class Choco final : public Algorithm {
 
   void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
 
-  void average_models(Worker& worker) override {
-    if (x_.empty()) know(worker.parameters());
-    average_by_weight(x_, note_.weight, communicator_);
-    know(std::vector<float>(x_));
-    divide(x_, note_.weight, worker.parameters());
-  }
+  void average_models(Worker& worker) override { average(worker, true); }
+  std::uint64_t lead() override { return stop_delay_.steps(); }
 
   void visit_state(StateVisitor& visitor) override {
     visit_gossipers(visitor, gossipers_);
@@ -115,7 +111,25 @@ class Choco final : public Algorithm {
     visit_weight(visitor, "choco.weight", note_.weight);
   }
 
+  // What neighbours know of each other begins anew, with the model that all have then.
+  void take_over(std::span<const FormerRank> each) override {
+    FormerModels models;
+    for (const FormerRank& former : each) {
+      visit_state(*former.state);
+      models.add(x_, note_.weight);
+    }
+    note_.weight = models.weight();
+    know(models.x());
+  }
+  void meet_others(Worker& worker, bool is_new) override { average(worker, !is_new); }
+
  private:
+  void average(Worker& worker, bool counts) {
+    if (x_.empty()) know(worker.parameters());
+    average_by_weight(x_, note_.weight, communicator_, counts);
+    know(std::vector<float>(x_));
+    divide(x_, note_.weight, worker.parameters());
+  }
   // All ranks start from this x, so each knows the x^ of its neighbours.
   void know(std::span<const float> x) {
     x_.assign(x.begin(), x.end());

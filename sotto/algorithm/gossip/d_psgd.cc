@@ -55,7 +55,15 @@ class DPsgd final : public Algorithm {
 
   void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
   void average_models(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
+  std::uint64_t lead() override { return stop_delay_.steps(); }
   void visit_state(StateVisitor& visitor) override { gossiper_.visit_state(visitor); }
+  void take_over(std::span<const FormerRank> each) override {
+    for (const FormerRank& former : each) visit_state(*former.state);
+  }
+  void meet_others(Worker& worker, bool is_new) override {
+    double weight = 1;  // as always, since the mixing is doubly stochastic
+    average_by_weight(worker.parameters(), weight, communicator_, !is_new);
+  }
 
  private:
   AlgorithmOptions options_;

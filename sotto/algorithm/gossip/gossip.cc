@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -38,11 +39,29 @@ void divide(std::span<const float> x, double weight, std::span<float> quotient) 
   std::ranges::transform(x, quotient.begin(), [&](float value) { return value / by; });
 }
 
-void average_by_weight(std::span<float> x, double& weight, Communicator& communicator) {
+void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts) {
+  if (!counts) {
+    std::ranges::fill(x, 0.0F);
+    weight = 0;
+  }
   aggregate(x, Op::sum, communicator);
   communicator.all_reduce(std::span(&weight, 1));
   divide(x, weight, x);
   weight = 1;
+}
+
+void FormerModels::add(std::span<const float> x, double weight) {
+  x_.resize(x.size());
+  std::ranges::transform(x_, x, x_.begin(), std::plus<>());
+  weight_ += weight;
+  ++count_;
+}
+
+std::vector<float> FormerModels::x() const {
+  std::vector<float> mean(x_.size());
+  const auto count = static_cast<double>(count_);
+  std::ranges::transform(x_, mean.begin(), [&](double sum) { return static_cast<float>(sum / count); });
+  return mean;
 }
 
 void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size) {

@@ -22,9 +22,11 @@ class StopDelay {
  public:
   explicit StopDelay(std::function<std::uint64_t()> count) : count_(std::move(count)) {}
   // All ranks stop at most that many steps after `step`.
-  void stop(GossipNote& note, std::uint64_t step) {
+  void stop(GossipNote& note, std::uint64_t step) { note.stop_step = std::min(note.stop_step, step + steps()); }
+  // A rank that has finished a step has heard of all that others did so many steps before. So no rank is further ahead.
+  std::uint64_t steps() {
     if (!steps_) steps_ = count_();
-    note.stop_step = std::min(note.stop_step, step + *steps_);
+    return *steps_;
   }
 
  private:
@@ -38,8 +40,23 @@ std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<
 void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
 // quotient = x / weight.
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
-// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective.
-void average_by_weight(std::span<float> x, double& weight, Communicator& communicator);
+// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective. A rank that does not
+// `count` has no model yet.
+void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts = true);
+
+// The mean of the models of ranks of another group.
+class FormerModels {
+ public:
+  void add(std::span<const float> x, double weight);
+  // The mean of all x, and that of all weights; no x if none had one yet. The mean of equal floats is that float.
+  std::vector<float> x() const;
+  double weight() const { return weight_ / static_cast<double>(count_); }
+
+ private:
+  std::size_t count_ = 0;
+  std::vector<double> x_;
+  double weight_ = 0;
+};
 // Visits a rank's vector of `size` floats, which is empty before the first step. FileError if a vector of another size
 // was read.
 void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size);

@@ -62,12 +62,24 @@ class PushSum final : public Algorithm {
   void go_on() override { model_.note().stop_step = GossipNote{}.stop_step; }
 
   void average_models(Worker& worker) override { model_.average_models(worker, communicator_); }
+  std::uint64_t lead() override { return stop_delay_.steps(); }
 
   void visit_state(StateVisitor& visitor) override {
     visit_gossipers(visitor, gossipers_);
     model_.visit_state(visitor);
-    visitor.visit("push_sum.rounds", rounds_);
+    visit_shared(visitor);
   }
+  void visit_shared(StateVisitor& visitor) override { visitor.visit("push_sum.rounds", rounds_); }
+
+  void take_over(std::span<const FormerRank> each) override {
+    FormerModels models;
+    for (const FormerRank& former : each) {
+      visit_state(*former.state);
+      models.add(model_.x(), model_.note().weight);
+    }
+    model_.take_over(models);
+  }
+  void meet_others(Worker& worker, bool is_new) override { model_.average_models(worker, communicator_, !is_new); }
 
  private:
   std::span<float> x_of(const Range& range) { return model_.x().subspan(range.begin, range.size()); }

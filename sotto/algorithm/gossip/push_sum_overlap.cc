@@ -68,19 +68,34 @@ class PushSumOverlap final : public Algorithm {
     if (on_its_way_) collect(unused);
     model_.average_models(worker, communicator_);
   }
+  std::uint64_t lead() override { return stop_delay_.steps(); }
 
   // Does not add what is on its way: with synch_freq=1 a run goes on with the same bits whether its state was visited
   // or not.
   void visit_state(StateVisitor& visitor) override {
     gossiper_.visit_state(visitor);
     model_.visit_state(visitor);
-    visitor.visit("push_sum.rounds", rounds_);
+    visit_shared(visitor);
     arrive();
     visit_vector(visitor, "push_sum.arriving", arriving_);
     visit_weight(visitor, "push_sum.arriving_weight", arriving_note_.weight);
     visitor.visit("push_sum.due", due_);
     on_its_way_ = has_come_ = has_arrived_ = due_ != 0;
   }
+  void visit_shared(StateVisitor& visitor) override { visitor.visit("push_sum.rounds", rounds_); }
+
+  // Adds what was on its way.
+  void take_over(std::span<const FormerRank> each) override {
+    FormerModels models;
+    for (const FormerRank& former : each) {
+      visit_state(*former.state);
+      Timings unused;
+      if (on_its_way_) collect(unused);
+      models.add(model_.x(), model_.note().weight);
+    }
+    model_.take_over(models);
+  }
+  void meet_others(Worker& worker, bool is_new) override { model_.average_models(worker, communicator_, !is_new); }
 
  private:
   void send(const StepInput& input, Timings& timings) {

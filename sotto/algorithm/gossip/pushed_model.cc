@@ -1,7 +1,5 @@
 #include "sotto/algorithm/gossip/pushed_model.h"
 
-#include "sotto/algorithm/gossip/gossip.h"
-
 namespace sotto {
 
 void PushedModel::begin(Worker& worker) {
@@ -14,9 +12,9 @@ void PushedModel::show(Worker& worker) {
   shown_ = true;
 }
 
-void PushedModel::average_models(Worker& worker, Communicator& communicator) {
+void PushedModel::average_models(Worker& worker, Communicator& communicator, bool counts) {
   begin(worker);
-  average_by_weight(x_, note_.weight, communicator);
+  average_by_weight(x_, note_.weight, communicator, counts);
   show(worker);
 }
 
@@ -24,6 +22,12 @@ void PushedModel::visit_state(StateVisitor& visitor) {
   visit_model(visitor, "push_sum.x", x_, size_);
   visit_weight(visitor, "push_sum.weight", note_.weight);
   shown_ = false;  // x may have been read
+}
+
+void PushedModel::take_over(const FormerModels& models) {
+  x_ = models.x();
+  note_.weight = models.weight();
+  shown_ = false;
 }
 
 }  // namespace sotto

@@ -6,6 +6,7 @@
 
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/gossip/gossip.h"
 
 namespace sotto {
 
@@ -21,10 +22,12 @@ class PushedModel {
   void begin(Worker& worker);
   // Gives the worker the z of this x. Gradients are taken there, and models are evaluated with it.
   void show(Worker& worker);
-  // x = the exact mean of all ranks' z, and w = 1.
-  void average_models(Worker& worker, Communicator& communicator);
+  // x = the exact mean of all models, and w = 1. A rank that does not `count` has no model yet.
+  void average_models(Worker& worker, Communicator& communicator, bool counts = true);
   // Leaves out a wish to stop, which does not hold for a run that goes on.
   void visit_state(StateVisitor& visitor);
+  // Takes over the mean of the models of ranks of another group.
+  void take_over(const FormerModels& models);
 
  private:
   std::size_t size_;
