@@ -48,7 +48,8 @@ void require_elastic(std::string_view option, const Choices& choices, std::int64
     try {
       check_graph(algorithm, choices.topology, choices.mixing, static_cast<int>(ranks));
     } catch (const ConfigError& error) {
-      refuse(fmt::format("with {} rank{}", ranks, ranks == 1 ? "" : "s"), error.what());
+      refuse(fmt::format("with {} rank{}:", ranks, ranks == 1 ? "" : "s"),
+             error.text([](std::string_view name, std::string_view value) { return named(name, value); }));
     }
   }
 }

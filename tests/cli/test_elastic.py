@@ -184,7 +184,7 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; leave it out"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
     (["--elastic", "1:2", "--algorithm", "ad_psgd"], "--elastic: `ad_psgd` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `choco`, `local`, `slowmo`, `diloco` can"),
-    (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks --topology hypercube"),
+    (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks: --topology hypercube"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--node-size", 2], "--elastic: --node-size makes groups of one size; leave it out"),
     (["--elastic", "1:2", "--algorithm", "diloco(h=4, overlap=2)"], "--elastic: `diloco(h=4, overlap=2)` cannot go on"),
     (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot go on"),

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""What a training loses when its ranks are killed again and again, and come back.
+
+    python bench/chaos.py --minutes 60 -- --model resnet20 --data cifar10 --data-dir DIR --codec "qsgd(bits=4)"
+    python bench/chaos.py --minutes 10 --every 60 --away 20 --slow 1:10 --narrow 2:10mbit -- --algorithm push_sum
+
+`sotto coordinator` and four ranks, each started by itself, with the flags after `--`. Every 60 s one rank, each in turn, dies
+by SIGKILL; 20 s later another one takes its place. After `--minutes` nobody is killed any more, and all ranks are asked to
+stop. Then the same training runs undisturbed up to the same step. Prints
+
+- how much of the time in which ranks were there they spent on steps that count: not on starting, meeting, getting the state,
+  or on steps that were taken again;
+- how long the others took, after a rank was killed, until they had made the next step;
+- how much memory, how many threads and how many descriptors the oldest rank had after the first change and has at the end;
+- the result of both trainings.
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS = 4
+PAUSE = 0.01  # seconds between two looks at steps.csv
+
+
+class Rows:
+    """The rows that a growing steps.csv gets."""
+
+    def __init__(self, path):
+        self.path, self.at = path, 0
+
+    def news(self):
+        """Whether rows were added since the last call."""
+        try:
+            size = os.path.getsize(self.path)
+        except FileNotFoundError:
+            return False
+        grown, self.at = size > self.at, size
+        return grown
+
+
+class Rank:
+    def __init__(self, command, log):
+        self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        self.begun, self.ended = time.monotonic(), None
+
+    def own(self):
+        """The process that trains: the launcher's child."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return int(children[0]) if children else None
+
+    def kill(self):
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.ended = time.monotonic()
+
+    def figures(self):
+        """KB of anonymous memory, threads, descriptors."""
+        pid = self.own()
+        status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+        return int(status["RssAnon"].split()[0]), int(status["Threads"]), len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def wait_for(condition, what, deadline=600):
+    end = time.monotonic() + deadline
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f"{what} did not come within {deadline} s")
+        time.sleep(PAUSE)
+
+
+def table_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def result_of(folder):
+    test = [row for row in table_of(folder / "evaluations.csv") if row["split"] == "test"]
+    return ", ".join(f"{name} {test[-1][name]}" for name in ("loss", "accuracy") if test[-1].get(name))
+
+
+def links(path, slow, narrow):
+    text = ""
+    for rank in range(RANKS):
+        text += f"[[rank]]\nrank = {rank}\n"
+        text += "".join(f'rate = "{rate}"\n' for number, rate in narrow if int(number) == rank)
+        text += "".join(f"compute = {factor}\n" for number, factor in slow if int(number) == rank)
+    path.write_text(text)
+    return ["--link", path]
+
+
+def disturbed(arguments, flags, folder):
+    run, log = folder / "run", open(folder / "log", "w")
+    boss = subprocess.Popen([arguments.sotto, "coordinator", "--listen", "127.0.0.1:0", "--ranks", f"2:{RANKS}"], stderr=subprocess.PIPE, text=True)
+    port = re.search(r":(\d+)", boss.stderr.readline())[1]
+    subprocess.Popen(["cat"], stdin=boss.stderr, stdout=log)
+    command = [arguments.sotto, "train", *flags, "--epochs", "100000", "--train-dir", run, "--coordinator", f"127.0.0.1:{port}"]
+    there, gone = [Rank(command, log) for _ in range(RANKS)], []
+    rows, pauses, first = Rows(run / "steps.csv"), [], None
+    chance = random.Random(1)
+    try:
+        wait_for(rows.news, "the first step")
+        end = time.monotonic() + 60 * arguments.minutes
+        next_kill = time.monotonic() + arguments.every
+        while time.monotonic() < end:
+            time.sleep(max(0, min(next_kill, end) - time.monotonic()))
+            if time.monotonic() >= end:
+                break
+            victim = there.pop(chance.randrange(len(there) - 1) + (1 if len(there) == RANKS else 0))  # the oldest one stays: it is measured
+            rows.news()
+            victim.kill()
+            gone.append(victim)
+            killed = time.monotonic()
+            wait_for(rows.news, "a step after a kill")  # the last one before may be written late
+            wait_for(rows.news, "a step after a kill")
+            pauses.append(time.monotonic() - killed)
+            first = first or there[0].figures()
+            time.sleep(max(0, killed + arguments.away - time.monotonic()))
+            there.append(Rank(command, log))
+            next_kill += arguments.every
+            if any(rank.process.poll() is not None for rank in there):
+                sys.exit(f"a rank has ended by itself; the log is {log.name}\n" + pathlib.Path(log.name).read_text()[-2000:])
+        last = there[0].figures()
+        for rank in there:
+            rank.process.send_signal(signal.SIGTERM)
+        for rank in there:
+            rank.process.wait()
+            rank.ended = time.monotonic()
+        boss.wait(60)
+    finally:
+        for rank in there:
+            if rank.process.poll() is None:
+                rank.kill()
+        boss.kill()
+    steps = table_of(run / "steps.csv")
+    productive = sum(float(row["step_ms"]) for row in steps) / 1000
+    available = sum(rank.ended - rank.begun for rank in there + gone)
+    print(f"{len(gone)} ranks killed in {arguments.minutes:g} minutes; steps {1 + max(int(row['step']) for row in steps)}")
+    print(f"of {available:.0f} rank-seconds {productive / available:.1%} were spent on steps that count")
+    print(f"from a kill to the next step: median {statistics.median(pauses):.2f} s, longest {max(pauses):.2f} s")
+    for name, before, now in zip(("KB of memory", "threads", "descriptors"), first, last):
+        print(f"{name}: {before} after the first change, {now} at the end")
+    return json.loads((run / "summary.json").read_text())["steps"], result_of(run)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sotto", default="build/release/bin/sotto")
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--every", type=float, default=60, help="seconds from kill to kill")
+    parser.add_argument("--away", type=float, default=20, help="seconds until another rank comes")
+    parser.add_argument("--slow", type=lambda text: text.split(":"), action="append", default=[], metavar="RANK:FACTOR")
+    parser.add_argument("--narrow", type=lambda text: text.split(":"), action="append", default=[], metavar="RANK:RATE")
+    parser.add_argument("flags", nargs="*", help="of `sotto train`")
+    arguments = parser.parse_args()
+    arguments.sotto = str(pathlib.Path(arguments.sotto).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        flags = [*arguments.flags, *(links(folder / "links.toml", arguments.slow, arguments.narrow) if arguments.slow or arguments.narrow else [])]
+        steps, result = disturbed(arguments, flags, folder)
+        print(f"disturbed: {result}", flush=True)
+        whole = folder / "undisturbed"
+        subprocess.run([arguments.sotto, "train", *flags, "--ranks", str(RANKS), "--epochs", "100000", "--max-steps", str(steps), "--train-dir", whole],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        print(f"undisturbed: {result_of(whole)}")
+
+
+if __name__ == "__main__":
+    main()
