@@ -136,7 +136,6 @@ def disturbed(arguments, flags, folder):
         for rank in there:
             rank.process.wait()
             rank.ended = time.monotonic()
-        boss.wait(60)
     finally:
         for rank in there:
             if rank.process.poll() is None:

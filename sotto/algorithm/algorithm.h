@@ -138,8 +138,8 @@ class Algorithm {
   // Replaces a reading visit_state() if the group of ranks is another one now, after a reading visit_shared(). Takes
   // over what the ranks `each` held back: all ranks of the group that wrote a checkpoint, or this rank's own former
   // self. It becomes their mean. So the ranks together owe as much to the mean gradient as before, if each takes over
-  // the mean of all; and if each keeps its own, nothing is lost but what lost ranks held back. Warm starts and choices
-  // begin anew. REQUIRES enter(), rest(), and AlgorithmEntry::other_ranks.
+  // the mean of all; and if each keeps its own, nothing is lost but what lost ranks held back. Choices begin anew, and
+  // warm starts may. REQUIRES enter(), rest(), and AlgorithmEntry::other_ranks.
   virtual void take_over(std::span<const FormerRank> /*each*/) {
     throw std::logic_error("an algorithm cannot go on with other ranks");
   }
@@ -178,8 +178,8 @@ struct AlgorithmEntry {
   bool replicated = false;       // all ranks have the same parameters after each step and rest()
   bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
   bool other_ranks = false;      // a run may go on with another number of ranks: take_over()
-  // Whether ranks may be lost and replaced during a run; null: they may not. Such an algorithm has rest() between any
-  // two steps. If lead() is 0, each exchange needs all ranks.
+  // Whether ranks may be lost and replaced during a run; null: they may not. It can rest() between any two
+  // steps. If lead() is 0, each exchange needs all ranks.
   bool (*elastic)(const AnyOptions& own) = nullptr;
   bool uses_topology = false;  // uses `topology` and `mixing`
   AnyOptions (*options)();
@@ -193,6 +193,8 @@ struct AlgorithmEntry {
   // that use a topology. make_topology() makes connected ones only.
   std::string (*problem)(const Topology& topology, const Mixing& mixing) = nullptr;
   bool changes_peers = false;  // accepts `topologies`
+  // Whether no two runs are the same even if ranks wait for each other; null: they are.
+  bool (*varies)(const AnyOptions& own) = nullptr;
   bool own_speed = false;      // ranks wait for nobody, and a model changes while its gradient is computed
   // Whether all ranks that train wait for each other in every step; null: they do. Only for replicated algorithms.
   bool (*in_step)(const AnyOptions& own, int ranks) = nullptr;

@@ -254,7 +254,10 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         fmt::format("--elastic: {} started this rank; only ranks that sotto starts can be lost", world.starter));
   }
-  if (least_ranks > 0) require_elastic(joins ? "coordinator" : "elastic", choices, least_ranks, options.ranks);
+  if (least_ranks > 0) {
+    const bool saves = !joins && read_on_failure(own.on_failure) == OnFailure::checkpoint;  // however few are left
+    require_elastic(joins ? "coordinator" : "elastic", choices, saves ? 1 : least_ranks, options.ranks);
+  }
   if (own.dry_run) return print_dry_run(choices);
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);

@@ -81,6 +81,11 @@ void require_same_bits(const std::string& said, const Choices& choices) {
     throw ConfigError(fmt::format("{}: ranks of `{}` go at their own speed, and no two runs are the same", said,
                                   choices.options.algorithm));
   }
+  const AlgorithmEntry& algorithm = *choices.algorithm.entry;
+  if (algorithm.varies != nullptr && algorithm.varies(choices.algorithm.options)) {
+    throw ConfigError(fmt::format("{}: `{}` depends on when messages arrive, and no two runs are the same", said,
+                                  choices.options.algorithm));
+  }
   if (choices.recipe.by_itself() && choices.recipe.aggregator.entry->name == auto_codec_name) {
     throw ConfigError(fmt::format("{}: `{}` chooses by the time that steps take, and no two runs are the same", said,
                                   choices.recipe.said));

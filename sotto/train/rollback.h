@@ -13,9 +13,9 @@
 
 namespace sotto {
 
-// What a rank needs to take steps again after its group has changed: its whole state after the last two exchanges, in
-// memory. Two, because when a rank is lost, some of the others may have finished an exchange that the rest must make
-// again. No rank can be two exchanges ahead of another, since each needs all ranks.
+// What a rank needs to take steps again after its group has changed: its whole state at two steps, in memory. Two,
+// because when a rank is lost, some of the others may have come to a step that is to be kept, and the rest have not. So
+// no rank may be ahead of another by two of these steps: see Run::keeps().
 class Rollback {
  public:
   // Where the states that are kept from now on belong: the number of a generation, a manifest without parts, whose step

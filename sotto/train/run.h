@@ -69,6 +69,7 @@ class Run {
   void begin_generation();
   bool keeps(std::uint64_t step);
   void keep(std::uint64_t step);
+  void keep_together();
   bool agreed_change();
   [[noreturn]] void end_with_checkpoint();
   [[noreturn]] void leave_as_planned(std::uint64_t step);

@@ -18,7 +18,7 @@
 
 namespace sotto {
 
-// Goes back to the beginning of the last step that all ranks of the former group had begun. Each rank keeps what it
+// Goes back to the last step that all ranks of the former group keep. Each rank keeps what it
 // held back; newcomers get everything else from the first rank that was there before. A generation in which that step
 // was not taken does not count: who came with it is a newcomer again. So what the ranks do next depends on what
 // membership.csv says, and not on how far each of them was. Returns false if no rank has begun a step yet. Collective.
@@ -69,6 +69,8 @@ void Run::begin_generation() {
     rollback_->begin(world_.generation,
                      {.run = folder_->run(), .course = course_.text(), .identity = identity_, .parts = {}},
                      communicator_->rank(), communicator_->size(), done_);
+    algorithm_->enter(done_);
+    rollback_->keep(done_, replica_, *algorithm_, before_);
   }
   GenerationRow row{.generation = world_.generation,
                     .step = done_,
@@ -116,9 +118,8 @@ void Run::leave_as_planned(std::uint64_t step) {
 // Whether this is one of the steps to which the ranks go back together if one is lost. Some of them may be ahead of
 // others by Algorithm::lead(), and each keeps the last two of these steps.
 bool Run::keeps(std::uint64_t step) {
-  if (rollback_ == nullptr) return false;
   const std::uint64_t first = first_steps_[own_rank()];
-  if (step == first) return true;
+  if (rollback_ == nullptr || step == first) return false;  // begin_generation() has kept the first one
   const std::uint64_t lead = algorithm_->lead();
   if (lead == 0) return algorithm_->exchanges(step - 1);
   return (step - first) % (lead + 1) == 0 || step == world_.planned_end();
@@ -130,14 +131,23 @@ void Run::keep(std::uint64_t step) {
   rollback_->keep(step, replica_, *algorithm_, totals());
 }
 
+// For ranks that may be ahead of others, at a step to which all have come. Collective, and the caller must go on with
+// something collective: so no rank goes on until all have kept this step.
+void Run::keep_together() {
+  communicator_->barrier();
+  keep(done_);
+}
+
 // Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its
 // ranks end while the rest go on. If all want to end, the run does.
 bool Run::agreed_change() {
   if (heartbeat_ == nullptr) return false;
-  const bool may_lead = algorithm_->lead() > 0;
-  if (may_lead) communicator_->barrier();  // now all have come to this step
   // Before the agreement, as those that leave close their connections after it.
-  if (may_lead || algorithm_->exchanges(done_ - 1)) keep(done_);
+  if (algorithm_->lead() > 0) {
+    keep_together();
+  } else if (algorithm_->exchanges(done_ - 1)) {
+    keep(done_);
+  }
   const bool ends = StopSignal::caught() != 0 || interruption_.failed();
   std::array<float, 2> wishes{ends ? 1.0F : 0.0F, heartbeat_->wants_change() ? 1.0F : 0.0F};
   communicator_->all_reduce(wishes, ReduceOp::sum);

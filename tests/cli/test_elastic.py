@@ -155,6 +155,22 @@ def test_a_failure_ends_the_job_with_a_checkpoint(start, good, tmp_path, ranks):
     assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "same")["parameters_sha256"]
 
 
+def test_gossip_goes_back_no_further_than_its_last_checkpoint(start, good, tmp_path):
+    """Else the steps between would be in no row, and --resume would go on from a checkpoint of another course."""
+    flags = ["train", *LONG[:-2], "--algorithm", "push_sum", "--max-steps", 150]
+    job = start(*flags, "--elastic", "4:4", "--on-failure", "checkpoint", "--checkpoint-every", 1, "--train-dir", "run")
+    at_step(job, tmp_path / "run", 60)
+    kill(job, 1)
+    job.finish()
+    step = int(re.search(r"a checkpoint after step (\d+)", job.err)[1])
+    assert step >= 60 and step == max(int(path.name.split("_")[-1]) for path in (tmp_path / "run").glob("model_step_*"))
+    resumed = good(*flags, "--ranks", 3, "--train-dir", "run", "--resume", "--checkpoint-every", 0)
+    assert f"resumed from run/model_step_{step}\n" in resumed.err and "rank count changed" not in resumed.err
+    with open(tmp_path / "run" / "steps.csv") as file:
+        steps = [int(line.split(",")[0]) for line in file.readlines()[1:]]
+    assert [steps.count(s) for s in range(150)] == step * [4] + (150 - step) * [3]
+
+
 def test_a_failure_ends_the_job(start, tmp_path):
     job = start("train", *LONG, "--elastic", "1:3", "--on-failure", "stop", "--train-dir", "run")
     at_step(job, tmp_path / "run", 60)

@@ -120,10 +120,11 @@ def test_one_that_went_on_from_a_checkpoint(good, run, replayed, tmp_path):
     assert job.status == 2 and "--replay run: it went on from run/model_step_20, which is not there any more" in job.err
 
 
-def test_ranks_that_came_and_went_by_themselves(coordinator, join, run, tmp_path):  # noqa: F811
+@pytest.mark.parametrize("method", [["--codec", "ef | topk(0.1)"], ["--algorithm", "push_sum"], ["--algorithm", "push_sum(overlap=true)"]], ids=lambda how: how[1])
+def test_ranks_that_came_and_went_by_themselves(coordinator, join, run, tmp_path, method):  # noqa: F811
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "2:3")
-    flags = ["--codec", "ef | topk(0.1)", "--momentum", 0.9, "--lr-scale", "--max-steps", 800]
+    flags = [*method, "--momentum", 0.9, "--lr-scale", "--max-steps", 800]
     jobs = [join(port, *flags), join(port, *flags)]
     generation(jobs, folder, 1)
     jobs.append(join(port, *flags))
@@ -200,6 +201,7 @@ def test_a_starter_of_ranks_is_refused(good, run):
 
 @pytest.mark.parametrize("flags, error", [
     (["--algorithm", "ad_psgd"], "ranks of `ad_psgd` go at their own speed"),
+    (["--algorithm", "push_sum(overlap=true, synch_freq=2)"], "`push_sum(overlap=true, synch_freq=2)` depends on when messages arrive"),
     (["--codec", "auto"], "`auto` chooses by the time that steps take"),
 ])  # fmt: skip
 def test_no_two_runs_are_the_same(good, run, flags, error):

@@ -21,9 +21,9 @@ std::uint64_t ChangingPeers::rounds_to_reach_all() const {
   const auto of = [this](const TopologySpec& topology) {
     return std::uint64_t{make_topology(topology, ranks_).rounds_to_reach_all()};
   };
-  std::uint64_t longest = of(first_);
-  for (const TopologyPhase& phase : phases_) longest = std::max(longest, of(phase.topology));
-  return longest;
+  std::uint64_t rounds = of(first_);
+  for (const TopologyPhase& phase : phases_) rounds += of(phase.topology);
+  return rounds;
 }
 
 }  // namespace sotto

@@ -85,11 +85,12 @@ class Choco final : public Algorithm {
     key_ = key_of(options_, communicator_, input);
     communicator_.at_step(input.step);
     if (x_.empty()) know(worker.parameters());
+    if (!shown_) show(worker);
     worker.optimiser().begin_step(input.step);
     if (input.stop) stop_delay_.stop(note_, input.step);
     thread_.run(worker, input.step, report_);
     note_ = mixed_;
-    divide(x_, note_.weight, worker.parameters());
+    show(worker);
     report_.stop = input.step >= note_.stop_step;
     report_.seconds = total.seconds();
     report_.compute = report_.seconds - report_.wait;
@@ -109,6 +110,7 @@ class Choco final : public Algorithm {
     visit_vector(visitor, "choco.known", known_);
     visit_vector(visitor, "choco.sum", sum_);
     visit_weight(visitor, "choco.weight", note_.weight);
+    shown_ = false;  // x may have been read
   }
 
   // What neighbours know of each other begins anew, with the model that all have then.
@@ -128,7 +130,11 @@ class Choco final : public Algorithm {
     if (x_.empty()) know(worker.parameters());
     average_by_weight(x_, note_.weight, communicator_, counts);
     know(std::vector<float>(x_));
+    show(worker);
+  }
+  void show(Worker& worker) {
     divide(x_, note_.weight, worker.parameters());
+    shown_ = true;
   }
   // All ranks start from this x, so each knows the x^ of its neighbours.
   void know(std::span<const float> x) {
@@ -174,6 +180,7 @@ class Choco final : public Algorithm {
   std::vector<float> difference_;  // of the current bucket
   std::vector<float> scratch_;
   GossipNote note_;
+  bool shown_ = false;  // the worker has this model
   // Of the current step:
   Worker* worker_ = nullptr;
   Key key_;

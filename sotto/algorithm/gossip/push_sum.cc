@@ -121,4 +121,6 @@ std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const Algori
   return std::make_unique<PushSum>(options, buckets, make_gossipers(options, buckets, communicator), communicator);
 }
 
+bool push_sum_varies(const AnyOptions& own) { return own.as<PushSumOptions>().synch_freq > 1; }
+
 }  // namespace sotto
