@@ -96,8 +96,11 @@ class OwnSpeed {
   virtual std::vector<std::uint64_t> rank_steps() const = 0;
   virtual std::uint64_t exchange_count() const = 0;  // exchanges with other ranks, or with servers
   virtual std::uint64_t exchange_bytes() const = 0;  // sent in exchanges; the rest of traffic() are notes
-  // Called after an error, in place of rest(): ranks that wait for this one learn that it is lost.
+  // Called after an error, in place of rest(): ranks that wait for this one learn that it is lost. The worker has the
+  // model as it is. Only visit_state() and the destructor may follow.
   virtual void abandon() = 0;
+  // Called before the first step of a group that goes on from others' steps: each rank has made so many.
+  virtual void begin_at(std::uint64_t steps) = 0;
 };
 
 // Owns the order of one training step, and reads like the paper that it comes from.
@@ -179,7 +182,8 @@ struct AlgorithmEntry {
   bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
   bool other_ranks = false;      // a run may go on with another number of ranks: take_over()
   // Whether ranks may be lost and replaced during a run; null: they may not. It can rest() between any two
-  // steps. If lead() is 0, each exchange needs all ranks.
+  // steps, and if lead() is 0, each exchange needs all ranks. Or its ranks count together: then each goes on from
+  // where it was.
   bool (*elastic)(const AnyOptions& own) = nullptr;
   bool uses_topology = false;  // uses `topology` and `mixing`
   AnyOptions (*options)();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sotto/aggregate/aggregate.h"
+
 namespace sotto {
 
 Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input) {
@@ -50,6 +52,14 @@ bool any_overflows(bool mine, CommThread& thread, Communicator& communicator) {
   thread.post([&] { communicator.all_reduce(std::span(&any, 1), ReduceOp::max); });
   thread.wait();
   return any > 0;
+}
+
+void average_members(std::span<float> x, Communicator& communicator, bool counts) {
+  if (!counts) std::ranges::fill(x, 0.0F);
+  float members = counts ? 1.0F : 0.0F;
+  communicator.all_reduce(std::span(&members, 1));
+  aggregate(x, Op::sum, communicator);
+  for (float& value : x) value /= members;
 }
 
 }  // namespace sotto

@@ -27,6 +27,9 @@ void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double 
 // The same for a whole vector, bucket by bucket.
 void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>& scratch);
 
+// x = the mean of the x of those ranks that count, on every rank. Collective.
+void average_members(std::span<float> x, Communicator& communicator, bool counts);
+
 // Computes the gradient of a step, and returns its loss, while `thread` goes on with what is on its way. If computing
 // fails, waits for these exchanges, and throws the error of computing, not theirs.
 double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls = {});

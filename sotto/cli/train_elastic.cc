@@ -35,7 +35,7 @@ void require_elastic(std::string_view option, const Choices& choices, std::int64
   if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
     std::vector<std::string> others;
     for (const AlgorithmEntry& entry : algorithm_table()) {
-      if (entry.elastic != nullptr) others.push_back(fmt::format("`{}`", entry.name));
+      if (entry.elastic != nullptr && entry.elastic(entry.options())) others.push_back(fmt::format("`{}`", entry.name));
     }
     refuse("`" + choices.options.algorithm + "`",
            fmt::format("cannot go on without some of its ranks; {} can", fmt::join(others, ", ")));
@@ -43,9 +43,10 @@ void require_elastic(std::string_view option, const Choices& choices, std::int64
   if (choices.options.node_size > 1) refuse(named("node-size"), "makes groups of one size; leave it out");
   if (group_of(choices.recipe.aggregator))
     refuse("`hierarchical`", "has groups of one size; choose another --aggregator");
-  if (!algorithm.entry->uses_topology) return;
   for (std::int64_t ranks = least; ranks <= most; ++ranks) {
     try {
+      idle_ranks(algorithm, static_cast<int>(ranks));
+      if (!algorithm.entry->uses_topology) continue;
       check_graph(algorithm, choices.topology, choices.mixing, static_cast<int>(ranks));
     } catch (const ConfigError& error) {
       refuse(fmt::format("with {} rank{}:", ranks, ranks == 1 ? "" : "s"),

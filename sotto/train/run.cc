@@ -78,8 +78,13 @@ TrainResult Run::run() {
   meeting_ = calendar_.next_meeting(done_);
   counted_ = traffic();
   since_start_.lap();
-  for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) stop = train_step(step);
-  end(result);
+  try {
+    for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) stop = train_step(step);
+    end(result);
+  } catch (const CommError&) {
+    keep_what_is_left();
+    throw;
+  }
   if (step > first) {
     summarise(result, folder.start_step());
   } else {

@@ -70,6 +70,7 @@ class Run {
   bool keeps(std::uint64_t step);
   void keep(std::uint64_t step);
   void keep_together();
+  void keep_what_is_left();
   bool agreed_change();
   [[noreturn]] void end_with_checkpoint();
   [[noreturn]] void leave_as_planned(std::uint64_t step);

@@ -18,27 +18,31 @@
 
 namespace sotto {
 
-// Goes back to the last step that all ranks of the former group keep. Each rank keeps what it
-// held back; newcomers get everything else from the first rank that was there before. A generation in which that step
+// Goes back to the last step that all ranks of the former group keep; ranks that count together go on from the steps
+// that they have made on average. Each rank keeps what it held back; newcomers get everything else from the first rank that was there before. A generation in which that step
 // was not taken does not count: who came with it is a newcomer again. So what the ranks do next depends on what
 // membership.csv says, and not on how far each of them was. Returns false if no rank has begun a step yet. Collective.
 bool Run::rejoin(RunFolder& folder) {
   constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t own = rollback_->last().value_or(nothing);
-  const std::uint64_t step = std::ranges::min(gather(own));
-  if (step == nothing) return false;
-  if (own != nothing && !rollback_->has(step)) {
+  std::vector<std::uint64_t> lasts = gather(own);
+  std::erase(lasts, nothing);
+  if (lasts.empty()) return false;
+  const std::uint64_t step = together_ ? std::ranges::max(lasts) : std::ranges::min(lasts);
+  const std::uint64_t kept = together_ ? own : step;
+  if (own != nothing && !rollback_->has(kept)) {
     throw Error(
         fmt::format("rank {}: cannot go back to step {}; its last one was {}", communicator_->rank(), step, own));
   }
-  const std::vector<std::uint64_t> origins = gather(own == nothing ? nothing : rollback_->generation(step));
+  const std::vector<std::uint64_t> origins = gather(own == nothing ? nothing : rollback_->generation(kept));
   const auto first = std::ranges::min_element(origins);
   const int donor = static_cast<int>(first - origins.begin());
   continues_ = *first;
-  newcomer_ = origins[own_rank()] != *first;
+  newcomer_ = together_ ? own == nothing : origins[own_rank()] != *first;
   const bool tells = communicator_->rank() == donor;
-  const auto manifest = Manifest::of_text(
-      broadcast_text(tells ? rollback_->manifest(step).text() : std::string(), *communicator_, donor));
+  auto manifest = Manifest::of_text(
+      broadcast_text(tells ? rollback_->manifest(kept).text() : std::string(), *communicator_, donor));
+  manifest.step = step;
 
   const std::string planned = method_;
   folder.start_from(manifest);
@@ -48,7 +52,7 @@ bool Run::rejoin(RunFolder& folder) {
   if (newcomer_) {
     rollback_->forget();
   } else {
-    rollback_->give(step, replica_, *algorithm_, before_);
+    rollback_->give(kept, replica_, *algorithm_, before_);
   }
   if (std::ranges::any_of(origins, [&](std::uint64_t each) { return each != *first; })) {
     BroadcastState state(*communicator_, donor, newcomer_);
@@ -58,6 +62,7 @@ bool Run::rejoin(RunFolder& folder) {
     algorithm_->visit_shared(state);
   }
   algorithm_->meet_others(replica_, newcomer_);
+  if (together_) algorithm_->own_speed()->begin_at(step);
   say(fmt::format("step {}  goes on with {} rank{}", step, communicator_->size(),
                   communicator_->size() == 1 ? "" : "s"));
   return true;
@@ -119,7 +124,7 @@ void Run::leave_as_planned(std::uint64_t step) {
 // others by Algorithm::lead(), and each keeps the last two of these steps.
 bool Run::keeps(std::uint64_t step) {
   const std::uint64_t first = first_steps_[own_rank()];
-  if (rollback_ == nullptr || step == first) return false;  // begin_generation() has kept the first one
+  if (rollback_ == nullptr || together_ || step == first) return false;  // begin_generation() has kept the first one
   const std::uint64_t lead = algorithm_->lead();
   if (lead == 0) return algorithm_->exchanges(step - 1);
   return (step - first) % (lead + 1) == 0 || step == world_.planned_end();
@@ -138,6 +143,16 @@ void Run::keep_together() {
   keep(done_);
 }
 
+// After an exchange failed, for ranks that count together: each goes on from where it was. The step that it keeps is the
+// one that they have made on average.
+void Run::keep_what_is_left() {
+  if (rollback_ == nullptr || !together_) return;
+  OwnSpeed& own_speed = *algorithm_->own_speed();
+  own_speed.abandon();
+  rollback_->forget();
+  rollback_->keep(std::max(done_, own_speed.rate_step()), replica_, *algorithm_, totals());
+}
+
 // Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its
 // ranks end while the rest go on. If all want to end, the run does.
 bool Run::agreed_change() {
@@ -145,7 +160,7 @@ bool Run::agreed_change() {
   // Before the agreement, as those that leave close their connections after it.
   if (algorithm_->lead() > 0) {
     keep_together();
-  } else if (algorithm_->exchanges(done_ - 1)) {
+  } else if (!together_ && algorithm_->exchanges(done_ - 1)) {
     keep(done_);
   }
   const bool ends = StopSignal::caught() != 0 || interruption_.failed();

@@ -79,6 +79,37 @@ def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
     assert summary(folder)["steps"] == 400
 
 
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("flags", [
+    ["ad_psgd", "--topology", "star"], ["parameter_server(mode=async)", "--codec", "ef | topk(0.1)"], ["parameter_server(mode=stale, servers=2, dedicated=true)", "--optimiser", "adam", "--lr", 0.001],
+], ids=lambda flags: flags[0])  # fmt: skip
+def test_ranks_at_their_own_speed(start, tmp_path, flags):
+    """Nobody goes back: each goes on from where it was, and a new one from the mean."""
+    (tmp_path / "link.toml").write_text("".join(f'[[rank]]\nrank = {r}\ndelay = "{10 + 10 * r}ms"\n' for r in range(4)))
+    job = start("train", *SMALL, "--epochs", 100000, "--eval-freq", 50, "--link", "link.toml", "--deadline", 20, "--max-steps", 300,
+                "--algorithm", *flags, "--elastic", "3:4", "--restarts", 2, "--train-dir", "run")  # fmt: skip
+    folder = tmp_path / "run"
+    for number, rank in enumerate((1, 0, 3), 1):
+        wait_until(lambda n=number: job.process.poll() is not None or evaluations(folder) >= n, "an evaluation")
+        kill(job, rank)
+        wait_until(lambda n=number: job.process.poll() is not None or len(members(folder)) > n, "the next generation")
+    job.finish()
+    assert job.status == 0, job.err
+    job.nothing_left()
+    rows = members(folder)
+    assert [ids for _, _, ids in rows] == [*3 * [[0, 1, 2, 3]], [0, 1, 2]] and sorted(s for _, s, _ in rows) == [s for _, s, _ in rows]
+    ended = summary(folder)
+    assert ended["steps"] == 300 and ended["test_loss"] < 2.2
+
+
+def evaluations(folder):
+    """How many there have been of the test examples."""
+    try:
+        return (folder / "evaluations.csv").read_text().count(",test,")
+    except FileNotFoundError:
+        return 0
+
+
 def test_a_new_rank_that_dies_while_the_others_meet_it(start, tmp_path):
     """They need not wait for it until the deadline."""
     job = start("train", *SMALL, *ENDLESS, "--deadline", 600, "--max-steps", 400, "--elastic", "1:3", "--restarts", 1, "--train-dir", "run")
@@ -199,8 +230,9 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "3:2"], "--elastic 3:2: 3 is more than 2"),
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; leave it out"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
-    (["--elastic", "1:2", "--algorithm", "ad_psgd"], "--elastic: `ad_psgd` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `choco`, `local`, `slowmo`, `diloco` can"),
+    (["--elastic", "1:2", "--algorithm", "parameter_server"], "--elastic: `parameter_server` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco` can"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks: --topology hypercube"),
+    (["--elastic", "1:4", "--algorithm", "parameter_server(mode=async, servers=2)"], "--elastic: with 1 rank: --algorithm parameter_server(mode=async, servers=2): servers=2 of 1 ranks"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--node-size", 2], "--elastic: --node-size makes groups of one size; leave it out"),
     (["--elastic", "1:2", "--algorithm", "diloco(h=4, overlap=2)"], "--elastic: `diloco(h=4, overlap=2)` cannot go on"),
     (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot go on"),

@@ -2,6 +2,7 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/ad_psgd/averager.h"
+#include "sotto/algorithm/compute.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 #include "sotto/topology/mixing.h"
@@ -57,6 +58,12 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   // The model itself is in the worker's parameters.
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
+  // All begins anew but the models.
+  void take_over(std::span<const FormerRank> /*each*/) override {}
+  void meet_others(Worker& worker, bool is_new) override {
+    average_members(worker.parameters(), communicator_, !is_new);
+  }
+
  private:
   // The mean of all ranks' steps, so that the rate falls with what all of them together have done.
   std::uint64_t rate_step() const override {
@@ -65,7 +72,8 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   std::vector<std::uint64_t> rank_steps() const override { return averager_.steps(); }
   std::uint64_t exchange_count() const override { return averager_.exchanges(); }
   std::uint64_t exchange_bytes() const override { return averager_.exchange_bytes(); }
-  void abandon() override { averager_.abandon(); }
+  void abandon() override { averager_.abandon(parameters_); }
+  void begin_at(std::uint64_t steps) override { averager_.begin_at(steps); }
 
   bool overlap_;
   bool each_;
@@ -84,6 +92,8 @@ std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const Algorith
       PairedModel(options.recipe(), buckets, std::make_shared<ThreadPool>(options.codec_threads)), options,
       communicator);
 }
+
+bool ad_psgd_is_elastic(const AnyOptions& own) { return own.as<AdPsgdOptions>().count == "all"; }
 
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing) {
   if (mixing.sentence() != "uniform")

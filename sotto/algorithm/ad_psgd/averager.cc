@@ -111,15 +111,25 @@ void Averager::rest(std::span<float> x) {
   if (!shown) std::ranges::copy(shared_.x, x.begin());
 }
 
-void Averager::abandon() {
-  if (!mailbox_) return;
+void Averager::abandon(std::span<float> x) {
+  bool rests = false;
   {
     const Lock lock(mutex_);
+    rests = shared_.state == State::resting;
     shared_.state = State::ended;
   }
-  mailbox_->cancel();
-  thread_.join();
-  mailbox_.reset();
+  if (mailbox_) {
+    mailbox_->cancel();
+    thread_.join();
+    mailbox_.reset();
+  }
+  const Lock lock(mutex_);
+  if (!rests) std::ranges::copy(shared_.x, x.begin());
+}
+
+void Averager::begin_at(std::uint64_t steps) {
+  const Lock lock(mutex_);
+  shared_.roll.begin_at(steps);
 }
 
 // Tells the averaging thread, so that it watches the ranks that are waited for.

@@ -46,8 +46,11 @@ class Averager {
   // A meeting of all ranks, after which nothing is on its way. Answers others until all have come, and then copies the
   // model to `x`, unless this rank is at rest already. Nothing changes the model until the next read().
   void rest(std::span<float> x);
-  // After an error: ranks that wait for this one see that it is lost. Only the destructor may follow.
-  void abandon();
+  // After an error: ranks that wait for this one see that it is lost. Copies the model to `x`, unless this rank is at
+  // rest. Only the destructor may follow.
+  void abandon(std::span<float> x);
+  // Before the first read(): each rank has made so many steps.
+  void begin_at(std::uint64_t steps);
 
   // The steps of each rank, as far as this one has heard. From a rest to the next read(): those at that meeting, which
   // are the same on all ranks.

@@ -109,6 +109,13 @@ bool Roll::all_have(Await what) const {
   return true;
 }
 
+void Roll::begin_at(std::uint64_t steps) {
+  for (Entry& entry : entries_) {
+    entry.steps = steps;
+    entry.meetings[meeting_ % 2] = {meeting_, steps};
+  }
+}
+
 void Roll::visit_state(StateVisitor& visitor) {
   ScopedState scoped(visitor, "ad_psgd.steps");
   std::vector<std::uint64_t> steps = steps_at_meeting();

@@ -21,6 +21,7 @@ class Roll {
 
   Roll(int rank, int ranks);
 
+  void begin_at(std::uint64_t steps);  // each rank has made so many
   // What this rank does.
   void count_step() { ++mine().steps; }
   void come_to_meeting();

@@ -61,8 +61,7 @@ class DPsgd final : public Algorithm {
     for (const FormerRank& former : each) visit_state(*former.state);
   }
   void meet_others(Worker& worker, bool is_new) override {
-    double weight = 1;  // as always, since the mixing is doubly stochastic
-    average_by_weight(worker.parameters(), weight, communicator_, !is_new);
+    average_members(worker.parameters(), communicator_, !is_new);
   }
 
  private:

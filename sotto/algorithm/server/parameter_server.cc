@@ -6,6 +6,7 @@
 #include <exception>
 #include <numeric>
 
+#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/server/served_worker.h"
 #include "sotto/algorithm/server/server_thread.h"
 #include "sotto/core/error.h"
@@ -128,9 +129,48 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     if (server_) server_->visit_state(servers);
   }
 
+  // A worker keeps its memory, and a server that has the same shard as before its model and buffers.
+  void take_over(std::span<const FormerRank> each) override {
+    const FormerRank& self = each.front();
+    ScopedState own(*self.state, "parameter_server");
+    if (plan_.trains(self.rank) && plan_.trains(communicator_.rank())) worker_.visit_state(own);
+    serves_on_ = server_ && self.rank == communicator_.rank();
+    ScopedState servers(own, "server");
+    if (serves_on_) server_->take_over(servers);
+  }
+
+  // A shard whose server is lost goes on from the mean of the models that workers have, with the optimiser's buffers at
+  // zero.
+  void meet_others(Worker& worker, bool is_new) override {
+    average_members(worker.parameters(), communicator_, !is_new && plan_.trains(communicator_.rank()));
+    struct Server {
+      std::uint64_t serves_on, version;
+    };
+    std::vector<Server> all(static_cast<std::size_t>(plan_.ranks));
+    const Server own{serves_on_, serves_on_ ? server_->version() : 0};
+    communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+    std::vector<std::uint64_t> versions;
+    for (int rank = 0; rank < plan_.servers; ++rank) {
+      const Server& server = all[static_cast<std::size_t>(rank)];
+      versions.push_back(server.version);
+      if (server.serves_on != 0) take_model(rank, worker.parameters());
+    }
+    worker_.follow(versions);
+    if (serves_on_) return;
+    ZeroBuffers zero;
+    worker.optimiser().visit_buffers(zero);
+  }
+
   Traffic traffic() const override { return worker_.traffic(); }
 
  private:
+  class ZeroBuffers final : public StateVisitor {
+   public:
+    void visit(std::string_view /*name*/, std::vector<float>& values) override { std::ranges::fill(values, 0.0F); }
+    void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
+    void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
+  };
+
   std::uint64_t rate_step() const override {
     const auto trained = std::span(steps_).subspan(static_cast<std::size_t>(plan_.first_worker()));
     const std::uint64_t met = std::reduce(trained.begin(), trained.end());
@@ -140,21 +180,27 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   std::uint64_t exchange_count() const override { return answered_; }
   std::uint64_t exchange_bytes() const override { return traffic().bytes_sent; }
   void abandon() override {
+    thread_.reset();
     worker_.requests().cancel();
     worker_.replies().cancel();
   }
 
+  void begin_at(std::uint64_t steps) override { std::ranges::fill(steps_, steps); }
+
   std::uint64_t& own_steps() { return steps_[static_cast<std::size_t>(communicator_.rank())]; }
+
+  // Gives this rank the model of one server, which is that rank.
+  void take_model(int rank, std::span<float> parameters) {
+    const Shard& shard = shards_[static_cast<std::size_t>(rank)];
+    shard_model_.resize(shard.size());
+    if (rank == communicator_.rank()) std::ranges::copy(server_->model(), shard_model_.begin());
+    communicator_.broadcast(std::as_writable_bytes(std::span(shard_model_)), rank);
+    shard.scatter(shard_model_, parameters);
+  }
 
   // Gives this rank the model of all servers.
   void take_models() {
-    for (int rank = 0; rank < plan_.servers; ++rank) {
-      const Shard& shard = shards_[static_cast<std::size_t>(rank)];
-      shard_model_.resize(shard.size());
-      if (rank == communicator_.rank()) std::ranges::copy(server_->model(), shard_model_.begin());
-      communicator_.broadcast(std::as_writable_bytes(std::span(shard_model_)), rank);
-      shard.scatter(shard_model_, local_worker_->parameters());
-    }
+    for (int rank = 0; rank < plan_.servers; ++rank) take_model(rank, local_worker_->parameters());
     if (server_) server_->all_know();
   }
 
@@ -200,6 +246,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   std::vector<std::uint64_t> steps_;
   std::uint64_t answered_ = 0;  // steps since the start
   bool rests_ = false;
+  bool serves_on_ = false;  // this rank's server goes on as one of a former group
   int exceptions_ = std::uncaught_exceptions();
   std::vector<float> shard_model_;
   std::string remark_;
@@ -229,6 +276,11 @@ std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const
   check_uplink(options.recipe(), buckets);
   const StageSpecs down = downlink_codec(own.down, options.recipe().stages, buckets);
   return std::make_unique<ParameterServer>(plan, down, options, buckets, communicator);
+}
+
+bool parameter_server_is_elastic(const AnyOptions& own) {
+  const auto& options = own.as<ServerOptions>();
+  return options.mode != "sync" && options.count == "all";
 }
 
 int idle_parameter_server(const AnyOptions& own, int ranks) {

@@ -39,6 +39,8 @@ class ServedWorker {
   std::uint64_t made_steps() const { return made_; }  // of all workers, as far as this one has heard
   Traffic traffic() const;
   void visit_state(StateVisitor& visitor);
+  // The next gradients are taken at these versions of the servers' models.
+  void follow(std::span<const std::uint64_t> versions) { versions_.assign(versions.begin(), versions.end()); }
 
  private:
   void send(std::size_t bucket);
