@@ -11,7 +11,7 @@ stop. Then the same training runs undisturbed up to the same step. Prints
 - how much of the time in which ranks were there they spent on steps that count: not on starting, meeting, getting the state,
   or on steps that were taken again;
 - how long the others took, after a rank was killed, until they had made the next step;
-- how much memory, how many threads and how many descriptors the oldest rank had after the first change and has at the end;
+- how much memory, how many threads and how many descriptors the oldest rank had before the second kill, and has at the end;
 - the result of both trainings.
 """
 
@@ -116,6 +116,7 @@ def disturbed(arguments, flags, folder):
             time.sleep(max(0, min(next_kill, end) - time.monotonic()))
             if time.monotonic() >= end:
                 break
+            first = first or (there[0].figures() if gone else None)
             victim = there.pop(chance.randrange(len(there) - 1) + (1 if len(there) == RANKS else 0))  # the oldest one stays: it is measured
             rows.news()
             victim.kill()
@@ -124,7 +125,6 @@ def disturbed(arguments, flags, folder):
             wait_for(rows.news, "a step after a kill")  # the last one before may be written late
             wait_for(rows.news, "a step after a kill")
             pauses.append(time.monotonic() - killed)
-            first = first or there[0].figures()
             time.sleep(max(0, killed + arguments.away - time.monotonic()))
             there.append(Rank(command, log))
             next_kill += arguments.every
@@ -148,7 +148,7 @@ def disturbed(arguments, flags, folder):
     print(f"of {available:.0f} rank-seconds {productive / available:.1%} were spent on steps that count")
     print(f"from a kill to the next step: median {statistics.median(pauses):.2f} s, longest {max(pauses):.2f} s")
     for name, before, now in zip(("KB of memory", "threads", "descriptors"), first, last):
-        print(f"{name}: {before} after the first change, {now} at the end")
+        print(f"{name}: {before} before the second kill, {now} at the end")
     return json.loads((run / "summary.json").read_text())["steps"], result_of(run)
 
 

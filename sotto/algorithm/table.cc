@@ -50,6 +50,7 @@ constexpr AlgorithmEntry entries[] = {
     {.name = "ad_psgd",
      .summary = "each rank takes steps at its own speed, and averages its model with another's meanwhile",
      .paper = "Lian et al., ICML 2018",
+     .other_ranks = true,
      .elastic = ad_psgd_is_elastic,
      .uses_topology = true,
      .options = Made<make_ad_psgd>::options,

@@ -76,18 +76,23 @@ TrainResult Run::run() {
   const std::uint64_t first = first_steps_[own_rank()];
   std::uint64_t step = first;  // this rank's next step
   meeting_ = calendar_.next_meeting(done_);
+  finished_ = done_;
   counted_ = traffic();
   since_start_.lap();
   try {
-    for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) stop = train_step(step);
+    for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) {
+      finished_ = done_;
+      stop = train_step(step);
+    }
     end(result);
+    if (step > first) summarise(result, folder.start_step());
+  } catch (const Stopped&) {
+    throw;
   } catch (const CommError&) {
     keep_what_is_left();
     throw;
   }
-  if (step > first) {
-    summarise(result, folder.start_step());
-  } else {
+  if (step == first) {
     say(fmt::format(
         "nothing was left to do: the run ends after {} steps, as {} and {} say; summary.json stays as it was",
         plan_.steps, spelled(named("epochs", std::to_string(options_.epochs)), choices_.spelling),

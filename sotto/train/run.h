@@ -138,6 +138,7 @@ class Run {
   Evaluations evaluations_;
 
   std::uint64_t done_ = 0, meeting_ = 0;    // steps of the run so far, and the step at which the ranks meet next
+  std::uint64_t finished_ = 0;              // up to this step, all that was due is done
   std::vector<std::uint64_t> first_steps_;  // of each rank, since the last start
   std::optional<std::uint64_t> continues_;  // the generation whose state in memory this one went on from
   bool newcomer_ = true;                    // this rank brought no state of its own

@@ -63,6 +63,9 @@ void Run::resume(RunFolder& folder) {
   if (method_ != planned) algorithm_ = make_planned_algorithm();  // the first start planned its phases otherwise
   algorithm_->enter(folder.start_step());
   folder.load(replica_, *algorithm_, before_);
+  if (folder.written_by() != communicator_->size() && algorithm_->own_speed() != nullptr) {
+    algorithm_->own_speed()->begin_at(folder.start_step());
+  }
   is_saved_ = true;
   kept_ = folder.start_step();
   say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));

@@ -75,6 +75,7 @@ void Run::begin_generation() {
                      {.run = folder_->run(), .course = course_.text(), .identity = identity_, .parts = {}},
                      communicator_->rank(), communicator_->size(), done_);
     algorithm_->enter(done_);
+    if (together_) rollback_->forget();  // now all have the same model
     rollback_->keep(done_, replica_, *algorithm_, before_);
   }
   GenerationRow row{.generation = world_.generation,
@@ -143,14 +144,16 @@ void Run::keep_together() {
   keep(done_);
 }
 
-// After an exchange failed, for ranks that count together: each goes on from where it was. The step that it keeps is the
-// one that they have made on average.
+// After an exchange failed, for ranks that count together: each goes on from where it was. It counts as the step that
+// they have made on average, but lies before the meeting that they have not finished.
 void Run::keep_what_is_left() {
   if (rollback_ == nullptr || !together_) return;
   OwnSpeed& own_speed = *algorithm_->own_speed();
+  const RunTotals spent = totals();
+  const std::uint64_t before_meeting = std::max(finished_, calendar_.next_meeting(finished_) - 1);
   own_speed.abandon();
   rollback_->forget();
-  rollback_->keep(std::max(done_, own_speed.rate_step()), replica_, *algorithm_, totals());
+  rollback_->keep(std::clamp(own_speed.rate_step(), finished_, before_meeting), replica_, *algorithm_, spent);
 }
 
 // Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its

@@ -81,7 +81,7 @@ def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("flags", [
-    ["ad_psgd", "--topology", "star"], ["parameter_server(mode=async)", "--codec", "ef | topk(0.1)"], ["parameter_server(mode=stale, servers=2, dedicated=true)", "--optimiser", "adam", "--lr", 0.001],
+    ["ad_psgd", "--topology", "star"], ["parameter_server(mode=async)", "--codec", "ef | topk(0.1)"], ["parameter_server(mode=stale, servers=2, dedicated=true)", "--buckets", "4KiB", "--optimiser", "adam", "--lr", 0.001],
 ], ids=lambda flags: flags[0])  # fmt: skip
 def test_ranks_at_their_own_speed(start, tmp_path, flags):
     """Nobody goes back: each goes on from where it was, and a new one from the mean."""

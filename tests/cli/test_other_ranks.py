@@ -91,6 +91,8 @@ def test_then_a_resume_has_the_same_bits(good, tmp_path):
     ["--algorithm", "push_sum", "--momentum", "0.9"],
     ["--algorithm", "push_sum(overlap=true)"],
     ["--algorithm", "d_psgd"],
+    ["--algorithm", "ad_psgd", "--topology", "star"],
+    ["--algorithm", "ad_psgd(count=each)", "--topology", "star"],
     ["--algorithm", "choco", "--codec", "topk(0.2)"],
 ], ids=lambda how: how[1])  # fmt: skip
 def test_of_codecs_and_algorithms(good, tmp_path, how):

@@ -114,8 +114,8 @@ TEST(OtherRanks, AreRefusedWithWhatToDoInstead) {
   EXPECT_NE(why(manifest).find("an older version of sotto wrote it"), std::string::npos);
   manifest.course = "noted";
   EXPECT_EQ(why(manifest), "");
-  options.algorithm = "ad_psgd";
-  EXPECT_NE(why(manifest).find("`ad_psgd` cannot go on with another number"), std::string::npos);
+  options.algorithm = "parameter_server";
+  EXPECT_NE(why(manifest).find("`parameter_server` cannot go on with another number"), std::string::npos);
   EXPECT_NE(why(manifest).find("runs/a/model_step_4/model.safetensors"), std::string::npos);
 }
 

@@ -1,5 +1,8 @@
 #include "sotto/algorithm/ad_psgd/ad_psgd.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/ad_psgd/averager.h"
 #include "sotto/algorithm/compute.h"
@@ -52,14 +55,16 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
 
   void average_models(Worker& worker) override {
     rest();
-    aggregate(worker.parameters(), Op::avg, communicator_);
+    std::vector<float> mean(worker.parameters().begin(), worker.parameters().end());
+    aggregate(mean, Op::avg, communicator_);
+    std::ranges::copy(mean, worker.parameters().begin());  // a failure leaves the model as it was
   }
 
   // The model itself is in the worker's parameters.
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
-  // All begins anew but the models.
-  void take_over(std::span<const FormerRank> /*each*/) override {}
+  // All begins anew but the models, which are in the workers' parameters.
+  void take_over(std::span<const FormerRank> each) override { averager_.take_over(each); }
   void meet_others(Worker& worker, bool is_new) override {
     average_members(worker.parameters(), communicator_, !is_new);
   }

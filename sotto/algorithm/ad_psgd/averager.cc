@@ -115,7 +115,7 @@ void Averager::abandon(std::span<float> x) {
   bool rests = false;
   {
     const Lock lock(mutex_);
-    rests = shared_.state == State::resting;
+    rests = shared_.state == State::resting || shared_.state == State::ended;
     shared_.state = State::ended;
   }
   if (mailbox_) {
@@ -125,6 +125,16 @@ void Averager::abandon(std::span<float> x) {
   }
   const Lock lock(mutex_);
   if (!rests) std::ranges::copy(shared_.x, x.begin());
+}
+
+void Averager::take_over(std::span<const FormerRank> each) {
+  const Lock lock(mutex_);
+  for (const FormerRank& former : each) {
+    own_.model.visit_state(*former.state);
+    Roll(former.rank, former.ranks).visit_state(*former.state);
+    std::uint64_t requests = 0;
+    former.state->visit("ad_psgd.requests", requests);
+  }
 }
 
 void Averager::begin_at(std::uint64_t steps) {

@@ -49,6 +49,8 @@ class Averager {
   // After an error: ranks that wait for this one see that it is lost. Copies the model to `x`, unless this rank is at
   // rest. Only the destructor may follow.
   void abandon(std::span<float> x);
+  // Before the first read(): reads the states of ranks of another group, of which nothing is left but the codec's.
+  void take_over(std::span<const FormerRank> each);
   // Before the first read(): each rank has made so many steps.
   void begin_at(std::uint64_t steps);
 

@@ -134,15 +134,19 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     const FormerRank& self = each.front();
     ScopedState own(*self.state, "parameter_server");
     if (plan_.trains(self.rank) && plan_.trains(communicator_.rank())) worker_.visit_state(own);
-    serves_on_ = server_ && self.rank == communicator_.rank();
+    trained_ = plan_.trains(self.rank);
+    if (!server_ || self.rank != communicator_.rank()) return;
     ScopedState servers(own, "server");
-    if (serves_on_) server_->take_over(servers);
+    server_->visit_state(servers);
+    serves_on_ = server_->has_begun();
   }
 
   // A shard whose server is lost goes on from the mean of the models that workers have, with the optimiser's buffers at
   // zero.
   void meet_others(Worker& worker, bool is_new) override {
-    average_members(worker.parameters(), communicator_, !is_new && plan_.trains(communicator_.rank()));
+    float workers = trained_ ? 1.0F : 0.0F;
+    communicator_.all_reduce(std::span(&workers, 1));
+    average_members(worker.parameters(), communicator_, workers > 0 ? trained_ : !is_new);
     struct Server {
       std::uint64_t serves_on, version;
     };
@@ -156,6 +160,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
       if (server.serves_on != 0) take_model(rank, worker.parameters());
     }
     worker_.follow(versions);
+    if (server_) server_->start_from(worker.parameters());
     if (serves_on_) return;
     ZeroBuffers zero;
     worker.optimiser().visit_buffers(zero);
@@ -246,7 +251,8 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   std::vector<std::uint64_t> steps_;
   std::uint64_t answered_ = 0;  // steps since the start
   bool rests_ = false;
-  bool serves_on_ = false;  // this rank's server goes on as one of a former group
+  bool trained_ = false;    // this rank was a worker of a former group
+  bool serves_on_ = false;  // its server goes on as one of that group
   int exceptions_ = std::uncaught_exceptions();
   std::vector<float> shard_model_;
   std::string remark_;

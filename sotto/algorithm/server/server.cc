@@ -58,11 +58,7 @@ Server::Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Co
 
 void Server::begin(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser) {
   optimiser.take_shares(plan_.rate_share());
-  if (begun_ == 0) {
-    shard_.gather(parameters, model_);
-    if (!known_.empty()) known_ = model_;
-    begun_ = 1;
-  }
+  if (!has_begun()) start_from(parameters);
   const auto now = Clock::now();
   for (Client& client : clients_) {
     client.next = steps[static_cast<std::size_t>(client.rank)];
@@ -70,6 +66,12 @@ void Server::begin(std::span<const std::uint64_t> steps, std::span<const float> 
     client.since = now;
     if (client.trains && client.known.empty() && !plan_.in_step() && !downlink_.sends_models()) client.known = model_;
   }
+}
+
+void Server::start_from(std::span<const float> parameters) {
+  shard_.gather(parameters, model_);
+  if (!known_.empty()) known_ = model_;
+  begun_ = 1;
 }
 
 void Server::all_know() {

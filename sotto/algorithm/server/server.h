@@ -47,12 +47,9 @@ class Server {
   std::span<const float> model() const { return plan_.in_step() && !downlink_.sends_models() ? known_ : model_; }
   void all_know();
   void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now go on
-  // Goes on as this rank's server of a former group, which had the same shard. Then model() is that server's, and the
-  // next begin() begins with its parameters again.
-  void take_over(StateVisitor& former) {
-    visit_state(former);
-    begun_ = 0;
-  }
+  // Instead of the first begin(): all ranks have these parameters.
+  void start_from(std::span<const float> parameters);
+  bool has_begun() const { return begun_ != 0; }
   std::uint64_t version() const { return version_; }  // how many updates it has made
   void visit_state(StateVisitor& visitor);
 
