@@ -20,7 +20,8 @@ BoundedStore::BoundedStore(std::shared_ptr<Inner> inner, std::chrono::millisecon
     : Store(limit), inner_(std::move(inner)), limit_(limit), end_(end), stop_(std::move(stop)) {}
 
 c10::intrusive_ptr<BoundedStore> BoundedStore::until(Clock::time_point end, Stop stop) const {
-  return c10::intrusive_ptr<BoundedStore>::reclaim(new BoundedStore(inner_, limit_, end, std::move(stop)));
+  return c10::intrusive_ptr<BoundedStore>::unsafe_steal_from_new(
+      new BoundedStore(inner_, limit_, end, std::move(stop)));
 }
 
 template <class Request>
