@@ -101,7 +101,7 @@ bool Generations::next() {
   std::vector<int> ids = of(State::reported), came = ends ? std::vector<int>() : of(State::waits);
   if (ends && (on_failure_ == OnFailure::stop || ids.empty())) return false;
   came.resize(std::min(came.size(), most_ - std::min(most_, ids.size())));
-  if (!ends && ids.size() + came.size() < least_) return false;
+  if (!ends && !ended_ && ids.size() + came.size() < least_) return false;
   ids.insert(ids.end(), came.begin(), came.end());
   std::ranges::sort(ids);
 

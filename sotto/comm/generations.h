@@ -46,8 +46,9 @@ class Generations {
   bool over() const;                 // the last member has come to the end of the run
 
   // Begins the next generation if the group must change, no member is awaited, and there are enough ranks. Members come
-  // before those that wait. After a failure that ends the job it has the other members, however few, which write a
-  // checkpoint, or there is none. Returns whether it began.
+  // before those that wait. Once a member has come to the end of the run, the others finish it, however few. After a
+  // failure that ends the job it has the other members, however few, which write a checkpoint, or there is none.
+  // Returns whether it began.
   bool next();
   // Why it began: which ranks were lost or have come.
   const std::string& reason() const { return reason_; }

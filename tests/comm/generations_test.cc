@@ -78,6 +78,17 @@ TEST(Generations, AreOverWhenTheLastMemberHasComeToTheEnd) {
   EXPECT_FALSE(group.next());
 }
 
+TEST(Generations, FinishTheRunHoweverFewAreLeft) {
+  Generations group(3, 3, 1, {0, 1, 2});
+  group.leave(0);
+  group.lose(2, "rank 2 was killed");
+  group.report(1, "a connection broke");
+  EXPECT_TRUE(group.next()) << "no other rank may come any more";
+  EXPECT_EQ(group.members(), Ids{1});
+  group.leave(1);
+  EXPECT_TRUE(group.over());
+}
+
 TEST(Generations, WhoseMembersAreAllLostGoOnWithNewRanks) {
   Generations group(1, 2, 1, {0, 1});
   group.lose(0, "killed");
