@@ -143,17 +143,16 @@ void GradientAverager::load(std::uint64_t step, const StateValues& values) {
   });
 }
 
-void GradientAverager::spread(std::uint64_t step, std::span<const StateValues> states) {
-  std::vector<StateRestorer> restorers(states.begin(), states.end());
+void GradientAverager::spread(std::uint64_t step, std::span<const FormerState> states) {
+  std::vector<StateRestorer> restorers;
+  for (const FormerState& state : states) restorers.emplace_back(state.values);
   begin_at(step, [&](std::size_t lane) {
     std::vector<ScopedState> scopes;
     for (StateRestorer& restorer : restorers) scopes.emplace_back(restorer, std::to_string(lane));
     std::vector<FormerRank> each;
-    for (ScopedState& scope : scopes) {
-      each.push_back({static_cast<int>(each.size()), static_cast<int>(scopes.size()), &scope});
-    }
+    for (std::size_t i = 0; i < states.size(); ++i) each.push_back({states[i].rank, states[i].ranks, &scopes[i]});
     auto aggregator = make(lane, step);
-    aggregator->take_over(each);
+    if (!each.empty()) aggregator->take_over(each);
     if (lane + 1 == lanes_.size()) {
       for (const StateRestorer& restorer : restorers) restorer.finish();
     }

@@ -44,6 +44,12 @@ struct AveragerOptions {
   Terms required_same;    // further values that must be the same on all ranks, but do not belong to the state
 };
 
+// What a rank of another group held back.
+struct FormerState {
+  int rank = 0, ranks = 1;  // its number then, and how many there were
+  StateValues values;
+};
+
 struct AveragerStats {
   std::uint64_t steps = 0;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
@@ -92,9 +98,10 @@ class GradientAverager {
   StateValues state();
   // Goes on before this step, from a state() taken there. A FileError leaves everything as it was.
   void load(std::uint64_t step, const StateValues& values);
-  // Goes on from the states of all ranks, in order, of a job of another size. Each memory becomes the mean of the old
-  // ones, so that as much is owed to the mean gradient as before; all else begins anew.
-  void spread(std::uint64_t step, std::span<const StateValues> states);
+  // Goes on before this step with another group of ranks. Each memory becomes the mean of those in `states`, and all
+  // else begins anew. With the states of all ranks, as much is owed to the mean gradient as before. A rank whose group
+  // changed passes its own state alone, and a rank that is new none.
+  void spread(std::uint64_t step, std::span<const FormerState> states);
 
  private:
   struct LaneState {

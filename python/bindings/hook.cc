@@ -332,7 +332,7 @@ std::vector<std::string> Hook::gather(const std::string& own) const {
 
 StateValues Hook::state() const { return impl_->idle().state(); }
 void Hook::load(std::uint64_t step, const StateValues& values) { impl_->idle().load(step, values); }
-void Hook::spread(std::uint64_t step, std::span<const StateValues> states) { impl_->idle().spread(step, states); }
+void Hook::spread(std::uint64_t step, std::span<const FormerState> states) { impl_->idle().spread(step, states); }
 
 void Hook::attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer) {
   reducer.register_comm_hook(std::make_unique<CommHook>(hook));

@@ -65,7 +65,7 @@ class Hook {
   std::vector<std::string> gather(const std::string& own) const;
   // See GradientAverager. The next step finds out whether all ranks loaded the same.
   void load(std::uint64_t step, const StateValues& values);
-  void spread(std::uint64_t step, std::span<const StateValues> states);
+  void spread(std::uint64_t step, std::span<const FormerState> states);
 
   // Registers the hook with DDP, which keeps `hook` alive. std::exception if DDP already has one.
   static void attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer);

@@ -148,11 +148,12 @@ void load_hook(Hook& hook, std::uint64_t step, const py::dict& state) {
   hook.load(step, values);
 }
 
-void spread(Hook& hook, std::uint64_t step, const std::vector<py::dict>& states) {
-  std::vector<StateValues> values;
-  for (const py::dict& state : states) values.push_back(from_python(state));
+// `states` are (rank, ranks, state).
+void spread(Hook& hook, std::uint64_t step, const std::vector<std::tuple<int, int, py::dict>>& states) {
+  std::vector<FormerState> former;
+  for (const auto& [rank, ranks, state] : states) former.push_back({rank, ranks, from_python(state)});
   const py::gil_scoped_release released;
-  hook.spread(step, values);
+  hook.spread(step, former);
 }
 
 }  // namespace
@@ -223,4 +224,5 @@ PYBIND11_MODULE(_C, module) {
       .def("give_up", &sotto::Meeting::give_up, Released());
   module.def("attach", &attach, Released());
   bind_ranks(module);
+  bind_member(module);
 }

@@ -8,5 +8,7 @@ namespace sotto::python {
 
 // Adds Stepper and TensorGossiper to the extension module.
 void bind_ranks(pybind11::module_& module);
+// Adds Member.
+void bind_member(pybind11::module_& module);
 
 }  // namespace sotto::python

@@ -6,9 +6,9 @@
 A sentence says what is sent: `memory | transform | select | quantise | code`; `sotto codec list` prints its words. Other
 wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (each rank mixes its model with those of
 neighbours), `LocalSGD` and `DiLoCo` (each rank takes steps of its own, then all exchange). The rest of this package:
-state for checkpoints (`state_dict`, `load_state_dict`), statistics (`stats`, `report`), single tensors as bytes
-(`Codec`), over a process group (`aggregate`) and among neighbours (`Gossiper`), an optimiser (`optim`), captured
-gradients (`read_gradient`), and the exceptions.
+ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`state_dict`, `load_state_dict`), statistics
+(`stats`, `report`), single tensors as bytes (`Codec`), over a process group (`aggregate`) and among neighbours
+(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), and the exceptions.
 """
 
 import torch as _torch  # noqa: F401  the extension module is linked against its libraries
@@ -24,6 +24,8 @@ from sotto import optim
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._codec import Codec, Contract, aggregate
 from sotto._ddp import compress
+from sotto._elastic import elastic
+from sotto._elastic_state import ElasticState
 from sotto._errors import CommError, ConfigError, Error, FileError, NumericError, WireError
 from sotto._gossip import Gossiper, GossipDataParallel
 from sotto._gradient import read_gradient
@@ -38,6 +40,7 @@ __all__ = [
     "ConfigError",
     "Contract",
     "DiLoCo",
+    "ElasticState",
     "Error",
     "FileError",
     "GossipDataParallel",
@@ -49,6 +52,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "compress",
+    "elastic",
     "load_state_dict",
     "optim",
     "read_gradient",

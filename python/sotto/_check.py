@@ -13,7 +13,7 @@ import torch
 
 from sotto._errors import ConfigError
 
-DEFAULT_TIMEOUT = 1800.0  # seconds, as torch.distributed has it
+default_timeout = 1800.0  # seconds, as torch.distributed has it; within sotto.elastic that of the group
 
 
 def text(name: str, value: Any, wanted: str) -> str:
@@ -74,7 +74,7 @@ def bucket_bytes(bucket_mb: Any) -> int:
 
 
 def seconds(timeout: float | timedelta | None) -> float:
-    value = DEFAULT_TIMEOUT if timeout is None else timeout
+    value = default_timeout if timeout is None else timeout
     value = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.001 <= value <= 1e9:
         raise ConfigError(f"timeout={timeout!r}: wants seconds from 0.001 to 1e9, or a timedelta")

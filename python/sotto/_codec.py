@@ -109,6 +109,6 @@ def aggregate(
             raise ConfigError(f"denominator={denominator!r}: goes with op=\"avg\" alone")
         _check.tensor(tensor)
     except ConfigError:
-        _C.refuse_aggregate(group, _check.DEFAULT_TIMEOUT)
+        _C.refuse_aggregate(group, _check.default_timeout)
         raise
     return _C.aggregate(tensor, *how).to(tensor.device)

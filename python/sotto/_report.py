@@ -32,7 +32,7 @@ def report(module: Any, every: int = 100) -> torch.utils.hooks.RemovableHandle:
         if now.steps - last.steps < every:
             return
         if rank == 0:
-            _write(line(now, now.since(last)))
+            write(line(now, now.since(last)))
         last = now
 
     forwards = module if isinstance(module, torch.nn.Module) else module._steps.module
@@ -49,7 +49,8 @@ def line(total: Stats, interval: Stats) -> str:
             f"{a_step(interval.decode_seconds)} a step; {'; '.join(total.methods.splitlines())}")
 
 
-def _write(text: str) -> None:
+def write(text: str) -> None:
+    """To the logger or, if logging has no handlers, to stderr."""
     if _log.hasHandlers():
         _log.info(text)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,12 @@ _within_node: weakref.WeakKeyDictionary[Any, _C.Hook] = weakref.WeakKeyDictionar
 _counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary()  # by stats(reset=True)
 
 
+on_remember: Callable[[Any, _C.Hook], None] | None = None  # while sotto.elastic follows which modules are compressed
+
+
 def remember(owner: Any, engine: _C.Hook | _C.Stepper) -> None:
+    if on_remember is not None:
+        on_remember(owner, engine)
     _engines[owner] = engine
 
 
@@ -152,7 +157,7 @@ def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str
 def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
     try:
         if isinstance(state, Mapping):
-            _check_state(stepper, state)
+            check_state(stepper, state)
         else:
             states = _states_of_ranks(stepper, state)
             state = states[min(stepper.rank(), len(states) - 1)]
@@ -166,7 +171,7 @@ def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
 
 def _load_hook(hook: _C.Hook, state: Any) -> None:
     if isinstance(state, Mapping):
-        _check_state(hook, state)
+        check_state(hook, state)
         _check_rank(hook, state, "to spread what the memories hold over them, give a list of the states of all old ranks")
         hook.load(state["step"], dict(state["values"]))
         return
@@ -174,7 +179,7 @@ def _load_hook(hook: _C.Hook, state: Any) -> None:
     if len(states) == hook.ranks():
         hook.load(states[0]["step"], dict(states[hook.rank()]["values"]))
     else:
-        hook.spread(states[0]["step"], [dict(one["values"]) for one in states])
+        hook.spread(states[0]["step"], [(one["rank"], one["ranks"], dict(one["values"])) for one in states])
 
 
 def _states_of_ranks(engine: _C.Hook | _C.Stepper, state: Any) -> list[Mapping[str, Any]]:
@@ -182,7 +187,7 @@ def _states_of_ranks(engine: _C.Hook | _C.Stepper, state: Any) -> list[Mapping[s
     if not isinstance(state, Sequence):
         raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
     for one in state:
-        _check_state(engine, one)
+        check_state(engine, one)
     states = sorted(state, key=lambda one: one["rank"])
     said = [(one["rank"], one["ranks"], one["step"]) for one in states]
     if not states or said != [(rank, len(states), states[0]["step"]) for rank in range(len(states))]:
@@ -199,7 +204,7 @@ def _check_rank(engine: _C.Hook | _C.Stepper, state: Mapping[str, Any], otherwis
         raise ConfigError(f"the state is that of rank {state['rank']}, and this is rank {engine.rank()}")
 
 
-def _check_state(hook: _C.Hook | _C.Stepper, state: Any) -> None:
+def check_state(hook: _C.Hook | _C.Stepper, state: Any) -> None:
     wanted = {"sotto": int, "identity": str, "rank": int, "ranks": int, "step": int, "values": Mapping}
     if (not isinstance(state, Mapping)
             or any(not isinstance(state.get(key), kind) or isinstance(state[key], bool) for key, kind in wanted.items())

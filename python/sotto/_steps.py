@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from sotto import _C, _check
+from sotto import _C, _check, _state
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting, start_alike
 from sotto._state import remember
@@ -49,6 +49,9 @@ class Steps:
         threads: int,
         timeout: float | timedelta | None,
     ) -> None:
+        if _state.on_remember is not None:
+            raise ConfigError(f"{what} cannot be used within sotto.elastic yet, because each rank has a model of its own; take "
+                              "sotto.compress or AllReduceDataParallel")
         self._group = wanted = group_of(what, process_group)
         with meeting(wanted) as (group, place):
             self._node_size = _check.node_size(node_size)

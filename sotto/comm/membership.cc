@@ -184,8 +184,8 @@ JobSize size_of_job(const World& world) {
   });
 }
 
-int join_job(const World& world) {
-  return ask(world, {}, [](c10d::Store& store) {
+int join_job(const World& world, const Stop& stop) {
+  return ask(world, stop, [](c10d::Store& store) {
     store.wait({keys::most});
     return static_cast<int>(store.add(keys::next_id, 1)) - 1;
   });

@@ -61,7 +61,7 @@ std::optional<World> join_generation(const World& world, const Stop& stop);
 
 // A job with a coordinator at `world.host` and `world.port`, for the starter of one of its ranks:
 JobSize size_of_job(const World& world);
-int join_job(const World& world);  // the id of a new rank
+int join_job(const World& world, const Stop& stop = {});  // the id of a new rank; Stopped if `stop` says so
 // The rank has failed, unless it has said a farewell itself. If nobody is there to hear, nothing happens.
 void end_in_job(const World& world, int id, const std::string& why);
 

@@ -5,6 +5,7 @@ from .all_reduce import *
 from .averages import *
 from .checkpoints import *
 from .documents import *
+from .elastic import *
 from .errors import *
 from .gossiper import *
 from .meddled_steps import *

@@ -1,0 +1,117 @@
+#include "python/bindings/member.h"
+
+#include <pybind11/functional.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <csignal>
+#include <exception>
+#include <functional>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "python/bindings/connected.h"
+#include "python/bindings/module.h"
+
+namespace sotto::python {
+namespace {
+
+World world_at(const std::string& coordinator, const Stop& stop) {
+  World world;
+  const MeetingPlace place = read_meeting_place("coordinator='" + coordinator + "'", coordinator);
+  world.host = place.host;
+  world.port = place.port;
+  world.prefix = "sotto";
+  world.elastic = world.coordinated = true;
+  world.generation = 1;
+  world.id = join_job(world, stop);
+  return world;
+}
+
+// Runs work that waits, without the interpreter lock. Now and then Python handles signals: an exception of a handler
+// ends the wait, and so does a number other than 0 that `asked` returns.
+template <class Work>
+auto interruptible(const std::function<int()>& asked, Work work) {
+  std::exception_ptr raised;
+  const Stop stop = [&] {
+    const py::gil_scoped_acquire acquired;
+    if (raised) return SIGINT;
+    try {
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      return asked ? asked() : 0;
+    } catch (...) {  // any exception of Python
+      raised = std::current_exception();
+      return SIGINT;
+    }
+  };
+  const py::gil_scoped_release released;
+  try {
+    return work(stop);
+  } catch (const Stopped&) {
+    if (raised) std::rethrow_exception(raised);
+    throw;
+  }
+}
+
+}  // namespace
+
+Member::Member(const std::string& coordinator, const Stop& stop)
+    : world_(world_at(coordinator, stop)), heartbeat_(std::in_place, world_) {}
+
+bool Member::join(const Stop& stop) {
+  const auto world = join_generation(world_, stop);
+  if (world) enter(*world);
+  return world.has_value();
+}
+
+void Member::next(const std::string& reason, const Stop& stop) {
+  meeting_.reset();
+  enter(next_generation(world_, reason, stop));
+}
+
+c10::intrusive_ptr<c10d::Store> Member::meet(std::chrono::milliseconds deadline, const Stop& stop) {
+  meeting_ = std::make_unique<Meeting>(world_, "Python's process group", deadline, stop);
+  return meeting_->section("python");
+}
+
+void Member::leave(const std::string& words, bool failed) {
+  meeting_.reset();
+  if (heartbeat_) heartbeat_->farewell({.failed = failed, .words = words});
+  heartbeat_.reset();
+}
+
+void Member::enter(const World& world) {
+  world_ = world;
+  heartbeat_->enter(world.generation);
+}
+
+void bind_member(py::module_& module) {
+  using Asked = std::function<int()>;
+  py::class_<Member, std::shared_ptr<Member>>(module, "Member")
+      .def(py::init([](const std::string& coordinator, const Asked& asked) {
+             return interruptible(asked, [&](const Stop& stop) {
+               return std::shared_ptr<Member>(new Member(coordinator, stop), EndReleased());
+             });
+           }),
+           py::arg(), py::arg())
+      .def("join",
+           [](Member& member, const Asked& asked) {
+             return interruptible(asked, [&](const Stop& stop) { return member.join(stop); });
+           })
+      .def("next",
+           [](Member& member, const std::string& reason, const Asked& asked) {
+             interruptible(asked, [&](const Stop& stop) { member.next(reason, stop); });
+           })
+      .def("meet",
+           [](Member& member, double deadline, const Asked& asked) {
+             return interruptible(asked, [&](const Stop& stop) { return member.meet(milliseconds(deadline), stop); });
+           })
+      .def("id", &Member::id)
+      .def("rank", &Member::rank)
+      .def("ranks", &Member::ranks)
+      .def("generation", &Member::generation)
+      .def("failure", &Member::failure)
+      .def("wants_change", &Member::wants_change)
+      .def("leave", &Member::leave, py::call_guard<py::gil_scoped_release>());
+}
+
+}  // namespace sotto::python

@@ -1,0 +1,155 @@
+"""A rank of an elastic job that a test drives. run() is called in a process of its own, with a wish:
+
+    coordinator: HOST:PORT
+    plan: stages, each a number of ranks and how many steps a group of so many must make. The next stage begins with a group
+        of its size after that; the job ends after the last stage. Groups of other sizes make steps, too, which do not count
+    die: the stage after whose second step this rank kills itself, and the moment: forward, backward, step, commit
+    when: a file; before that it waits until the file is there
+    die_in: send_from (while new ranks get the state), close (when it has noticed a loss) or agree_on_change
+    fail: the stage after whose second step it raises its own exception
+    wrapper, codec: how gradients are averaged
+    end: a file; a job of one rank ends when it is there
+    visits: how often this rank comes, and leaves after three steps as if it were asked to (SIGTERM)
+
+Prints a line of JSON at each call of the function, after each commit, and at the end.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import sotto
+from sotto import _elastic
+
+wish = {}
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+def resources():
+    return {"open": len(os.listdir("/proc/self/fd")), "threads": len(os.listdir("/proc/self/task"))}
+
+
+def hash_of(tensors):
+    return hashlib.sha256(b"".join(t.detach().contiguous().numpy().tobytes() for t in tensors)).hexdigest()[:16]
+
+
+def owed(wrapper):
+    """What this rank holds back."""
+    values = sotto.state_dict(wrapper)["values"]
+    return hash_of([values[name] for name in sorted(values) if "memory" in name and values[name].abs().sum() > 0])
+
+
+def tested(net):
+    x = torch.randn(1000, 20, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        return loss_of(net, x).item()
+
+
+def loss_of(model, x):
+    return (model(x) - x.sum(1, keepdim=True)).square().mean()
+
+
+def killed(*_):
+    """In place of a function, until which the rank lives; closing nothing, before the first group, does not count."""
+    if _ != ([],):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_at(moment, stage, count):
+    if [stage, moment] == wish.get("die") and count == 2:
+        while not os.path.exists(wish.get("when", "/")):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wrapped(net):
+    wrapper = wish.get("wrapper")
+    if wrapper == "all_reduce":
+        return sotto.AllReduceDataParallel(net, wish.get("codec", "ef | topk(0.1)"))
+    if wrapper == "gossip":
+        return sotto.GossipDataParallel(net, "push_sum")
+    if wrapper == "local":
+        sotto.LocalSGD(net, torch.optim.SGD(net.parameters(), lr=0.1), every=2)
+    if wrapper == "hierarchical":
+        return sotto.AllReduceDataParallel(net, "ef | topk(0.1)", aggregator="hierarchical(group=2)")
+    ddp = DistributedDataParallel(net)
+    if wish.get("codec") != "plain":
+        sotto.compress(ddp, wish.get("codec", "ef | topk(0.1)"))
+    return ddp
+
+
+def step(model, state):
+    stage, count = state.stage, state.count
+    draw = torch.Generator().manual_seed(1000 * state.step + dist.get_rank())
+    x = torch.randn(16, 20, generator=draw)
+    state.optimizer.zero_grad()
+    kill_at("forward", stage, count)
+    loss = loss_of(model, x)
+    if wish.get("fail") == stage and count == 2:
+        raise KeyError("the user's own")
+    hook = model.module[0].weight.register_hook(lambda _: kill_at("backward", stage, count))
+    loss.backward()
+    hook.remove()
+    kill_at("step", stage, count)
+    state.optimizer.step()
+    state.step += 1
+    state.count += wish["plan"][stage][0] == dist.get_world_size()
+    return loss.item()
+
+
+def train(state):
+    size, plan = dist.get_world_size(), wish["plan"]
+    if state.count >= plan[state.stage][1] and [size] == [ranks for ranks, _ in plan[state.stage + 1:state.stage + 2]]:
+        state.stage, state.count = state.stage + 1, 0
+    model = wrapped(state.net)
+    known = {} if wish.get("codec") == "plain" else {"owed": owed(model)}
+    say(call=state.step, rank=dist.get_rank(), ranks=size, model=hash_of(state.net.parameters()), tested=tested(state.net),
+        optimizer=hash_of(v["momentum_buffer"] for v in state.optimizer.state.values()), **resources(), **known)
+    first = state.step
+    while not os.path.exists(wish.get("end", "")) and (state.stage + 1 < len(plan) or state.count < plan[-1][1]):
+        if wish.get("visits") and state.step == first + 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if state.count > plan[state.stage][1]:
+            time.sleep(0.02)  # until others have come; they need the cores to start
+        loss = step(model, state)
+        known = {} if wish.get("codec") == "plain" else {"owed": owed(model)}
+        say(step=state.step, ranks=size, stage=state.stage, count=state.count, loss=loss, **known)
+        state.commit()
+        kill_at("commit", state.stage, state.count)
+    return "the end"
+
+
+def run(wanted):
+    wish.update(wanted)
+    elastic_train = sotto.elastic(wish["coordinator"], timeout=120)(train)
+    if wish.get("die_in") == "agree_on_change":
+        _elastic._Job.agree_on_change = killed
+    elif "die_in" in wish:
+        setattr(_elastic, wish["die_in"], killed)
+    torch.set_num_threads(1)
+    torch.manual_seed(os.getpid())  # so models of ranks differ before the first call
+    net = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    state = sotto.ElasticState(net=net, optimizer=optimizer, step=0, stage=0, count=0)
+    for visit in range(wish.get("visits", 0)):
+        try:
+            elastic_train(state)
+        except SystemExit as left:
+            say(left=left.code, **resources())
+    if wish.get("visits"):
+        return
+    try:
+        result = elastic_train(state)
+    except Exception as error:
+        say(error=f"{type(error).__name__}: {error}", step=state.step)
+        raise
+    say(result=result, step=state.step, model=hash_of(net.parameters()), tested=tested(net))
