@@ -25,7 +25,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},
       {"Ranks and network",
-       {"ranks", "backend", "master", "interface", "address", "secret", "streams", "deadline", "disk-deadline", "link",
+       {"ranks", "backend", "master", "interface", "address", "secret", "relay", "streams", "deadline", "disk-deadline", "link",
         "threads"}},
       {"Training",
        {"epochs",   "max-steps", "batch-size",   "test-batch-size", "accumulate", "amp",  "optimiser",        "lr",

@@ -8,6 +8,7 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -179,12 +180,7 @@ Tcp::endpoint find_relay(const std::string& said, const std::string& place, std:
   stop_here();
   if (!addresses) throw CommError(fmt::format("nobody says where the host `{}` of the relay is", at.host));
   std::vector<Tcp::endpoint> endpoints;
-  for (const SocketAddress& address : *addresses) {
-    Tcp::endpoint& endpoint = endpoints.emplace_back();
-    endpoint.resize(address.length());
-    std::copy_n(reinterpret_cast<const std::byte*>(address.get()), address.length(),
-                reinterpret_cast<std::byte*>(endpoint.data()));
-  }
+  for (const SocketAddress& address : *addresses) endpoints.push_back(endpoint_of(address));
   for (std::size_t i = 0;; ++i) {
     const Tcp::endpoint& endpoint = endpoints[i % endpoints.size()];
     asio::io_context io{1};
