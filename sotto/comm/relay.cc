@@ -11,6 +11,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ constexpr std::size_t most_gone = 1 << 16;  // doors that are remembered to have
 class Relay::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& io, const Tcp::endpoint& endpoint, const RelaySettings& settings, TcpRefusals::Say say)
-      : io_(io), settings_(settings), acceptor_(io), again_(io), refusals_("relay", most_silent, std::move(say)) {
+      : io_(io), settings_(settings), acceptor_(io), again_(io), refusals_(std::in_place, "relay", most_silent, std::move(say)) {
     try {
       acceptor_.open(endpoint.protocol());
       acceptor_.set_option(Tcp::acceptor::reuse_address(true));
@@ -64,7 +65,7 @@ class Relay::Impl : public std::enable_shared_from_this<Impl> {
   RelaySettings settings_;
   Tcp::acceptor acceptor_;
   asio::steady_timer again_;
-  TcpRefusals refusals_;
+  std::optional<TcpRefusals> refusals_;  // until the relay is closed
   std::list<Shared> waiting_;  // that have said nothing yet, and guests; the oldest first
   std::map<RelayId, Shared> guests_;
   std::map<RelayId, std::shared_ptr<Door>> doors_;
@@ -115,12 +116,13 @@ void Relay::Impl::close() {
   }
   while (!waiting_.empty()) dismiss(Shared(waiting_.front()));
   while (!carried_.empty()) dismiss(Shared(*carried_.begin()));
+  refusals_.reset();
 }
 
 void Relay::Impl::welcome(Tcp::socket socket) {
   if (waiting_.size() >= settings_.most_waiting) {
     const Shared oldest = waiting_.front();
-    if (!oldest->guest) refusals_.add(oldest->from, "it said nothing, and many others came");
+    if (!oldest->guest) refusals_->add(oldest->from, "it said nothing, and many others came");
     dismiss(oldest);
   }
   const auto connection = std::make_shared<RelayConnection>(std::move(socket));
@@ -128,7 +130,7 @@ void Relay::Impl::welcome(Tcp::socket socket) {
   connection->patience.expires_after(settings_.patience);
   connection->patience.async_wait([self = shared_from_this(), connection](const asio::error_code& stopped) {
     if (stopped || connection->closed) return;
-    self->refusals_.add(connection->from, "it did not say what it wants");
+    self->refusals_->add(connection->from, "it did not say what it wants");
     self->dismiss(connection);
   });
   hear(connection);
@@ -139,7 +141,7 @@ void Relay::Impl::hear(const Shared& connection) {
                    [self = shared_from_this(), connection](const asio::error_code& error, std::size_t) {
                      if (connection->closed) return;
                      if (is_closed(error)) {
-                       self->refusals_.add_silent(connection->from);
+                       self->refusals_->add_silent(connection->from);
                        return self->dismiss(connection);
                      }
                      RelayWord word;
@@ -147,7 +149,7 @@ void Relay::Impl::hear(const Shared& connection) {
                        if (error) throw WireError(error.message());
                        word = read_relay_word(connection->word);
                      } catch (const WireError& wrong) {
-                       self->refusals_.add(connection->from, wrong.what());
+                       self->refusals_->add(connection->from, wrong.what());
                        return self->dismiss(connection);
                      }
                      connection->patience.cancel();
@@ -162,7 +164,7 @@ void Relay::Impl::obey(const Shared& connection, const RelayWord& word) {
     case Kind::serve: return serve(connection, word.id);
     case Kind::call: return call(connection, word.id);
     case Kind::take: return take(connection, word.id);
-    default: refusals_.add(connection->from, "it begins with a word that only a relay says"); dismiss(connection);
+    default: refusals_->add(connection->from, "it begins with a word that only a relay says"); dismiss(connection);
   }
 }
 
@@ -171,7 +173,7 @@ void Relay::Impl::serve(const Shared& control, const RelayId& id) {
   auto& door = doors_[id];
   if (!door && doors_.size() > settings_.most_doors) {
     doors_.erase(id);
-    refusals_.add(control->from, fmt::format("{} doors are served already", settings_.most_doors));
+    refusals_->add(control->from, fmt::format("{} doors are served already", settings_.most_doors));
     return dismiss(control);
   }
   if (!door) door = std::make_shared<Door>(io_);
@@ -193,7 +195,7 @@ void Relay::Impl::hear_more(const Shared& control) {
         try {
           if (read_relay_word(control->word).kind != Kind::leave) throw WireError("a word that its server may not say");
         } catch (const WireError& wrong) {
-          self->refusals_.add(control->from, wrong.what());
+          self->refusals_->add(control->from, wrong.what());
           return self->end_service(control, asio::error::eof);
         }
         self->forget(RelayId(control->door), Kind::gone);
