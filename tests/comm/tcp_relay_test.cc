@@ -204,8 +204,9 @@ TEST_F(Relayed, TheRelayIsFound) {
   const std::string place = "127.0.0.1:" + std::to_string(endpoint().port());
   Tcp::acceptor other(io_, {asio::ip::address_v4::loopback(), 0});  // it answers something else
   other.async_accept([](const asio::error_code&, Tcp::socket socket) {
+    RelayRoom question{};
+    asio::read(socket, asio::buffer(question));
     asio::write(socket, asio::buffer("HTTP/1.1 400 Bad Request\r\n\r\n", 28));
-    socket.shutdown(Tcp::socket::shutdown_send);
   });
   auto work = asio::make_work_guard(io_);
   std::thread thread([&] { io_.run(); });
