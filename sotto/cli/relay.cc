@@ -54,7 +54,7 @@ int run_relay(std::span<const std::string> arguments) {
   allow_many_files();
   const std::string host = own.listen.substr(0, own.listen.rfind(':'));
   const auto listens = [&](std::uint16_t port) {
-    write_text(stderr, fmt::format("sotto: ranks meet with --relay {}:{}\n", host, port));
+    write_text(stderr, fmt::format("sotto: the relay listens at {}:{}\n", host, port));
   };
   return 128 + serve_relay(place, listens, StopSignal::caught);
 }

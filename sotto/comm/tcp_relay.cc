@@ -1,12 +1,15 @@
 #include "sotto/comm/tcp_relay.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/read.hpp>
 #include <asio/write.hpp>
+#include <cerrno>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -59,7 +62,11 @@ TcpRelayDoor::TcpRelayDoor(asio::io_context& io, const Tcp::endpoint& relay, std
       control_(io),
       again_(io),
       pause_(shortest_pause) {
-  serve();
+  if (serve_now()) {
+    hear();
+  } else {
+    serve_later();
+  }
 }
 
 TcpRelayDoor::~TcpRelayDoor() { close(); }
@@ -79,6 +86,22 @@ void TcpRelayDoor::close() {
     take->dismissed = true;
     take->socket.close(ignored);
   }
+}
+
+bool TcpRelayDoor::serve_now() {
+  prepare_to_connect(control_, relay_.protocol());
+  asio::error_code error;
+  control_.non_blocking(true, error);
+  const int file = control_.native_handle();
+  pollfd connected{file, POLLOUT, 0};
+  if (error || (::connect(file, relay_.data(), static_cast<socklen_t>(relay_.size())) != 0 && errno != EINPROGRESS) ||
+      ::poll(&connected, 1, 1000) != 1) {
+    return false;
+  }
+  limit_silence(control_, deadline_);
+  const RelayRoom bytes = write_relay_word({Kind::serve, id_});
+  served_ = control_.write_some(asio::buffer(bytes), error) == bytes.size();  // an error if it is not connected
+  return served_;
 }
 
 void TcpRelayDoor::serve() {

@@ -17,7 +17,8 @@
 namespace sotto {
 
 // Where peers come to a rank through a relay (relay.h). A connection to the relay announces them; if it breaks, it is
-// made again, with growing pauses. Everything runs on the thread that runs the io_context, which must not run any more
+// made again, with growing pauses. It is first made by the constructor, which waits for that for a second at most, so
+// that peers find the rank even while it is busy with something else. Everything else runs on the thread that runs the io_context, which must not run any more
 // after this is destroyed.
 class TcpRelayDoor {
  public:
@@ -36,6 +37,7 @@ class TcpRelayDoor {
 
  private:
   struct Take;
+  bool serve_now();
   void serve();
   void serve_later();
   void hear();

@@ -21,7 +21,7 @@ def secret(sotto, tmp_path):
 
 def port_of(relay):
     line = relay.process.stderr.readline()
-    return int(re.fullmatch(r"sotto: ranks meet with --relay \S+:(\d+)\n", line)[1])
+    return int(re.fullmatch(r"sotto: the relay listens at \S+:(\d+)\n", line)[1])
 
 
 @pytest.fixture
