@@ -158,7 +158,8 @@ void require_elastic_job(const OwnOptions& own) {
 
 // Whether nobody else can read or change what ranks send over `tcp`. With a relay they need a secret anyway.
 bool are_private(const TrainOptions& options, const OwnOptions& own, const World& world) {
-  if (!own.hosts.hosts.empty() || !options.secret.empty() || !world.secret.empty() || !options.relay.empty()) return true;
+  if (!own.hosts.hosts.empty() || !options.secret.empty() || !world.secret.empty() || !options.relay.empty())
+    return true;
   const bool here = world.starter == "single" || world.local_size == world.size;
   return here && is_loopback(world.host) && options.interface.empty() && options.address.empty();
 }

@@ -37,7 +37,11 @@ constexpr std::size_t most_gone = 1 << 16;  // doors that are remembered to have
 class Relay::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& io, const Tcp::endpoint& endpoint, const RelaySettings& settings, TcpRefusals::Say say)
-      : io_(io), settings_(settings), acceptor_(io), again_(io), refusals_(std::in_place, "relay", most_silent, std::move(say)) {
+      : io_(io),
+        settings_(settings),
+        acceptor_(io),
+        again_(io),
+        refusals_(std::in_place, "relay", most_silent, std::move(say)) {
     try {
       acceptor_.open(endpoint.protocol());
       acceptor_.set_option(Tcp::acceptor::reuse_address(true));
@@ -66,7 +70,7 @@ class Relay::Impl : public std::enable_shared_from_this<Impl> {
   Tcp::acceptor acceptor_;
   asio::steady_timer again_;
   std::optional<TcpRefusals> refusals_;  // until the relay is closed
-  std::list<Shared> waiting_;  // that have said nothing yet, and guests; the oldest first
+  std::list<Shared> waiting_;            // that have said nothing yet, and guests; the oldest first
   std::map<RelayId, Shared> guests_;
   std::map<RelayId, std::shared_ptr<Door>> doors_;
   std::set<RelayId> gone_;
@@ -129,7 +133,7 @@ void Relay::Impl::welcome(Tcp::socket socket) {
   waiting_.push_back(connection);
   connection->patience.expires_after(settings_.patience);
   connection->patience.async_wait([self = shared_from_this(), connection](const asio::error_code& stopped) {
-    if (stopped || connection->closed) return;
+    if (stopped || connection->heard || connection->closed) return;
     self->refusals_->add(connection->from, "it did not say what it wants");
     self->dismiss(connection);
   });
@@ -152,6 +156,7 @@ void Relay::Impl::hear(const Shared& connection) {
                        self->refusals_->add(connection->from, wrong.what());
                        return self->dismiss(connection);
                      }
+                     connection->heard = true;
                      connection->patience.cancel();
                      self->waiting_.remove(Shared(connection));
                      self->obey(connection, word);
@@ -187,23 +192,23 @@ void Relay::Impl::serve(const Shared& control, const RelayId& id) {
 }
 
 void Relay::Impl::hear_more(const Shared& control) {
-  asio::async_read(
-      control->socket, asio::buffer(control->word),
-      [self = shared_from_this(), control](const asio::error_code& error, std::size_t) {
-        if (control->closed) return;
-        if (error) return self->end_service(control, error);
-        try {
-          if (read_relay_word(control->word).kind != Kind::leave) throw WireError("a word that its server may not say");
-        } catch (const WireError& wrong) {
-          self->refusals_->add(control->from, wrong.what());
-          return self->end_service(control, asio::error::eof);
-        }
-        self->forget(RelayId(control->door), Kind::gone);
-      });
+  asio::async_read(control->socket, asio::buffer(control->word),
+                   [self = shared_from_this(), control](const asio::error_code& error, std::size_t) {
+                     if (control->closed) return;
+                     if (error) return self->end_service(control, error);
+                     try {
+                       if (read_relay_word(control->word).kind != Kind::leave)
+                         throw WireError("a word that its server may not say");
+                     } catch (const WireError& wrong) {
+                       self->refusals_->add(control->from, wrong.what());
+                       return self->end_service(control, asio::error::eof);
+                     }
+                     self->forget(RelayId(control->door), Kind::gone);
+                   });
 }
 
-// A rank that ended closes its connection, and so does one whose connection somebody cut. The latter comes again, unless
-// it is busy; so the relay waits a moment until it says that the rank has gone.
+// A rank that ended closes its connection, and so does one whose connection somebody cut. The latter comes again,
+// unless it is busy; so the relay waits a moment until it says that the rank has gone.
 void Relay::Impl::end_service(const Shared& control, const asio::error_code& error) {
   const RelayId id = control->door;
   const std::shared_ptr<Door> door = doors_.at(id);
@@ -278,23 +283,23 @@ void Relay::Impl::take(const Shared& taker, const RelayId& token) {
 }
 
 void Relay::Impl::forward(const Shared& from, const Shared& to) {
-  from->socket.async_read_some(
-      asio::buffer(from->ahead), [self = shared_from_this(), from, to](const asio::error_code& error, std::size_t bytes) {
-        if (from->closed) return;
-        if (error == asio::error::eof && !to->ended) {
-          from->ended = true;
-          asio::error_code ignored;
-          to->socket.shutdown(Tcp::socket::shutdown_send, ignored);
-          return;
-        }
-        if (error) return self->part(from, to);
-        asio::async_write(to->socket, asio::buffer(from->ahead.data(), bytes),
-                          [self, from, to](const asio::error_code& broken, std::size_t) {
-                            if (from->closed) return;
-                            if (broken) return self->part(from, to);
-                            self->forward(from, to);
-                          });
-      });
+  from->socket.async_read_some(asio::buffer(from->ahead),
+                               [self = shared_from_this(), from, to](const asio::error_code& error, std::size_t bytes) {
+                                 if (from->closed) return;
+                                 if (error == asio::error::eof && !to->ended) {
+                                   from->ended = true;
+                                   asio::error_code ignored;
+                                   to->socket.shutdown(Tcp::socket::shutdown_send, ignored);
+                                   return;
+                                 }
+                                 if (error) return self->part(from, to);
+                                 asio::async_write(to->socket, asio::buffer(from->ahead.data(), bytes),
+                                                   [self, from, to](const asio::error_code& broken, std::size_t) {
+                                                     if (from->closed) return;
+                                                     if (broken) return self->part(from, to);
+                                                     self->forward(from, to);
+                                                   });
+                               });
 }
 
 void Relay::Impl::part(const Shared& one, const Shared& other) {

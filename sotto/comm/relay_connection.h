@@ -44,6 +44,7 @@ struct RelayConnection {
   RelayRoom word{};              // that comes
   RelayId door{};                // that it serves, or at which it waits
   RelayId token{};               // its number as a guest
+  bool heard = false;            // it has said what it wants
   bool guest = false;            // it waits to be taken
   bool ended = false;            // it sends nothing more
   bool closed = false;           // the relay has forgotten it

@@ -236,9 +236,10 @@ std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOpt
   } else {
     const std::string said = named("relay", options.relay);
     if (!settings.tls) {
-      throw ConfigError(fmt::format("{}: the relay, and others on the way, could read and change what ranks send; give "
-                                    "all ranks the same {} (`sotto secret new FILE` makes one)",
-                                    said, named("secret")));
+      throw ConfigError(
+          fmt::format("{}: the relay, and others on the way, could read and change what ranks send; give "
+                      "all ranks the same {} (`sotto secret new FILE` makes one)",
+                      said, named("secret")));
     }
     settings.relay = find_relay(said, options.relay, options.connect_deadline, options.stop);
   }

@@ -51,17 +51,19 @@ void TcpLines::connect(Line& line) {
       {static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(line.peer), static_cast<std::uint32_t>(size_),
        line.tried, line.number, line.incoming.due(), place.key, door_.place()},
       line.greeting);
-  const Tcp::endpoint door = place.relay && settings_.relay ? *settings_.relay : Tcp::endpoint(place.address, place.port);
+  const Tcp::endpoint door =
+      place.relay && settings_.relay ? *settings_.relay : Tcp::endpoint(place.address, place.port);
   line.stream = std::make_shared<TcpStream>(Tcp::socket(io_));
   prepare_to_connect(line.stream->socket(), door.protocol());
-  line.stream->socket().async_connect(door, [this, &line, relay = place.relay, turn = line.turn](const asio::error_code& error) {
-    if (turn != line.turn) return;
-    if (error == asio::error::connection_refused && !relay) return lose(line.peer, peer_ended);
-    if (error) return try_again(line, relay ? "the relay: " + error.message() : error.message());
-    limit_silence(line.stream->socket(), settings_.deadline);
-    if (relay) return call(line, *relay);
-    prove(line);
-  });
+  line.stream->socket().async_connect(
+      door, [this, &line, relay = place.relay, turn = line.turn](const asio::error_code& error) {
+        if (turn != line.turn) return;
+        if (error == asio::error::connection_refused && !relay) return lose(line.peer, peer_ended);
+        if (error) return try_again(line, relay ? "the relay: " + error.message() : error.message());
+        limit_silence(line.stream->socket(), settings_.deadline);
+        if (relay) return call(line, *relay);
+        prove(line);
+      });
 }
 
 // A rank that peers reach directly leaves it to one behind a relay to connect, at first: the way is shorter.
@@ -77,16 +79,15 @@ bool TcpLines::leaves_it_to_the_peer(Line& line, const TcpPlace& place) {
 }
 
 void TcpLines::call(Line& line, const RelayId& door) {
-  call_relay(line.stream, door,
-             [this, &line, turn = line.turn](const asio::error_code& error, RelayWord::Kind answer) {
-               if (turn != line.turn) return;
-               if (error) return try_again(line, "through the relay: " + error.message());
-               switch (answer) {
-                 case RelayWord::Kind::joined: return prove(line);
-                 case RelayWord::Kind::gone: return lose(line.peer, peer_ended);
-                 default: return try_again(line, "it is not at the relay");
-               }
-             });
+  call_relay(line.stream, door, [this, &line, turn = line.turn](const asio::error_code& error, RelayWord::Kind answer) {
+    if (turn != line.turn) return;
+    if (error) return try_again(line, "through the relay: " + error.message());
+    switch (answer) {
+      case RelayWord::Kind::joined: return prove(line);
+      case RelayWord::Kind::gone: return lose(line.peer, peer_ended);
+      default: return try_again(line, "it is not at the relay");
+    }
+  });
 }
 
 // Once a connection was made, both have the same secret.

@@ -51,9 +51,9 @@ TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const TcpSettings& se
       again_(io),
       refusals_(fmt::format("rank {}", rank), static_cast<std::size_t>(size)) {
   if (settings.relay) {
-    relay_ = std::make_unique<TcpRelayDoor>(
-        io, *settings.relay, settings.deadline,
-        [this](Tcp::socket socket) { receive(std::move(socket), "somebody who came through the relay"); });
+    relay_ = std::make_unique<TcpRelayDoor>(io, *settings.relay, settings.deadline, [this](Tcp::socket socket) {
+      receive(std::move(socket), "somebody who came through the relay");
+    });
     return;
   }
   try {
@@ -73,8 +73,7 @@ TcpDoor::~TcpDoor() { close(); }
 // door follows: "127.0.0.1 4242 KEY tls 0123456789abcdef0123456789abcdef".
 std::string TcpDoor::place() const {
   const Tcp::endpoint endpoint = relay_ ? relay_->relay() : acceptor_.local_endpoint();
-  std::string text =
-      fmt::format("{} {} {}", endpoint.address().to_string(), endpoint.port(), relay_id_text(key_));
+  std::string text = fmt::format("{} {} {}", endpoint.address().to_string(), endpoint.port(), relay_id_text(key_));
   if (tls_) text += wants_secret;
   return relay_ ? text + " " + relay_id_text(relay_->id()) : text;
 }

@@ -31,8 +31,8 @@ class TcpDoor {
   // A peer has come: hello.from. The connection is closed unless it is kept.
   using Enter = std::function<void(const TcpHello& hello, std::shared_ptr<TcpStream> stream)>;
 
-  // Listens at a port of settings.address that the system chooses, CommError if that is not possible; or lets peers come
-  // through the relay instead, if there is one.
+  // Listens at a port of settings.address that the system chooses, CommError if that is not possible; or lets peers
+  // come through the relay instead, if there is one.
   TcpDoor(asio::io_context& io, int rank, int size, const TcpSettings& settings, Enter enter);
   ~TcpDoor();
   TcpDoor(const TcpDoor&) = delete;

@@ -119,7 +119,8 @@ void TcpLines::lose(int peer, const std::string& reason) {
 void TcpLines::break_off(Line& line, const asio::error_code& error) {
   drop(line);
   const std::uint64_t carried = line.incoming.due() + line.outgoing.acknowledged();
-  if (carried > std::exchange(line.carried, carried) || Clock::now() - line.since >= 1s) line.pause = Line::shortest_pause;
+  if (carried > std::exchange(line.carried, carried) || Clock::now() - line.since >= 1s)
+    line.pause = Line::shortest_pause;
   line.since = Clock::now();
   line.broken = is_closed(error) ? "the connection was closed" : "the connection broke: " + error.message();
   line.failed.clear();

@@ -23,9 +23,9 @@ namespace sotto {
 // destroyed; no function blocks.
 //
 // A connection that breaks is made again by whichever side can, and no message is lost or comes twice. The peer is lost
-// if nobody listens at its door any more (or its relay says so), or if that does not succeed within the deadline. A frame that is no frame, or
-// that the owner refuses, closes the line for ever. If two ranks connect to each other at the same time, the connection
-// that the lower rank makes is kept.
+// if nobody listens at its door any more (or its relay says so), or if that does not succeed within the deadline. A
+// frame that is no frame, or that the owner refuses, closes the line for ever. If two ranks connect to each other at
+// the same time, the connection that the lower rank makes is kept.
 class TcpLines {
  public:
   using Owner = TcpOwner;

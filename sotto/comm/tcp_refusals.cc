@@ -10,7 +10,8 @@
 
 namespace sotto {
 
-TcpRefusals::TcpRefusals(std::string who, std::size_t silent, Say say) : who_(std::move(who)), silent_(silent), say_(std::move(say)) {}
+TcpRefusals::TcpRefusals(std::string who, std::size_t silent, Say say)
+    : who_(std::move(who)), silent_(silent), say_(std::move(say)) {}
 
 TcpRefusals::~TcpRefusals() {
   if (unsaid_ > 0) say_(fmt::format("{}: connections refused since the last line: {}", who_, unsaid_));

@@ -8,13 +8,14 @@
 
 namespace sotto {
 
-// Says which connections a rank's door, or a relay, refuses: at most one line a second, so that a crowd of strangers does not fill
-// the log. The next line, or the last one at the end, has the number of those that got none.
+// Says which connections a rank's door, or a relay, refuses: at most one line a second, so that a crowd of strangers
+// does not fill the log. The next line, or the last one at the end, has the number of those that got none.
 class TcpRefusals {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  // `who` refuses, such as "rank 3". At first `silent` connections may close without a word: a member does so if its peer's connection came first.
+  // `who` refuses, such as "rank 3". At first `silent` connections may close without a word: a member does so if its
+  // peer's connection came first.
   TcpRefusals(std::string who, std::size_t silent, Say say = to_stderr);
   static void to_stderr(const std::string& line);
   ~TcpRefusals();

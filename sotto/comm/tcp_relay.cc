@@ -34,13 +34,12 @@ constexpr std::chrono::milliseconds shortest_pause = 20ms, longest_pause = 1s;  
 // Says a word, and reads the answer into the same room, which `owner` keeps in memory.
 template <class Owner, class Handler>
 void converse(Tcp::socket& socket, RelayRoom& room, Owner owner, Handler handler) {
-  asio::async_write(socket, asio::buffer(room),
-                    [&socket, &room, owner, handler](const asio::error_code& error, std::size_t) {
-                      if (error) return handler(error);
-                      asio::async_read(
-                          socket, asio::buffer(room),
-                          [owner, handler](const asio::error_code& silent, std::size_t) { handler(silent); });
-                    });
+  asio::async_write(
+      socket, asio::buffer(room), [&socket, &room, owner, handler](const asio::error_code& error, std::size_t) {
+        if (error) return handler(error);
+        asio::async_read(socket, asio::buffer(room),
+                         [owner, handler](const asio::error_code& silent, std::size_t) { handler(silent); });
+      });
 }
 
 }  // namespace

@@ -18,11 +18,11 @@ namespace sotto {
 
 // Where peers come to a rank through a relay (relay.h). A connection to the relay announces them; if it breaks, it is
 // made again, with growing pauses. It is first made by the constructor, which waits for that for a second at most, so
-// that peers find the rank even while it is busy with something else. Everything else runs on the thread that runs the io_context, which must not run any more
-// after this is destroyed.
+// that peers find the rank even while it is busy with something else. Everything else runs on the thread that runs the
+// io_context, which must not run any more after this is destroyed.
 class TcpRelayDoor {
  public:
-  static constexpr std::size_t most_takes = 64;  // peers that are being taken; the oldest gives way
+  static constexpr std::size_t most_takes = 64;                    // peers that are being taken; the oldest gives way
   using Come = std::function<void(asio::ip::tcp::socket socket)>;  // a peer, which has said nothing yet
 
   TcpRelayDoor(asio::io_context& io, const asio::ip::tcp::endpoint& relay, std::chrono::milliseconds deadline,

@@ -42,7 +42,8 @@ inline std::string relay_place() {
   static const ServerProcess server([](const auto& ready) {
     std::promise<int> port;
     const std::thread relay([&] {
-      serve_relay({"127.0.0.1", 0}, [&](int chosen) { port.set_value(chosen); }, [] { return 0; });
+      serve_relay(
+          {"127.0.0.1", 0}, [&](int chosen) { port.set_value(chosen); }, [] { return 0; });
     });
     ready(port.get_future().get());
   });
@@ -94,8 +95,8 @@ inline auto connect_of(const std::string& name) {
   return &connect_relayed_tcp;
 }
 
-// The transports of the table that such ranks can use, and those three of `tcp`. The others have their own test programs
-// (MPI), or need hardware that this machine lacks (NCCL).
+// The transports of the table that such ranks can use, and those three of `tcp`. The others have their own test
+// programs (MPI), or need hardware that this machine lacks (NCCL).
 inline std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
   for (const Transport& transport : transport_table()) {

@@ -282,9 +282,7 @@ TEST_F(RelayTest, GoesOnWhenThereWereTooManyOpenFiles) {
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
-TEST_F(RelayTest, APortInUseIsAnError) {
-  EXPECT_THROW(Relay(io_, endpoint()), CommError);
-}
+TEST_F(RelayTest, APortInUseIsAnError) { EXPECT_THROW(Relay(io_, endpoint()), CommError); }
 
 }  // namespace
 }  // namespace sotto
