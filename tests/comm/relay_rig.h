@@ -2,6 +2,7 @@
 
 // Ranks, and those who play one, at a relay.
 #include <asio/read.hpp>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,9 +32,14 @@ class AtRelay : public Ranks {
     all_.push_back(std::make_unique<Rank>(io_, static_cast<int>(all_.size()), size, tls_, all_,
                                           std::chrono::minutes(10), streams, way));
   }
+  // Sends a message, which stays.
+  const Bytes& post(int from, int to, std::size_t length = 10) {
+    posted_.push_back(message(length, from));
+    send(from, to, posted_.back());
+    return posted_.back();
+  }
   void expect_mail(int from, int to, std::size_t length = 1000) {
-    const Bytes data = message(length, from);
-    send(from, to, data);
+    const Bytes& data = post(from, to, length);
     run_until([&] { return !rank(to).came[from].empty(); });
     EXPECT_EQ(rank(to).came[from].front(), data);
     rank(to).came[from].clear();
@@ -83,6 +89,7 @@ class AtRelay : public Ranks {
 
   RelaySettings settings_;
   std::vector<std::string> log_;
+  std::deque<Bytes> posted_;
   std::optional<Relay> relay_;
 };
 

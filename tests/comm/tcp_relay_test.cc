@@ -117,7 +117,7 @@ TEST_F(Relayed, APeerThatClosesItsDoorIsLost) {
   expect_mail(0, 1);
   rank(1).lines.close();
   for (const int from : {0, 2}) {
-    send(from, 1, message(10, 1));
+    post(from, 1);
     run_until([&] { return rank(from).losses.contains(1); });
     EXPECT_EQ(rank(from).losses[1], "the connection was closed: the peer ended or was killed");
   }
@@ -125,11 +125,10 @@ TEST_F(Relayed, APeerThatClosesItsDoorIsLost) {
 }
 
 TEST_F(Relayed, AnotherSecretIsFound) {
-  behind(2);
-  tls_ = std::make_shared<const Tls>(Secret{std::byte{7}});
-  all_.pop_back();
   add(2, endpoint());
-  send(1, 0, message(10, 1));
+  tls_ = std::make_shared<const Tls>(Secret{std::byte{7}});
+  add(2, endpoint());
+  post(1, 0);
   run_until([&] { return rank(1).losses.contains(0); });
   EXPECT_TRUE(rank(1).losses[0].starts_with("its secret is another one, or somebody changed the handshake"))
       << rank(1).losses[0];
@@ -153,7 +152,7 @@ TEST_F(Relayed, RanksWaitForTheRelay) {
   const Tcp::endpoint same = endpoint();
   relay_.reset();
   for (int i = 0; i < 2; ++i) add(2, same);
-  send(0, 1, message(10, 1));
+  post(0, 1);
   const auto end = Clock::now() + 100ms;
   while (Clock::now() < end) io_.run_one_until(end);
   EXPECT_TRUE(rank(0).losses.empty());
