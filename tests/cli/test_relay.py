@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from conftest import has_step, summary, wait_until
+from test_elastic import kill, members
 
 JOB = ["train", "--data", "digits", "--model", "logreg", "--train-size", 512, "--test-size", 100, "--batch-size", 8,
        "--max-steps", 40]  # fmt: skip
@@ -67,10 +68,23 @@ def test_a_killed_rank_is_named(start, relay, secret):
     job = start(*JOB[:-2], "--epochs", 10000, "--ranks", 3, "--train-dir", "run", "--secret", secret, "--relay", relay[1],
                 "--checkpoint-every", 20)  # fmt: skip
     wait_until(lambda: has_step(secret.parent / "run", 10), "step 10")
-    os.kill(job.rank(1), signal.SIGKILL)
-    done = job.finish()
-    assert done.status != 0
-    assert "rank 1" in done.err
+    kill(job, 1)
+    job.finish()
+    assert job.status == 1
+    assert "rank 1 was killed by signal 9 (SIGKILL)" in job.err
+    job.nothing_left()
+
+
+def test_the_others_go_on_without_a_killed_rank(start, relay, secret):
+    folder = secret.parent / "run"
+    job = start(*JOB[:-1], 400, "--epochs", 10000, "--link", "1gbit,3ms", "--elastic", "2:3", "--train-dir", "run",
+                "--secret", secret, "--relay", relay[1])  # fmt: skip
+    wait_until(lambda: job.process.poll() is not None or has_step(folder, 50), "step 50")
+    kill(job, 1)
+    job.finish()
+    assert job.status == 0, job.err
+    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); going on with ranks 0, 2" in job.err
+    assert [ids for _, _, ids in members(folder)] == [[0, 1, 2], [0, 2]]
     job.nothing_left()
 
 
