@@ -56,6 +56,12 @@ class Relay::Impl : public std::enable_shared_from_this<Impl> {
   void accept();
   void close();
 
+  Tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
+  std::size_t doors() const { return doors_.size(); }
+  std::size_t waiting() const { return waiting_.size(); }
+  std::size_t pairs() const { return carried_.size() / 2; }
+
+ private:
   using Shared = std::shared_ptr<RelayConnection>;
   // A door that is served, or was until a moment ago. Its guests wait to be taken.
   struct Door {
@@ -65,19 +71,6 @@ class Relay::Impl : public std::enable_shared_from_this<Impl> {
     std::list<Shared> guests;  // the oldest first
   };
 
-  asio::io_context& io_;
-  RelaySettings settings_;
-  Tcp::acceptor acceptor_;
-  asio::steady_timer again_;
-  std::optional<TcpRefusals> refusals_;  // until the relay is closed
-  std::list<Shared> waiting_;            // that have said nothing yet, and guests; the oldest first
-  std::map<RelayId, Shared> guests_;
-  std::map<RelayId, std::shared_ptr<Door>> doors_;
-  std::set<RelayId> gone_;
-  std::deque<RelayId> gone_since_;  // the oldest first
-  std::set<Shared> carried_;
-
- private:
   void welcome(Tcp::socket socket);
   void hear(const Shared& connection);
   void obey(const Shared& connection, const RelayWord& word);
@@ -92,6 +85,18 @@ class Relay::Impl : public std::enable_shared_from_this<Impl> {
   void forget(const RelayId& id, Kind answer);
   void send_away(const Shared& connection, Kind answer, const RelayId& id);
   void dismiss(const Shared& connection);
+
+  asio::io_context& io_;
+  RelaySettings settings_;
+  Tcp::acceptor acceptor_;
+  asio::steady_timer again_;
+  std::optional<TcpRefusals> refusals_;  // until the relay is closed
+  std::list<Shared> waiting_;            // that have said nothing yet, and guests; the oldest first
+  std::map<RelayId, Shared> guests_;
+  std::map<RelayId, std::shared_ptr<Door>> doors_;
+  std::set<RelayId> gone_;
+  std::deque<RelayId> gone_since_;  // the oldest first
+  std::set<Shared> carried_;
 };
 
 void Relay::Impl::accept() {
@@ -312,17 +317,17 @@ void Relay::Impl::send_away(const Shared& connection, Kind answer, const RelayId
   dismiss(connection);
 }
 
+// REQUIRES that the reference is to none of the lists.
 void Relay::Impl::dismiss(const Shared& connection) {
-  const Shared kept = connection;  // what refers to it may be in one of the lists
-  kept->closed = true;
-  kept->patience.cancel();
+  connection->closed = true;
+  connection->patience.cancel();
   asio::error_code ignored;
-  kept->socket.close(ignored);
-  waiting_.remove(kept);
-  carried_.erase(kept);
-  if (!kept->guest) return;
-  guests_.erase(kept->token);
-  if (const auto door = doors_.find(kept->door); door != doors_.end()) door->second->guests.remove(kept);
+  connection->socket.close(ignored);
+  waiting_.remove(connection);
+  carried_.erase(connection);
+  if (!connection->guest) return;
+  guests_.erase(connection->token);
+  if (const auto door = doors_.find(connection->door); door != doors_.end()) door->second->guests.remove(connection);
 }
 
 Relay::Relay(asio::io_context& io, const Tcp::endpoint& endpoint, const RelaySettings& settings, TcpRefusals::Say say)
@@ -332,9 +337,9 @@ Relay::Relay(asio::io_context& io, const Tcp::endpoint& endpoint, const RelaySet
 
 Relay::~Relay() { impl_->close(); }
 
-Tcp::endpoint Relay::endpoint() const { return impl_->acceptor_.local_endpoint(); }
-std::size_t Relay::doors() const { return impl_->doors_.size(); }
-std::size_t Relay::waiting() const { return impl_->waiting_.size(); }
-std::size_t Relay::pairs() const { return impl_->carried_.size() / 2; }
+Tcp::endpoint Relay::endpoint() const { return impl_->endpoint(); }
+std::size_t Relay::doors() const { return impl_->doors(); }
+std::size_t Relay::waiting() const { return impl_->waiting(); }
+std::size_t Relay::pairs() const { return impl_->pairs(); }
 
 }  // namespace sotto

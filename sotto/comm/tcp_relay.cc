@@ -37,8 +37,10 @@ void converse(Tcp::socket& socket, RelayRoom& room, Owner owner, Handler handler
   asio::async_write(
       socket, asio::buffer(room), [&socket, &room, owner, handler](const asio::error_code& error, std::size_t) {
         if (error) return handler(error);
-        asio::async_read(socket, asio::buffer(room),
-                         [owner, handler](const asio::error_code& silent, std::size_t) { handler(silent); });
+        asio::async_read(socket, asio::buffer(room), [owner, handler](const asio::error_code& silent, std::size_t) {
+          static_cast<void>(owner);
+          handler(silent);
+        });
       });
 }
 
@@ -177,7 +179,7 @@ void TcpRelayDoor::finish(const std::shared_ptr<Take>& take, const asio::error_c
 }
 
 void call_relay(const std::shared_ptr<TcpStream>& stream, const RelayId& id,
-                std::function<void(const asio::error_code& error, RelayWord::Kind answer)> handler) {
+                const std::function<void(const asio::error_code& error, RelayWord::Kind answer)>& handler) {
   const auto room = std::make_shared<RelayRoom>(write_relay_word({Kind::call, id}));
   converse(stream->socket(), *room, std::pair(stream, room), [handler, room](const asio::error_code& error) {
     if (error) return handler(error, Kind::absent);

@@ -61,7 +61,7 @@ class TcpRelayDoor {
 // On a connection to a relay: asks for whoever serves that door. Calls handler(error, answer), where the answer is
 // `joined`, `gone` or `absent`.
 void call_relay(const std::shared_ptr<TcpStream>& stream, const RelayId& id,
-                std::function<void(const asio::error_code& error, RelayWord::Kind answer)> handler);
+                const std::function<void(const asio::error_code& error, RelayWord::Kind answer)>& handler);
 
 // The relay at "host:port" (`said` for errors), once it answers. ConfigError if the text is something else or the host
 // is unknown; CommError if none answers within `deadline`; Stopped if `stop` says so.

@@ -220,6 +220,7 @@ TEST_F(CrowdedRelay, TheOldestGiveWay) {
   for (int i = 0; i < 2; ++i) add(2, endpoint());
   run_until([&] { return relay_->doors() == 2; });
   std::vector<Tcp::socket> silent;
+  silent.reserve(50);
   for (int i = 0; i < 50; ++i) silent.push_back(come());
   expect_mail(0, 1);
   EXPECT_LE(relay_->waiting(), 20U);

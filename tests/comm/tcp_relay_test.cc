@@ -73,6 +73,7 @@ class Relayed : public test::AtRelay {
   }
   static std::vector<Bytes> many() {
     std::vector<Bytes> messages;
+    messages.reserve(100);
     for (int i = 0; i < 100; ++i) {
       messages.push_back(message(
           std::array<std::size_t, 6>{1, 100, 5'000, 300'000, 0, 3'000'000}.at(static_cast<std::size_t>(i) % 6), i));
@@ -232,14 +233,15 @@ TEST_F(Relayed, TheRelayIsFound) {
 
 TEST(TcpPlaces, SayWhereTheRelayIs) {
   const std::string key(32, 'a'), door = "0123456789abcdef0123456789abcdef";
-  const TcpPlace place = read_tcp_place("10.0.0.1 29600 " + key + " tls " + door);
+  const std::string start = "10.0.0.1 29600 " + key;
+  const TcpPlace place = read_tcp_place(start + " tls " + door);
   EXPECT_TRUE(place.secret);
   ASSERT_TRUE(place.relay);
   EXPECT_EQ(relay_id_text(*place.relay), door);
-  EXPECT_FALSE(read_tcp_place("10.0.0.1 29600 " + key + " tls").relay);
-  for (const std::string bad : {" tls 0123", " tls 0123456789abcdef0123456789abcdeg", " tl", " tls x", "a", " tlsa",
+  EXPECT_FALSE(read_tcp_place(start + " tls").relay);
+  for (const char* const bad : {" tls 0123", " tls 0123456789abcdef0123456789abcdeg", " tl", " tls x", "a", " tlsa",
                                 " tls 0123456789abcdef0123456789abcdef0"}) {
-    EXPECT_THROW(read_tcp_place("10.0.0.1 29600 " + key + bad), WireError) << bad;
+    EXPECT_THROW(read_tcp_place(start + bad), WireError) << bad;
   }
 }
 
