@@ -66,12 +66,35 @@ void compute_with(std::int64_t threads, std::span<const std::string> arguments) 
 }
 
 // Options of `sotto train` that have no effect on the steps that are predicted.
-constexpr std::array<std::string_view, 28> unused{
-    "codec-start-after", "codec-warmup",    "final-average", "backend",        "master",           "interface",
-    "address",           "secret",          "streams",       "deadline",       "disk-deadline",    "epochs",
-    "max-steps",         "test-batch-size", "train-dir",     "resume",         "checkpoint-every", "checkpoint-minutes",
-    "eval-freq",         "until",           "keep-best",     "check-replicas", "capture",          "measure-errors",
-    "csv-format",        "csv-tag",         "tensorboard",   "metrics-port"};
+constexpr std::array<std::string_view, 29> unused{"codec-start-after",
+                                                  "codec-warmup",
+                                                  "final-average",
+                                                  "backend",
+                                                  "master",
+                                                  "interface",
+                                                  "address",
+                                                  "secret",
+                                                  "relay",
+                                                  "streams",
+                                                  "deadline",
+                                                  "disk-deadline",
+                                                  "epochs",
+                                                  "max-steps",
+                                                  "test-batch-size",
+                                                  "train-dir",
+                                                  "resume",
+                                                  "checkpoint-every",
+                                                  "checkpoint-minutes",
+                                                  "eval-freq",
+                                                  "until",
+                                                  "keep-best",
+                                                  "check-replicas",
+                                                  "capture",
+                                                  "measure-errors",
+                                                  "csv-format",
+                                                  "csv-tag",
+                                                  "tensorboard",
+                                                  "metrics-port"};
 
 // Refuses what the replay of a step does not know.
 void check(const Flags& flags, const Choices& choices) {

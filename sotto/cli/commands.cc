@@ -9,7 +9,7 @@
 namespace sotto {
 
 std::span<const Command> command_table() {
-  static constexpr std::array<Command, 18> table{{
+  static constexpr std::array<Command, 19> table{{
       {"demo", "train LeNet on four ranks, dense and compressed, over a slow link; print one table", run_demo},
       {"train", "train a model on one or more ranks", run_train},
       {"compare", "train the same job once with each of several codecs; print one table", run_compare},
@@ -25,6 +25,7 @@ std::span<const Command> command_table() {
       {"topology", "list and show who exchanges with whom in gossip", run_topology},
       {"data", "list, download and show data sets", run_data},
       {"coordinator", "let the ranks of a job come and go while it runs", run_coordinator},
+      {"relay", "join the connections of ranks that do not reach each other, as behind NAT", run_relay},
       {"secret", "make the secret with which connections are private", run_secret},
       {"hosts", "check machines that ssh reaches, or copy files to them", run_hosts},
       {"doctor", "check this machine: network interfaces, threads, torch, transports, space", run_doctor},

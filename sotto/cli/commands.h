@@ -28,6 +28,7 @@ int run_codec(std::span<const std::string> arguments);
 int run_analyze(std::span<const std::string> arguments);
 int run_topology(std::span<const std::string> arguments);
 int run_coordinator(std::span<const std::string> arguments);
+int run_relay(std::span<const std::string> arguments);
 int run_secret(std::span<const std::string> arguments);
 int run_hosts(std::span<const std::string> arguments);
 int run_data(std::span<const std::string> arguments);

@@ -156,9 +156,10 @@ void require_elastic_job(const OwnOptions& own) {
   if (own.restarts > 0) refuse("no lost rank is started anew; leave --restarts out");
 }
 
-// Whether nobody else can read or change what ranks send over `tcp`.
+// Whether nobody else can read or change what ranks send over `tcp`. With a relay they need a secret anyway.
 bool are_private(const TrainOptions& options, const OwnOptions& own, const World& world) {
-  if (!own.hosts.hosts.empty() || !options.secret.empty() || !world.secret.empty()) return true;
+  if (!own.hosts.hosts.empty() || !options.secret.empty() || !world.secret.empty() || !options.relay.empty())
+    return true;
   const bool here = world.starter == "single" || world.local_size == world.size;
   return here && is_loopback(world.host) && options.interface.empty() && options.address.empty();
 }

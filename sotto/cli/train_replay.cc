@@ -31,10 +31,10 @@ namespace fs = std::filesystem;
 namespace {
 
 // Options that change no bit of what is trained.
-constexpr std::array<std::string_view, 15> free_options{
+constexpr std::array<std::string_view, 16> free_options{
     "replay",      "train-dir",    "data-dir",       "backend",        "checkpoint-every", "checkpoint-minutes",
     "keep-best",   "csv-format",   "check-replicas", "measure-errors", "csv-tag",          "capture",
-    "tensorboard", "metrics-port", "streams"};
+    "tensorboard", "metrics-port", "relay",          "streams"};
 
 // What a run has recorded of itself, since its last start.
 struct Record {
@@ -69,6 +69,7 @@ TrainOptions options_of(const fs::path& run, const Flags& flags) {
   options.interface.clear();
   options.address.clear();
   options.secret.clear();
+  options.relay.clear();
   options.streams = 1;
   if (path_exists(run / "link.toml")) options.link = (run / "link.toml").string();
   flags.assign(options);

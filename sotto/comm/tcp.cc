@@ -16,6 +16,7 @@
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/tcp_mailbox.h"
 #include "sotto/comm/tcp_places.h"
+#include "sotto/comm/tcp_relay.h"
 #include "sotto/comm/tcp_stripes.h"
 #include "sotto/core/error.h"
 
@@ -230,7 +231,18 @@ std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOpt
   const std::string& secret = options.secret.empty() ? world.secret : options.secret;
   TcpSettings settings{.address = {}, .tls = nullptr, .streams = options.streams, .deadline = options.deadline};
   if (!secret.empty()) settings.tls = std::make_shared<const Tls>(read_secret(secret));
-  settings.address = own_address(world, options, settings.tls != nullptr);
+  if (options.relay.empty()) {
+    settings.address = own_address(world, options, settings.tls != nullptr);
+  } else {
+    const std::string said = named("relay", options.relay);
+    if (!settings.tls) {
+      throw ConfigError(
+          fmt::format("{}: the relay, and others on the way, could read and change what ranks send; give "
+                      "all ranks the same {} (`sotto secret new FILE` makes one)",
+                      said, named("secret")));
+    }
+    settings.relay = find_relay(said, options.relay, options.connect_deadline, options.stop);
+  }
   auto meeting = std::make_shared<Meeting>(world, "tcp", options.connect_deadline, options.stop);
   return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", settings, world.rank, world.size);
 }

@@ -8,7 +8,6 @@
 #include <asio/read.hpp>
 #include <charconv>
 #include <chrono>
-#include <random>
 #include <string_view>
 #include <utility>
 
@@ -23,13 +22,6 @@ using Tcp = asio::ip::tcp;
 constexpr std::chrono::milliseconds pause(20);
 constexpr std::string_view wants_secret = " tls";
 
-TcpKey new_key() {
-  TcpKey key;
-  std::random_device random;
-  std::ranges::generate(key, [&] { return static_cast<std::byte>(random()); });
-  return key;
-}
-
 // Takes the same time wherever the keys differ.
 bool equal(const TcpKey& one, const TcpKey& other) {
   std::byte difference{};
@@ -41,75 +33,76 @@ bool equal(const TcpKey& one, const TcpKey& other) {
 
 // A connection that has not said yet which rank it is from. What is under way keeps it in memory.
 struct TcpDoor::Guest {
-  explicit Guest(Tcp::socket accepted) : stream(std::make_shared<TcpStream>(std::move(accepted))) {
-    asio::error_code gone;
-    const Tcp::endpoint endpoint = stream->socket().remote_endpoint(gone);
-    from =
-        gone ? "an address that is gone" : fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port());
-  }
+  Guest(Tcp::socket socket, std::string its_address)
+      : from(std::move(its_address)), stream(std::make_shared<TcpStream>(std::move(socket))) {}
   std::string from;  // its address
   std::shared_ptr<TcpStream> stream;
   std::array<std::byte, TcpHello::bytes> hello{};
   bool dismissed = false;  // then the door may be gone
 };
 
-TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, const Tls* tls,
-                 Enter enter)
+TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const TcpSettings& settings, Enter enter)
     : rank_(rank),
       size_(size),
-      tls_(tls),
-      key_(new_key()),
+      tls_(settings.tls),
+      key_(new_relay_id()),
       enter_(std::move(enter)),
       acceptor_(io),
       again_(io),
-      refusals_(rank, static_cast<std::size_t>(size)) {
+      refusals_(fmt::format("rank {}", rank), static_cast<std::size_t>(size)) {
+  if (settings.relay) {
+    relay_ = std::make_unique<TcpRelayDoor>(io, *settings.relay, settings.deadline, [this](Tcp::socket socket) {
+      receive(std::move(socket), "somebody who came through the relay");
+    });
+    return;
+  }
   try {
-    const Tcp::endpoint endpoint(address, 0);
+    const Tcp::endpoint endpoint(settings.address, 0);
     acceptor_.open(endpoint.protocol());
     acceptor_.bind(endpoint);
     acceptor_.listen();
   } catch (const std::system_error& error) {
-    throw CommError(fmt::format("rank {}: cannot listen at {}: {}", rank_, address.to_string(), error.what()));
+    throw CommError(fmt::format("rank {}: cannot listen at {}: {}", rank_, settings.address.to_string(), error.what()));
   }
   accept();
 }
 
 TcpDoor::~TcpDoor() { close(); }
 
-// "127.0.0.1 4242 KEY" or "127.0.0.1 4242 KEY tls", with the key as 32 hexadecimal digits.
+// "127.0.0.1 4242 KEY" or "127.0.0.1 4242 KEY tls", with the key as 32 hexadecimal digits. At a relay the number of the
+// door follows: "127.0.0.1 4242 KEY tls 0123456789abcdef0123456789abcdef".
 std::string TcpDoor::place() const {
-  const Tcp::endpoint endpoint = acceptor_.local_endpoint();
-  std::string text = fmt::format("{} {} ", endpoint.address().to_string(), endpoint.port());
-  for (const std::byte part : key_) text += fmt::format("{:02x}", std::to_integer<unsigned>(part));
-  return tls_ != nullptr ? text.append(wants_secret) : text;
+  const Tcp::endpoint endpoint = relay_ ? relay_->relay() : acceptor_.local_endpoint();
+  std::string text = fmt::format("{} {} {}", endpoint.address().to_string(), endpoint.port(), relay_id_text(key_));
+  if (tls_) text += wants_secret;
+  return relay_ ? text + " " + relay_id_text(relay_->id()) : text;
 }
 
 TcpPlace read_tcp_place(const std::string& text) {
   const auto space = text.find(' ');
   const auto second = text.find(' ', space + 1);
   if (second == text.npos) throw WireError("no address was left");
-  const std::size_t key_end = second + 1 + 2 * sizeof(TcpKey);
+  constexpr std::size_t key_digits = 2 * sizeof(TcpKey);
+  const std::string_view key = std::string_view(text).substr(second + 1, key_digits);
+  std::string_view rest = std::string_view(text).substr(second + 1 + key.size());
   TcpPlace place;
-  place.secret = text.ends_with(wants_secret);
-  if (text.size() != key_end + (place.secret ? wants_secret.size() : 0)) throw WireError("no address was left");
+  place.secret = rest.starts_with(wants_secret);
+  if (place.secret) rest.remove_prefix(wants_secret.size());
   asio::error_code bad;
   place.address = asio::ip::make_address(text.substr(0, space), bad);
   const char* const end = text.data() + second;
   const auto port = std::from_chars(text.data() + space + 1, end, place.port);
   bool good = !bad && port.ec == std::errc() && port.ptr == end;
-  for (std::size_t i = 0; i < sizeof(TcpKey); ++i) {
-    const char* const digits = end + 1 + 2 * i;
-    unsigned value = 0;
-    good = good && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
-    place.key[i] = static_cast<std::byte>(value);
-  }
-  if (!good) throw WireError("no address was left");
+  good = good && read_relay_id(key, place.key);
+  if (good && rest.starts_with(' ')) good = read_relay_id(rest.substr(1), place.relay.emplace());
+  if (!good || (!rest.empty() && !place.relay)) throw WireError("no address was left");
   return place;
 }
 
 void TcpDoor::close() {
   asio::error_code ignored;
   acceptor_.close(ignored);
+  if (relay_) relay_->close();
   again_.cancel();
   while (!guests_.empty()) dismiss(guests_.front());
 }
@@ -124,18 +117,25 @@ void TcpDoor::accept() {
       });
       return;
     }
-    if (guests_.size() == most_guests) {
-      refusals_.add(guests_.front()->from, fmt::format("it did not say who it is, and {} others came", most_guests));
-      dismiss(guests_.front());
-    }
-    guests_.push_back(std::make_shared<Guest>(std::move(socket)));
-    take_proof(guests_.back());
+    asio::error_code gone;
+    const Tcp::endpoint endpoint = socket.remote_endpoint(gone);
+    receive(std::move(socket), gone ? "an address that is gone"
+                                    : fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port()));
     accept();
   });
 }
 
+void TcpDoor::receive(Tcp::socket socket, const std::string& from) {
+  if (guests_.size() == most_guests) {
+    refusals_.add(guests_.front()->from, fmt::format("it did not say who it is, and {} others came", most_guests));
+    dismiss(guests_.front());
+  }
+  guests_.push_back(std::make_shared<Guest>(std::move(socket), from));
+  take_proof(guests_.back());
+}
+
 void TcpDoor::take_proof(const std::shared_ptr<Guest>& guest) {
-  guest->stream->start(tls_, TcpStream::Side::server, [this, guest](const asio::error_code& error) {
+  guest->stream->start(tls_.get(), TcpStream::Side::server, [this, guest](const asio::error_code& error) {
     if (guest->dismissed) return;
     if (error) return refuse(guest, error);
     hear_hello(guest);

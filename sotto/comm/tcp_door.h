@@ -9,10 +9,13 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sotto/comm/tcp_frame.h"
 #include "sotto/comm/tcp_refusals.h"
+#include "sotto/comm/tcp_relay.h"
+#include "sotto/comm/tcp_settings.h"
 #include "sotto/comm/tcp_stream.h"
 
 namespace sotto {
@@ -28,9 +31,9 @@ class TcpDoor {
   // A peer has come: hello.from. The connection is closed unless it is kept.
   using Enter = std::function<void(const TcpHello& hello, std::shared_ptr<TcpStream> stream)>;
 
-  // Listens at a port of this address that the system chooses. CommError if that is not possible. `tls` is null if
-  // there is no secret.
-  TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, const Tls* tls, Enter enter);
+  // Listens at a port of settings.address that the system chooses, CommError if that is not possible; or lets peers
+  // come through the relay instead, if there is one.
+  TcpDoor(asio::io_context& io, int rank, int size, const TcpSettings& settings, Enter enter);
   ~TcpDoor();
   TcpDoor(const TcpDoor&) = delete;
   TcpDoor& operator=(const TcpDoor&) = delete;
@@ -43,6 +46,7 @@ class TcpDoor {
  private:
   struct Guest;
   void accept();
+  void receive(asio::ip::tcp::socket socket, const std::string& from);
   void take_proof(const std::shared_ptr<Guest>& guest);
   void hear_hello(const std::shared_ptr<Guest>& guest);
   void take_in(const Guest& guest);
@@ -50,19 +54,21 @@ class TcpDoor {
   void dismiss(const std::shared_ptr<Guest>& guest);
 
   int rank_, size_;
-  const Tls* tls_;
+  std::shared_ptr<const Tls> tls_;
   TcpKey key_;
   Enter enter_;
-  asio::ip::tcp::acceptor acceptor_;
+  asio::ip::tcp::acceptor acceptor_;          // closed if there is a relay
   asio::steady_timer again_;                  // after an error that may pass
   std::list<std::shared_ptr<Guest>> guests_;  // the oldest first
   TcpRefusals refusals_;
+  std::unique_ptr<TcpRelayDoor> relay_;  // null: none; the last member, whose destruction calls nothing
 };
 
 // What place() says.
 struct TcpPlace {
-  asio::ip::address address;
+  asio::ip::address address;  // of the rank, or of its relay as the rank sees it
   std::uint16_t port = 0;
+  std::optional<RelayId> relay{};  // the number of the door there
   TcpKey key{};
   bool secret = false;  // a secret is wanted
 };

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <asio/io_context.hpp>
-#include <asio/ip/address.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +12,8 @@
 #include "sotto/comm/tcp_door.h"
 #include "sotto/comm/tcp_frame.h"
 #include "sotto/comm/tcp_owner.h"
+#include "sotto/comm/tcp_settings.h"
 #include "sotto/comm/tcp_stream.h"
-#include "sotto/comm/tls.h"
 
 namespace sotto {
 
@@ -24,17 +23,15 @@ namespace sotto {
 // destroyed; no function blocks.
 //
 // A connection that breaks is made again by whichever side can, and no message is lost or comes twice. The peer is lost
-// if nobody listens at its door any more, or if that does not succeed within the deadline. A frame that is no frame, or
-// that the owner refuses, closes the line for ever. If two ranks connect to each other at the same time, the connection
-// that the lower rank makes is kept.
+// if nobody listens at its door any more (or its relay says so), or if that does not succeed within the deadline. A
+// frame that is no frame, or that the owner refuses, closes the line for ever. If two ranks connect to each other at
+// the same time, the connection that the lower rank makes is kept.
 class TcpLines {
  public:
   using Owner = TcpOwner;
 
-  // Listens at a port of this address that the system chooses. CommError if that is not possible. All ranks must have
-  // the same secret, or none: then `tls` is null, and everything can be read on the way.
-  TcpLines(asio::io_context& io, int rank, int size, const asio::ip::address& address, std::shared_ptr<const Tls> tls,
-           std::chrono::milliseconds deadline, Owner& owner);
+  // One of settings.streams. CommError if this rank cannot listen at the address.
+  TcpLines(asio::io_context& io, int rank, int size, const TcpSettings& settings, Owner& owner);
   ~TcpLines();
   TcpLines(const TcpLines&) = delete;
   TcpLines& operator=(const TcpLines&) = delete;
@@ -64,6 +61,8 @@ class TcpLines {
   void connect(Line& line);
   void connect_later(Line& line, std::chrono::milliseconds pause);
   void try_again(Line& line, const std::string& why);
+  bool leaves_it_to_the_peer(Line& line, const TcpPlace& place);
+  void call(Line& line, const RelayId& door);
   void prove(Line& line);
   void greet(Line& line);
   void hear_welcome(Line& line);
@@ -77,8 +76,7 @@ class TcpLines {
 
   asio::io_context& io_;
   int rank_, size_;
-  std::shared_ptr<const Tls> tls_;
-  std::chrono::milliseconds deadline_;
+  TcpSettings settings_;
   Owner& owner_;
   TcpDoor door_;
   std::vector<std::unique_ptr<Line>> lines_;  // by rank; null: not used yet

@@ -10,10 +10,11 @@
 
 namespace sotto {
 
-TcpRefusals::TcpRefusals(int rank, std::size_t silent, Say say) : rank_(rank), silent_(silent), say_(std::move(say)) {}
+TcpRefusals::TcpRefusals(std::string who, std::size_t silent, Say say)
+    : who_(std::move(who)), silent_(silent), say_(std::move(say)) {}
 
 TcpRefusals::~TcpRefusals() {
-  if (unsaid_ > 0) say_(fmt::format("rank {}: connections refused since the last line: {}", rank_, unsaid_));
+  if (unsaid_ > 0) say_(fmt::format("{}: connections refused since the last line: {}", who_, unsaid_));
 }
 
 void TcpRefusals::add(const std::string& from, const std::string& reason, Clock::time_point now) {
@@ -24,7 +25,7 @@ void TcpRefusals::add(const std::string& from, const std::string& reason, Clock:
   next_ = now + std::chrono::seconds(1);
   const auto more = std::exchange(unsaid_, 0);
   const std::string before = more > 0 ? fmt::format(" ({} more before it)", more) : "";
-  say_(fmt::format("rank {}: refused a connection from {}{}: {}", rank_, from, before, reason));
+  say_(fmt::format("{}: refused a connection from {}{}: {}", who_, from, before, reason));
 }
 
 void TcpRefusals::add_silent(const std::string& from, Clock::time_point now) {

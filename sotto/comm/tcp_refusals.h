@@ -8,14 +8,16 @@
 
 namespace sotto {
 
-// Says which connections a rank's door refuses: at most one line a second, so that a crowd of strangers does not fill
-// the log. The next line, or the last one at the end, has the number of those that got none.
+// Says which connections a rank's door, or a relay, refuses: at most one line a second, so that a crowd of strangers
+// does not fill the log. The next line, or the last one at the end, has the number of those that got none.
 class TcpRefusals {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  // At first `silent` connections may close without a word: a member does so if its peer's connection came first.
-  TcpRefusals(int rank, std::size_t silent, Say say = to_stderr);
+  // `who` refuses, such as "rank 3". At first `silent` connections may close without a word: a member does so if its
+  // peer's connection came first.
+  TcpRefusals(std::string who, std::size_t silent, Say say = to_stderr);
+  static void to_stderr(const std::string& line);
   ~TcpRefusals();
   TcpRefusals(const TcpRefusals&) = delete;
   TcpRefusals& operator=(const TcpRefusals&) = delete;
@@ -26,9 +28,7 @@ class TcpRefusals {
   void add_silent(const std::string& from, Clock::time_point now = Clock::now());
 
  private:
-  static void to_stderr(const std::string& line);
-
-  int rank_;
+  std::string who_;
   std::size_t silent_;
   Say say_;
   Clock::time_point next_ = Clock::time_point::min();  // when the next line may come

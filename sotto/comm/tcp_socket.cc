@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <asio/error.hpp>
 #include <asio/socket_base.hpp>
+#include <cstring>
 
 namespace sotto {
 namespace {
@@ -29,6 +30,13 @@ void set_number(Tcp::socket& socket, int option, int value) {
 }
 
 }  // namespace
+
+Tcp::endpoint endpoint_of(const SocketAddress& address) {
+  Tcp::endpoint endpoint;
+  endpoint.resize(address.length());
+  std::memcpy(endpoint.data(), address.get(), address.length());
+  return endpoint;
+}
 
 bool is_closed(const asio::error_code& error) {
   return error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe ||

@@ -4,7 +4,11 @@
 #include <asio/ip/tcp.hpp>
 #include <chrono>
 
+#include "sotto/comm/interfaces.h"
+
 namespace sotto {
+
+asio::ip::tcp::endpoint endpoint_of(const SocketAddress& address);
 
 // Whether the error says that the other end has closed the connection, or is not there.
 bool is_closed(const asio::error_code& error);

@@ -78,7 +78,7 @@ struct TcpStripes::Peer {
 class TcpStripes::Lane final : private TcpOwner {
  public:
   Lane(TcpStripes& all, std::size_t number, asio::io_context& io, int rank, int size, const TcpSettings& settings)
-      : lines(io, rank, size, settings.address, settings.tls, settings.deadline, *this), all_(all), number_(number) {}
+      : lines(io, rank, size, settings, *this), all_(all), number_(number) {}
 
   std::size_t number() const { return number_; }
   TcpLines lines;

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <asio/io_context.hpp>
-#include <asio/ip/address.hpp>
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -12,17 +10,9 @@
 
 #include "sotto/comm/tcp_frame.h"
 #include "sotto/comm/tcp_owner.h"
-#include "sotto/comm/tls.h"
+#include "sotto/comm/tcp_settings.h"
 
 namespace sotto {
-
-// How a rank and its peers reach each other.
-struct TcpSettings {
-  asio::ip::address address;       // where this rank listens
-  std::shared_ptr<const Tls> tls;  // the secret of all ranks; null: none, and everything can be read on the way
-  int streams = 1;                 // connections to each peer; the same on all ranks
-  std::chrono::milliseconds deadline{60000};
-};
 
 // One rank's connections to the others, several to each peer. A long message is cut into one stripe for each
 // connection, and all carry theirs at the same time. A short message goes over the first connection, which also

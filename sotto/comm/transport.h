@@ -17,6 +17,7 @@ struct TransportOptions {
   std::string interface = {};  // network interface ("eth0"); empty: by address
   std::string address = {};    // address or host name to bind; empty: the address that routes to the store
   std::string secret = {};     // file with the secret of all ranks (secret.h); empty: that of the world, if any
+  std::string relay = {};      // "host:port" of the relay through which peers come; empty: they connect directly
   int streams = 1;             // connections to each peer, over which long messages are spread
   std::chrono::milliseconds deadline{60000};          // of each operation
   std::chrono::milliseconds connect_deadline{60000};  // until all ranks have come
@@ -34,6 +35,8 @@ struct Transport {
   std::string_view own_networks;
   // Why it takes no secret, as a whole clause; empty: TransportOptions::secret makes its connections private.
   std::string_view no_secret;
+  // Why its ranks cannot meet through a relay, as a whole clause; empty: TransportOptions::relay is where they do.
+  std::string_view no_relay;
   // Who chooses the number of connections, as a whole clause; empty: TransportOptions::streams does.
   std::string_view own_streams;
   // How the ranks find each other, as a whole clause; empty: they meet in a store at World::host and World::port.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/comm/transport.h"
@@ -128,8 +129,17 @@ const Transport& read_transport(const TrainOptions& options) {
   refuse("interface", options.interface, &Transport::own_networks);
   refuse("address", options.address, &Transport::own_networks);
   refuse("secret", options.secret, &Transport::no_secret);
+  refuse("relay", options.relay, &Transport::no_relay);
   refuse("streams", options.streams > 1 ? std::to_string(options.streams) : "", &Transport::own_streams);
   refuse("master", options.master, &Transport::own_meeting);
+  if (!options.relay.empty()) {
+    const std::string said = named("relay", options.relay);
+    read_meeting_place(said, options.relay);
+    for (const auto& [name, value] : {std::pair("interface", options.interface), {"address", options.address}}) {
+      if (value.empty()) continue;
+      throw ConfigError(fmt::format("{}: the rank listens nowhere; leave {} out", said, named(name, value)));
+    }
+  }
   return transport;
 }
 

@@ -128,6 +128,7 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   shared.interface.clear();
   shared.address.clear();
   shared.secret.clear();
+  shared.relay.clear();
   shared.master.clear();
   shared.data.data_dir.clear();
   shared.weights.clear();    // their content counts

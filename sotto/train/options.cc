@@ -132,6 +132,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("interface", interface, "network interface that the transport uses");
   v.option("address", address, "address that the transport binds; empty: the one that routes to the master");
   v.option("secret", secret, "file with the secret of all ranks, which makes connections private; `sotto secret new`");
+  v.option("relay", relay,
+           "HOST:PORT of `sotto relay`, for a rank that others cannot reach, as behind NAT; wants a `secret`");
   v.option("streams", streams, "connections to each peer, which share long messages: for links with delay and losses",
            {1, 64});
   v.option("master", master, "host:port where ranks meet; empty: chosen, or the starter's");

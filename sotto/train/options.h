@@ -64,6 +64,7 @@ struct TrainOptions {
   std::string interface;
   std::string address;
   std::string secret;
+  std::string relay;
   std::int64_t streams = 1;
   std::string master;
 

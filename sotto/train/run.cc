@@ -26,6 +26,7 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
   auto communicator = choices.transport->connect(world, {.interface = options.interface,
                                                          .address = options.address,
                                                          .secret = options.secret,
+                                                         .relay = options.relay,
                                                          .streams = static_cast<int>(options.streams),
                                                          .deadline = deadline,
                                                          .connect_deadline = deadline,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-COMMANDS = ["demo", "train", "compare", "tune", "advise", "coordinator", "report", "watch", "eval", "codec", "analyze", "data", "hosts", "doctor"]
+COMMANDS = ["demo", "train", "compare", "tune", "advise", "coordinator", "relay", "report", "watch", "eval", "codec", "analyze", "data", "hosts", "doctor"]
 
 
 def test_alone_it_prints_its_help(good):

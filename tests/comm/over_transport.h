@@ -3,13 +3,16 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "job.h"
+#include "sotto/comm/relay_server.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/transport.h"
 
@@ -34,6 +37,19 @@ class SecretFile {
   std::string path_ = std::filesystem::temp_directory_path() / ("sotto-test-secret-" + std::to_string(maker_));
 };
 
+// A relay in a process of its own, which goes with the process that first asked for it.
+inline std::string relay_place() {
+  static const ServerProcess server([](const auto& ready) {
+    std::promise<int> port;
+    const std::thread relay([&] {
+      serve_relay(
+          {"127.0.0.1", 0}, [&](int chosen) { port.set_value(chosen); }, [] { return 0; });
+    });
+    ready(port.get_future().get());
+  });
+  return "127.0.0.1:" + std::to_string(server.port());
+}
+
 // Why ranks that the launcher starts on this machine cannot use the transport; empty if they can.
 inline std::string obstacle(const Transport& transport, int ranks) {
   World world;
@@ -47,9 +63,10 @@ inline std::string obstacle(const Transport& transport, int ranks) {
   }
 }
 
-// The transport `tcp` with a secret, whose file is written before ranks are forked; and with several connections to
-// each peer.
-inline constexpr std::string_view private_tcp = "tcp_with_a_secret", striped_tcp = "tcp_with_streams";
+// The transport `tcp` with a secret, whose file is written before ranks are forked; with several connections to each
+// peer; and through a relay, which is started before.
+inline constexpr std::string_view private_tcp = "tcp_with_a_secret", striped_tcp = "tcp_with_streams",
+                                  relayed_tcp = "tcp_through_a_relay";
 
 inline std::unique_ptr<Communicator> connect_private_tcp(const World& world, const TransportOptions& options) {
   TransportOptions with = options;
@@ -63,15 +80,23 @@ inline std::unique_ptr<Communicator> connect_striped_tcp(const World& world, con
   return transport_table().require("backend", "tcp").connect(world, with);
 }
 
-inline auto connect_of(const std::string& name) {
-  if (name == striped_tcp) return &connect_striped_tcp;
-  if (name != private_tcp) return transport_table().require("backend", name).connect;
-  SecretFile::path();
-  return &connect_private_tcp;
+inline std::unique_ptr<Communicator> connect_relayed_tcp(const World& world, const TransportOptions& options) {
+  TransportOptions with = options;
+  with.relay = relay_place();
+  return connect_private_tcp(world, with);
 }
 
-// The transports of the table that such ranks can use, and those two of `tcp`. The others have their own test programs
-// (MPI), or need hardware that this machine lacks (NCCL).
+inline auto connect_of(const std::string& name) {
+  if (name == striped_tcp) return &connect_striped_tcp;
+  if (name != private_tcp && name != relayed_tcp) return transport_table().require("backend", name).connect;
+  SecretFile::path();
+  if (name == private_tcp) return &connect_private_tcp;
+  relay_place();
+  return &connect_relayed_tcp;
+}
+
+// The transports of the table that such ranks can use, and those three of `tcp`. The others have their own test
+// programs (MPI), or need hardware that this machine lacks (NCCL).
 inline std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
   for (const Transport& transport : transport_table()) {
@@ -79,6 +104,7 @@ inline std::vector<std::string> usable_transports() {
   }
   names.emplace_back(private_tcp);
   names.emplace_back(striped_tcp);
+  names.emplace_back(relayed_tcp);
   return names;
 }
 

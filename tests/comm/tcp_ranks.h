@@ -56,8 +56,8 @@ class Rank final : public TcpOwner {
  public:
   Rank(asio::io_context& io, int rank, int size, std::shared_ptr<const Tls> tls,
        const std::vector<std::unique_ptr<Rank>>& all, std::chrono::milliseconds deadline = std::chrono::minutes(10),
-       int streams = 1)
-      : lines(io, rank, size, {asio::ip::address_v4::loopback(), std::move(tls), streams, deadline}, *this),
+       int streams = 1, const std::optional<asio::ip::tcp::endpoint>& relay = std::nullopt)
+      : lines(io, rank, size, {asio::ip::address_v4::loopback(), std::move(tls), streams, deadline, relay}, *this),
         all_(all) {}
 
   std::optional<std::string> place_of(int peer) override { return all_.at(static_cast<std::size_t>(peer))->place; }

@@ -97,7 +97,7 @@ TEST(Refusals, GiveALineASecond) {
   std::vector<std::string> lines;
   const auto begin = Clock::now();
   {
-    TcpRefusals refusals(3, 2, [&](const std::string& line) { lines.push_back(line); });
+    TcpRefusals refusals("rank 3", 2, [&](const std::string& line) { lines.push_back(line); });
     refusals.add_silent("b", begin);
     refusals.add_silent("b", begin);
     refusals.add("a", "why", begin);
@@ -112,7 +112,7 @@ TEST(Refusals, GiveALineASecond) {
 
 TEST(Refusals, NameThoseThatCloseWithoutAWord) {
   std::vector<std::string> lines;
-  TcpRefusals refusals(0, 0, [&](const std::string& line) { lines.push_back(line); });
+  TcpRefusals refusals("rank 0", 0, [&](const std::string& line) { lines.push_back(line); });
   refusals.add_silent("a");
   EXPECT_EQ(lines,
             (std::vector<std::string>{"rank 0: refused a connection from a: it closed without saying who it is"}));

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <asio/buffer.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sotto/comm/relay_word.h"
+#include "sotto/comm/tcp_socket.h"
+
+namespace sotto {
+
+// A connection of a relay (relay.h). What is under way keeps it in memory.
+struct RelayConnection {
+  // As over a direct connection of ranks with this deadline: longer than most are busy without reading.
+  static constexpr std::chrono::milliseconds deadline{180000};
+
+  explicit RelayConnection(asio::ip::tcp::socket accepted)
+      : socket(std::move(accepted)), patience(socket.get_executor()) {
+    asio::error_code gone;
+    const auto endpoint = socket.remote_endpoint(gone);
+    from =
+        gone ? "an address that is gone" : fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port());
+    socket.non_blocking(true, gone);
+    limit_silence(socket, deadline);
+    prepare_to_carry(socket);
+  }
+
+  // Whether all of it could be handed to the system at once, which has room for thousands of words.
+  bool say(RelayWord::Kind kind, const RelayId& id) {
+    asio::error_code error;
+    const RelayRoom bytes = write_relay_word({kind, id});
+    return socket.write_some(asio::buffer(bytes), error) == bytes.size() && !error;
+  }
+
+  asio::ip::tcp::socket socket;
+  std::string from;              // its address
+  asio::steady_timer patience;   // of the relay with it
+  RelayRoom word{};              // that comes
+  RelayId door{};                // that it serves, or at which it waits
+  RelayId token{};               // its number as a guest
+  bool heard = false;            // it has said what it wants
+  bool guest = false;            // it waits to be taken
+  bool ended = false;            // it sends nothing more
+  bool closed = false;           // the relay has forgotten it
+  std::vector<std::byte> ahead;  // what came and was not handed on
+};
+
+}  // namespace sotto

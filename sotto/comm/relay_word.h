@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+// Names a door at a relay, or a guest that waits for it: random, so that nobody guesses it.
+using RelayId = std::array<std::byte, 16>;
+
+RelayId new_relay_id();
+std::string relay_id_text(const RelayId& id);  // 32 hexadecimal digits
+// Reads such digits; false if they are something else.
+bool read_relay_id(std::string_view text, RelayId& id);
+
+// What is said to and by a relay (relay.h), always 24 bytes, little-endian: a magic word, the kind, and the number of a
+// door or a guest. It is all that a relay reads.
+struct RelayWord {
+  enum class Kind : std::uint32_t {
+    ask = 1,     // is this a relay? It says `here`, with the same number, and closes
+    serve = 2,   // by a rank: guests who call this door are announced on this connection
+    call = 3,    // by a peer: connect me with whoever serves this door
+    take = 4,    // by a rank: this connection is for that guest
+    leave = 5,   // by a rank that has served: nobody will serve this door again
+    here = 6,    // the answer to `ask`
+    guest = 7,   // to the rank that serves: a guest with this number waits
+    joined = 8,  // to caller and taker: from now on the bytes are those of the other one
+    gone = 9,    // to a caller: whoever served this door has ended
+    absent = 10  // to a caller: nobody serves this door at present
+  };
+  static constexpr std::size_t bytes = 24;
+
+  Kind kind = Kind::ask;
+  RelayId id{};
+};
+using RelayRoom = std::array<std::byte, RelayWord::bytes>;
+
+RelayRoom write_relay_word(const RelayWord& word);
+RelayWord read_relay_word(const RelayRoom& data);  // WireError if it is something else
+
+}  // namespace sotto

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sotto/comm/tcp_incoming.h"
+#include "sotto/comm/tcp_lines.h"
+#include "sotto/comm/tcp_outgoing.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// What connects this rank with a peer. `turn` counts its sockets: what an earlier one still reports is ignored.
+struct TcpLines::Line {
+  enum class State { unused, connecting, greeting, open, closed };
+
+  static constexpr std::chrono::milliseconds shortest_pause{20}, longest_pause{1000};  // between attempts to connect
+
+  Line(asio::io_context& io, Owner& owner, int of) : peer(of), again(io), incoming(owner, of) {}
+
+  int peer;
+  State state = State::unused;
+  unsigned turn = 0;
+  std::shared_ptr<TcpStream> stream;  // null: unused
+  std::string place;                  // of its door; empty: not known yet
+  std::string reason;                 // why it is closed
+
+  // Connections between these two have numbers in the order in which they were tried; each rank makes a new number from
+  // the largest one that it knows. A hello is refused if it is older than the present connection, or if the peer wrote
+  // it before it knew of that one: then it has given it up, though its number may be larger.
+  std::uint64_t number = 0, tried = 0;
+  std::uint64_t known = 0;  // the last connection of which the peer has said that it was made
+  std::array<std::byte, TcpHello::bytes> greeting{};
+  asio::steady_timer again;  // for the next attempt to connect
+  std::chrono::milliseconds pause = shortest_pause;
+  Clock::time_point since;    // of the present connection, or of the attempts to make one
+  Clock::time_point asked;    // when the owner last waited for it to be made
+  std::uint64_t carried = 0;  // frames, before the last connection broke; if it has carried none, the pauses grow
+  std::string broken;         // why the last connection ended
+  std::string failed;         // why the last attempt failed
+
+  TcpOutgoing outgoing;
+  TcpIncoming incoming;
+  bool writing = false, reading = false;
+};
+
+}  // namespace sotto

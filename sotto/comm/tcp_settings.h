@@ -1,0 +1,23 @@
+#pragma once
+
+#include <asio/ip/address.hpp>
+#include <asio/ip/tcp.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "sotto/comm/tls.h"
+
+namespace sotto {
+
+// How a rank and its peers reach each other.
+struct TcpSettings {
+  asio::ip::address address;       // where this rank listens, unless there is a relay
+  std::shared_ptr<const Tls> tls;  // the secret of all ranks; null: none, and everything can be read on the way
+  int streams = 1;                 // connections to each peer; the same on all ranks
+  std::chrono::milliseconds deadline{60000};
+  // Through this relay (relay.h) peers come to this rank, and this rank to those that are behind the same relay.
+  std::optional<asio::ip::tcp::endpoint> relay{};
+};
+
+}  // namespace sotto
