@@ -199,7 +199,7 @@ struct AlgorithmEntry {
   bool changes_peers = false;  // accepts `topologies`
   // Whether no two runs are the same even if ranks wait for each other; null: they are.
   bool (*varies)(const AnyOptions& own) = nullptr;
-  bool own_speed = false;      // ranks wait for nobody, and a model changes while its gradient is computed
+  bool own_speed = false;  // ranks wait for nobody, and a model changes while its gradient is computed
   // Whether all ranks that train wait for each other in every step; null: they do. Only for replicated algorithms.
   bool (*in_step)(const AnyOptions& own, int ranks) = nullptr;
   bool steps_elsewhere = false;  // the optimiser of a rank that computes takes no steps: servers take them

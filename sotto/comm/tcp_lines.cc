@@ -157,12 +157,12 @@ void TcpLines::take_over(const TcpHello& hello, std::shared_ptr<TcpStream> strea
   if (!hello.place.empty()) line.place = hello.place;
   line.stream = std::move(stream);
   limit_silence(line.stream->socket(), settings_.deadline);
+  prepare_to_carry(line.stream->socket());
   begin(line, hello.due, true);
 }
 
 // The line goes on with its new connection. The peer has all frames before `due`.
 void TcpLines::begin(Line& line, std::uint64_t due, bool with_welcome) {
-  prepare_to_carry(line.stream->socket());
   line.state = Line::State::open;
   line.since = Clock::now();
   std::size_t complete = 0;

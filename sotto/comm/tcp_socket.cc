@@ -15,18 +15,25 @@ namespace {
 using namespace std::chrono_literals;
 using Tcp = asio::ip::tcp;
 
-// For the loopback: messages of 64 MB are up to 1.7 times as fast as with the buffers of megabytes that the system
-// would choose, since the receiver finds the bytes in the processor's cache. Other links need what the system chooses:
-// a sender can have no more under way in a round trip than fits into its buffer.
+// On short links small buffers are faster than those of megabytes that the system would choose. On the loopback,
+// messages of 64 MB are up to 1.7 times as fast, since the receiver finds the bytes in the processor's cache. Over 1
+// Gbit/s with TLS, both directions at once reach .97 of Gloo's rate in place of .90. Long links need what the system
+// chooses: a sender can have no more under way in a round trip than fits into its buffer.
 constexpr int send_buffer = 128 << 10, receive_buffer = 256 << 10;
-// Of what such a buffer holds, so much has not been sent yet, at most: more would only delay acknowledgements, which
-// stand in the same line.
-constexpr int unsent_bytes = 256 << 10;
+constexpr std::chrono::microseconds short_round_trip(1000);
 
 constexpr int unanswered_packets = 2;  // after 1 and 2 s; the attempt ends 4 s later
 
 void set_number(Tcp::socket& socket, int option, int value) {
   ::setsockopt(socket.native_handle(), IPPROTO_TCP, option, &value, sizeof(value));
+}
+
+// As measured when the connection was made.
+std::chrono::microseconds round_trip(Tcp::socket& socket) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  const bool known = ::getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+  return known ? std::chrono::microseconds(info.tcpi_rtt) : std::chrono::microseconds::max();
 }
 
 }  // namespace
@@ -62,12 +69,9 @@ void limit_silence(Tcp::socket& socket, std::chrono::milliseconds deadline) {
 void prepare_to_carry(Tcp::socket& socket) {
   asio::error_code ignored;
   socket.set_option(Tcp::no_delay(true), ignored);
-  if (socket.remote_endpoint(ignored).address().is_loopback()) {
-    socket.set_option(asio::socket_base::send_buffer_size(send_buffer), ignored);
-    socket.set_option(asio::socket_base::receive_buffer_size(receive_buffer), ignored);
-  } else {
-    set_number(socket, TCP_NOTSENT_LOWAT, unsent_bytes);
-  }
+  if (round_trip(socket) > short_round_trip) return;
+  socket.set_option(asio::socket_base::send_buffer_size(send_buffer), ignored);
+  socket.set_option(asio::socket_base::receive_buffer_size(receive_buffer), ignored);
 }
 
 }  // namespace sotto

@@ -21,7 +21,8 @@ void prepare_to_connect(asio::ip::tcp::socket& socket, const asio::ip::tcp& prot
 // A connection whose other end is silent for a third of the deadline counts as broken, whether this end sends or waits;
 // at least for ten seconds. The system of a peer answers even while the peer is busy.
 void limit_silence(asio::ip::tcp::socket& socket, std::chrono::milliseconds deadline);
-// Buffers and delays for messages.
+// Buffers and delays for messages. Call it as soon as there is a connection: what peers compute before they answer
+// would make the link look longer.
 void prepare_to_carry(asio::ip::tcp::socket& socket);
 
 }  // namespace sotto

@@ -79,7 +79,8 @@ void Run::save(Kept kept) {
   say_of_rows();
   algorithm_->rest();
   algorithm_->enter(done_);
-  if (rollback_ != nullptr && algorithm_->lead() > 0) keep_together();  // so no checkpoint is later than where they go back to
+  if (rollback_ != nullptr && algorithm_->lead() > 0)
+    keep_together();  // so no checkpoint is later than where they go back to
   lend_batch_norm(*task_, idle_, *communicator_);
   folder_->save({.run = {}, .step = done_, .kept = kept, .course = course_.text(), .identity = identity_, .parts = {}},
                 best_step(), replica_, *algorithm_, totals());

@@ -19,9 +19,10 @@
 namespace sotto {
 
 // Goes back to the last step that all ranks of the former group keep; ranks that count together go on from the steps
-// that they have made on average. Each rank keeps what it held back; newcomers get everything else from the first rank that was there before. A generation in which that step
-// was not taken does not count: who came with it is a newcomer again. So what the ranks do next depends on what
-// membership.csv says, and not on how far each of them was. Returns false if no rank has begun a step yet. Collective.
+// that they have made on average. Each rank keeps what it held back; newcomers get everything else from the first rank
+// that was there before. A generation in which that step was not taken does not count: who came with it is a newcomer
+// again. So what the ranks do next depends on what membership.csv says, and not on how far each of them was. Returns
+// false if no rank has begun a step yet. Collective.
 bool Run::rejoin(RunFolder& folder) {
   constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t own = rollback_->last().value_or(nothing);

@@ -27,7 +27,8 @@ struct Gossip {
   const char* topology;
   const char* mixing = "uniform";
   const char* codec = "none";
-  // The mean model takes steps of gradient descent: the mixing is doubly stochastic, and all mass takes part in each step.
+  // The mean model takes steps of gradient descent: the mixing is doubly stochastic, and all mass takes part in each
+  // step.
   bool keeps_mean = true;
   const char* later = nullptr;  // the topology from step 3 on
 };

@@ -40,8 +40,8 @@ std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<
 void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
 // quotient = x / weight.
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
-// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective. A rank that does not
-// `count` has no model yet.
+// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective. A rank that does
+// not `count` has no model yet.
 void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts = true);
 
 // The mean of the models of ranks of another group.
