@@ -26,10 +26,11 @@ from sotto._report import write
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 VARIABLE = "SOTTO_COORDINATOR"
+LONGEST = 140.0  # seconds: with the 30 that a silent rank gets, less than the coordinator's patience with the others
 
 
 def elastic(
-    coordinator: str | None = None, *, timeout: float | timedelta = 300.0,
+    coordinator: str | None = None, *, timeout: float | timedelta = 120.0,
 ) -> Callable[[Callable[Concatenate[ElasticState, Parameters], Result]],
               Callable[Concatenate[ElasticState, Parameters], Result | None]]:
     """Makes a function that trains go on when ranks are lost or join. It is called anew for each group of ranks.
@@ -52,8 +53,8 @@ def elastic(
     keeps its own, so only what a lost rank held back is lost.
 
     coordinator: its HOST:PORT. None: that of the variable SOTTO_COORDINATOR.
-    timeout: of exchanges, and until the ranks of a group have met. A machine that vanishes without a word is noticed after
-        this time; a process that ends, at once.
+    timeout: of exchanges, and until the ranks of a group have met; at most 140 s. A machine that vanishes without a word is
+        noticed after this time; a process that ends, at once.
 
     Make wrappers within the function, and keep none of them elsewhere. Every rank returns when all have come to the end.
     The result is that of the last call; None if the run had come to its end before this rank was needed.
@@ -70,6 +71,9 @@ def elastic(
         raise ConfigError(f"coordinator: missing; say HOST:PORT, where `sotto coordinator` runs, here or in the variable {VARIABLE}")
     place = _check.text("coordinator", place, "HOST:PORT")
     seconds = _check.seconds(timeout)
+    if seconds > LONGEST:
+        raise ConfigError(f"timeout={timeout!r}: at most {LONGEST:g} s, since the coordinator gives up ranks that wait for a "
+                          "lost one for longer than 180 s")
 
     def decorate(train: Callable[Concatenate[ElasticState, Parameters], Result]) -> Any:
         @functools.wraps(train)
@@ -239,7 +243,8 @@ class _Job:
 
     def _is_about_newcomer(self, error: BaseException) -> bool:
         """Whether a refusal is probably the fault of a rank that came with this group, and has other arguments."""
-        return (isinstance(error, ConfigError) and self._new and not self._first
+        refused = isinstance(error, ConfigError) or "DDP expects same model" in str(error)
+        return (refused and self._new and not self._first
                 and self._state._commits[-1].number == self._called)
 
 
@@ -252,12 +257,12 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _is_loss(error: BaseException) -> bool:
     """Whether an exception, or what it came from, says that a peer was lost. Gloo's own are plain RuntimeErrors."""
-    return any(isinstance(one, (CommError, dist.DistError))
+    return isinstance(error, Exception) and any(isinstance(one, (CommError, dist.DistError))
                or isinstance(one, RuntimeError) and any(word in str(one) for word in ("gloo/", "pair closure"))
                for one in _chain(error))
 

@@ -137,7 +137,7 @@ class ElasticState:
 
     def _wrapped(self, owner: Any, engine: _C.Hook) -> None:
         """A module was compressed or wrapped: it takes over what the one in its place held back before."""
-        if "hierarchical" in engine.identity():
+        if "hierarchical(" in engine.identity():
             raise ConfigError("hierarchical has groups of one size, and here the number of ranks changes; take another aggregator")
         place = len(self._owners)
         if place < len(self._owed):
@@ -166,7 +166,9 @@ def _is_plain(value: Any) -> bool:
         return all(_is_plain(one) for one in value)
     if type(value) is dict:
         return all(_is_plain(part) for pair in value.items() for part in pair)
-    return value is None or isinstance(value, torch.Tensor) or type(value) in (bool, int, float, complex, str)
+    if isinstance(value, torch.Tensor):
+        return not value.requires_grad  # an optimizer would go on with the tensor of before
+    return value is None or type(value) in (bool, int, float, complex, str)
 
 
 def copied(value: Any, reuse: Any = None) -> Any:

@@ -44,6 +44,7 @@ class Generations {
   std::vector<int> awaited() const;  // members that have not reported
   bool wants_change() const;         // ranks wait, and the group may be larger
   bool over() const;                 // the last member has come to the end of the run
+  bool ends() const { return ended_; }  // some member has
 
   // Begins the next generation if the group must change, no member is awaited, and there are enough ranks. Members come
   // before those that wait. Once a member has come to the end of the run, the others finish it, however few. After a

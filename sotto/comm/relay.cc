@@ -107,6 +107,7 @@ void Relay::Impl::accept() {
       return self->accept();
     }
     // Such as too many open files: whoever has waited longest gives way.
+    self->refusals_->add("whoever connects", error.message());
     if (!self->waiting_.empty()) self->dismiss(Shared(self->waiting_.front()));
     self->again_.expires_after(pause);
     self->again_.async_wait([self](const asio::error_code& stopped) {
@@ -280,6 +281,10 @@ void Relay::Impl::take(const Shared& taker, const RelayId& token) {
   guests_.erase(found);
   waiting_.remove(guest);
   if (const auto door = doors_.find(guest->door); door != doors_.end()) door->second->guests.remove(guest);
+  if (pairs() >= settings_.most_pairs) {
+    refusals_->add(guest->from, fmt::format("{} pairs are joined already", settings_.most_pairs));
+    return part(guest, taker);
+  }
   carried_.insert({guest, taker});
   if (!taker->say(Kind::joined, token) || !guest->say(Kind::joined, guest->door)) return part(guest, taker);
   for (const Shared& one : {guest, taker}) one->ahead.resize(room);

@@ -12,10 +12,11 @@ namespace sotto {
 
 struct RelaySettings {
   std::chrono::milliseconds patience{10000};  // with a connection that says nothing, and of a guest with its host
-  std::chrono::milliseconds grace{1000};      // for a rank whose connection broke, until it counts as ended
+  std::chrono::milliseconds grace{10000};     // for a rank whose connection broke, until it counts as ended
   std::size_t most_waiting = 1024;            // connections that say nothing, and guests
   std::size_t most_guests = 64;               // of one door
-  std::size_t most_doors = 4096;
+  std::size_t most_doors = 65536;
+  std::size_t most_pairs = 8192;  // joined connections; each may take 128 KiB of memory
 };
 
 // Joins connections of ranks that cannot reach each other, but all reach this. A rank serves its door (RelayWord): it

@@ -18,7 +18,7 @@ bool LocalJob::can_lose(const Rank& rank) const {
   if (spec_.least_ranks == 0 || !WIFSIGNALED(*rank.ended) || stop_ != 0 || killing_ != 0 || failed_) return false;
   if (spec_.on_failure == OnFailure::stop) return false;
   const auto left = std::ranges::count_if(ranks_, [](const Rank& other) { return !other.ended; });
-  if (spec_.on_failure == OnFailure::checkpoint) return left > 0;
+  if (spec_.on_failure == OnFailure::checkpoint || generations_.ends()) return left > 0;
   return left + (replaced_ < spec_.replacements ? 1 : 0) >= spec_.least_ranks && left > 0;
 }
 
