@@ -41,9 +41,9 @@ class Generations {
 
   // Since when some member has known that the group must change, or nothing.
   std::optional<Clock::time_point> changing() const { return changing_; }
-  std::vector<int> awaited() const;  // members that have not reported
-  bool wants_change() const;         // ranks wait, and the group may be larger
-  bool over() const;                 // the last member has come to the end of the run
+  std::vector<int> awaited() const;     // members that have not reported
+  bool wants_change() const;            // ranks wait, and the group may be larger
+  bool over() const;                    // the last member has come to the end of the run
   bool ends() const { return ended_; }  // some member has
 
   // Begins the next generation if the group must change, no member is awaited, and there are enough ranks. Members come

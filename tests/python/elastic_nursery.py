@@ -6,6 +6,7 @@ import json
 import os
 import runpy
 import select
+import signal
 import sys
 import traceback
 
@@ -16,6 +17,7 @@ import elastic_rank
 
 
 def become(what, out, err):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell that starts a job behind it has taken away
     for stream, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     status = 0
