@@ -52,7 +52,7 @@ class Mailbox {
   // all earlier messages have been returned, every call throws CommError.
   std::optional<Mail> poll(std::chrono::milliseconds wait);
   // Gives back the memory of a polled message for reuse: then only the first few messages allocate.
-  virtual void recycle(Mail /*mail*/) {}
+  virtual void recycle(Mail /*mail*/) {}  // NOLINT(performance-unnecessary-value-param): it takes the memory over
   // Wakes every poll, now and later, without a message; other ranks are not affected.
   virtual void cancel() = 0;
   // Ends this rank's part in order: returns when everything that it sent has been delivered, and the other ranks know
