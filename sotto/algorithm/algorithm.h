@@ -142,7 +142,8 @@ class Algorithm {
   // over what the ranks `each` held back: all ranks of the group that wrote a checkpoint, or this rank's own former
   // self. It becomes their mean. So the ranks together owe as much to the mean gradient as before, if each takes over
   // the mean of all; and if each keeps its own, nothing is lost but what lost ranks held back. Choices begin anew, and
-  // warm starts may. REQUIRES enter(), rest(), and AlgorithmEntry::other_ranks.
+  // warm starts may. REQUIRES enter(), rest(), and AlgorithmEntry::other_ranks; for this rank's own
+  // former self, AlgorithmEntry::elastic is enough.
   virtual void take_over(std::span<const FormerRank> /*each*/) {
     throw std::logic_error("an algorithm cannot go on with other ranks");
   }
@@ -181,9 +182,9 @@ struct AlgorithmEntry {
   bool replicated = false;       // all ranks have the same parameters after each step and rest()
   bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
   bool other_ranks = false;      // a run may go on with another number of ranks: take_over()
-  // Whether ranks may be lost and replaced during a run; null: they may not. It can rest() between any two
-  // steps, and if lead() is 0, each exchange needs all ranks. Or its ranks count together: then each goes on from
-  // where it was.
+  // Whether ranks may be lost and replaced during a run; null: they may not. The others go back to a step that all have
+  // made, so the algorithm must be able to rest() after each step, and each exchange must need all ranks unless lead()
+  // says otherwise. Ranks that count together do not go back: each goes on from where it was.
   bool (*elastic)(const AnyOptions& own) = nullptr;
   bool uses_topology = false;  // uses `topology` and `mixing`
   AnyOptions (*options)();

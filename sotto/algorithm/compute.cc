@@ -54,12 +54,25 @@ bool any_overflows(bool mine, CommThread& thread, Communicator& communicator) {
   return any > 0;
 }
 
-void average_members(std::span<float> x, Communicator& communicator, bool counts) {
-  if (!counts) std::ranges::fill(x, 0.0F);
-  float members = counts ? 1.0F : 0.0F;
-  communicator.all_reduce(std::span(&members, 1));
+void divide(std::span<const float> x, double weight, std::span<float> quotient) {
+  const auto by = static_cast<float>(weight);
+  std::ranges::transform(x, quotient.begin(), [&](float value) { return value / by; });
+}
+
+void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts) {
+  if (!counts) {
+    std::ranges::fill(x, 0.0F);
+    weight = 0;
+  }
   aggregate(x, Op::sum, communicator);
-  for (float& value : x) value /= members;
+  communicator.all_reduce(std::span(&weight, 1));
+  divide(x, weight, x);
+  weight = 1;
+}
+
+void average_members(std::span<float> x, Communicator& communicator, bool counts) {
+  double weight = 1;
+  average_by_weight(x, weight, communicator, counts);
 }
 
 }  // namespace sotto

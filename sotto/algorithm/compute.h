@@ -27,7 +27,25 @@ void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double 
 // The same for a whole vector, bucket by bucket.
 void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>& scratch);
 
-// x = the mean of the x of those ranks that count, on every rank. Collective.
+// Calls f with every vector of floats.
+template <class F>
+class EachVector final : public StateVisitor {
+ public:
+  explicit EachVector(F f) : f_(std::move(f)) {}
+  void visit(std::string_view /*name*/, std::vector<float>& values) override { f_(values); }
+  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
+  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
+
+ private:
+  F f_;
+};
+
+// quotient = x / weight.
+void divide(std::span<const float> x, double weight, std::span<float> quotient);
+// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective. A rank that does
+// not `count` has no model yet.
+void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts = true);
+// The same where all weights are 1.
 void average_members(std::span<float> x, Communicator& communicator, bool counts);
 
 // Computes the gradient of a step, and returns its loss, while `thread` goes on with what is on its way. If computing

@@ -30,11 +30,9 @@ void Run::take_up(const Manifest& manifest) {
   const bool same = before == std::to_string(communicator_->size());
   checkpoint::Metadata wanted = identity_;
   wanted.erase("codec");  // the steps at which it changes depend on the course
-  if (!same && !continues_) {
-    require_other_ranks(choices_, folder, before, communicator_->size(), manifest);
-  }
-  for (const char* may_change : {"ranks", "batch-size", "accumulate"}) {
-    if (!same) wanted.erase(may_change);
+  if (!same) {
+    if (!continues_) require_other_ranks(choices_, folder, before, communicator_->size(), manifest);
+    for (const char* may_change : {"ranks", "batch-size", "accumulate"}) wanted.erase(may_change);
   }
   require_identity(folder, manifest.identity, wanted);
 

@@ -152,9 +152,10 @@ void Run::keep_what_is_left() {
   OwnSpeed& own_speed = *algorithm_->own_speed();
   const RunTotals spent = totals();
   const std::uint64_t before_meeting = std::max(finished_, calendar_.next_meeting(finished_) - 1);
+  const std::uint64_t step = std::clamp(own_speed.rate_step(), finished_, before_meeting);
   own_speed.abandon();
   rollback_->forget();
-  rollback_->keep(std::clamp(own_speed.rate_step(), finished_, before_meeting), replica_, *algorithm_, spent);
+  rollback_->keep(step, replica_, *algorithm_, spent);
 }
 
 // Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its

@@ -1,7 +1,6 @@
 #pragma once
 
 // Ranks, and those who play one, at a relay.
-#include <asio/read.hpp>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -55,17 +54,6 @@ class AtRelay : public Ranks {
     auto socket = come();
     asio::write(socket, asio::buffer(write_relay_word({kind, id})));
     return socket;
-  }
-  // Reads so many bytes; fewer if the connection ends.
-  Bytes hear(asio::ip::tcp::socket& socket, std::size_t bytes) {
-    Bytes heard(bytes);
-    bool done = false;
-    asio::async_read(socket, asio::buffer(heard), [&](const asio::error_code&, std::size_t count) {
-      done = true;
-      heard.resize(count);
-    });
-    run_until([&] { return done; });
-    return heard;
   }
   // The next word; nothing if the connection ends.
   std::optional<RelayWord> word(asio::ip::tcp::socket& socket) {

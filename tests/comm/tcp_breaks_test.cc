@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <asio/buffer.hpp>
-#include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <chrono>
 #include <cstddef>
@@ -267,17 +266,6 @@ class FalseMember : public Ranks {
   }
   asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due, std::uint64_t last = 0) {
     return come(connection, due, read_tcp_place(rank(0).place).key, last);
-  }
-  // Reads so many bytes; fewer if the connection ends.
-  Bytes hear(asio::ip::tcp::socket& socket, std::size_t bytes) {
-    Bytes heard(bytes);
-    bool done = false;
-    asio::async_read(socket, asio::buffer(heard), [&](const asio::error_code&, std::size_t count) {
-      done = true;
-      heard.resize(count);
-    });
-    run_until([&] { return done; });
-    return heard;
   }
 };
 

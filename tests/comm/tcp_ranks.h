@@ -10,6 +10,7 @@
 #include <asio/buffer.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <chrono>
 #include <cstddef>
@@ -110,6 +111,17 @@ class Ranks : public testing::Test {
     asio::ip::tcp::socket socket(io_);
     socket.connect({place.address, place.port});
     return socket;
+  }
+  // Reads so many bytes; fewer if the connection ends.
+  Bytes hear(asio::ip::tcp::socket& socket, std::size_t bytes) {
+    Bytes heard(bytes);
+    bool done = false;
+    asio::async_read(socket, asio::buffer(heard), [&](const asio::error_code&, std::size_t count) {
+      done = true;
+      heard.resize(count);
+    });
+    run_until([&] { return done; });
+    return heard;
   }
   // Both ranks send these, and get them once and in order. `disturb` is called again and again meanwhile.
   void swap(

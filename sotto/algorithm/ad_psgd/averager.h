@@ -47,7 +47,7 @@ class Averager {
   // model to `x`, unless this rank is at rest already. Nothing changes the model until the next read().
   void rest(std::span<float> x);
   // After an error: ranks that wait for this one see that it is lost. Copies the model to `x`, unless this rank is at
-  // rest. Only the destructor may follow.
+  // rest. Only visit_state() and the destructor may follow.
   void abandon(std::span<float> x);
   // Before the first read(): reads the states of ranks of another group, of which nothing is left but the codec's.
   void take_over(std::span<const FormerRank> each);

@@ -8,7 +8,6 @@
 #include <memory>
 #include <utility>
 
-#include "sotto/aggregate/aggregate.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 
@@ -32,22 +31,6 @@ void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers) {
     ScopedState scoped(visitor, fmt::format("bucket {}", b));
     gossipers[b].visit_state(scoped);
   }
-}
-
-void divide(std::span<const float> x, double weight, std::span<float> quotient) {
-  const auto by = static_cast<float>(weight);
-  std::ranges::transform(x, quotient.begin(), [&](float value) { return value / by; });
-}
-
-void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts) {
-  if (!counts) {
-    std::ranges::fill(x, 0.0F);
-    weight = 0;
-  }
-  aggregate(x, Op::sum, communicator);
-  communicator.all_reduce(std::span(&weight, 1));
-  divide(x, weight, x);
-  weight = 1;
 }
 
 void FormerModels::add(std::span<const float> x, double weight) {

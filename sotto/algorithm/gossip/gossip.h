@@ -38,11 +38,6 @@ class StopDelay {
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                      const Communicator& communicator, Contract::Input input = Contract::Input::model);
 void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
-// quotient = x / weight.
-void divide(std::span<const float> x, double weight, std::span<float> quotient);
-// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective. A rank that does
-// not `count` has no model yet.
-void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts = true);
 
 // The mean of the models of ranks of another group.
 class FormerModels {

@@ -1,5 +1,7 @@
 #include "sotto/algorithm/gossip/pushed_model.h"
 
+#include "sotto/algorithm/compute.h"
+
 namespace sotto {
 
 void PushedModel::begin(Worker& worker) {

@@ -29,19 +29,6 @@ std::size_t size_of(std::span<const BucketPlan> buckets) {
   return size;
 }
 
-// Calls f with every vector of floats.
-template <class F>
-class EachVector final : public StateVisitor {
- public:
-  explicit EachVector(F f) : f_(std::move(f)) {}
-  void visit(std::string_view /*name*/, std::vector<float>& values) override { f_(values); }
-  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
-  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
-
- private:
-  F f_;
-};
-
 }  // namespace
 
 LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,

@@ -162,20 +162,13 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     worker_.follow(versions);
     if (server_) server_->start_from(worker.parameters());
     if (serves_on_) return;
-    ZeroBuffers zero;
+    EachVector zero([](std::vector<float>& values) { std::ranges::fill(values, 0.0F); });
     worker.optimiser().visit_buffers(zero);
   }
 
   Traffic traffic() const override { return worker_.traffic(); }
 
  private:
-  class ZeroBuffers final : public StateVisitor {
-   public:
-    void visit(std::string_view /*name*/, std::vector<float>& values) override { std::ranges::fill(values, 0.0F); }
-    void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
-    void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
-  };
-
   std::uint64_t rate_step() const override {
     const auto trained = std::span(steps_).subspan(static_cast<std::size_t>(plan_.first_worker()));
     const std::uint64_t met = std::reduce(trained.begin(), trained.end());
