@@ -47,14 +47,19 @@ class Folder:
         self.lock = open(path / ".lock", "w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
 
+    def put(self, name, text):
+        """A file that is there whole or not at all, as a run writes it."""
+        new = self.path / (name + ".new")
+        new.write_text(text)
+        new.rename(self.path / name)
+
     def write(self, rows, end=""):
-        with open(self.path / "steps.csv", "w") as file:
-            file.write(self.head + "".join(self.rows[:rows]) + end)
+        self.put("steps.csv", self.head + "".join(self.rows[:rows]) + end)
 
     def finish(self):
         self.write(len(self.rows))
-        (self.path / "evaluations.csv").write_text(self.evaluations)
-        (self.path / "summary.json").write_text(self.summary)
+        self.put("evaluations.csv", self.evaluations)
+        self.put("summary.json", self.summary)
         self.lock.close()
 
 
