@@ -29,10 +29,10 @@ int exif_orientation(std::span<const std::byte> tiff) {
   if (tiff.size() < 8 || tiff[0] != tiff[1] || (tiff[0] != std::byte{'I'} && tiff[0] != std::byte{'M'})) return 1;
   const TiffBytes read{tiff, tiff[0] == std::byte{'M'}};
   if (read.number(2, 2) != 42) return 1;
-  const std::uint64_t directory = read.number(4, 4);
-  const std::uint64_t entries = read.number(directory, 2);
+  const std::uint64_t fields = read.number(4, 4);
+  const std::uint64_t entries = read.number(fields, 2);
   for (std::uint64_t i = 0; i < entries; ++i) {
-    const std::uint64_t entry = directory + 2 + 12 * i;  // tag, type, count, value
+    const std::uint64_t entry = fields + 2 + 12 * i;  // tag, type, count, value
     if (read.number(entry, 2) != orientation_tag) continue;
     const std::uint64_t value = read.number(entry + 8, 2);
     const bool sound = read.number(entry + 2, 2) == short_type && read.number(entry + 4, 4) == 1;

@@ -13,14 +13,12 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-using test::average_all, test::message_of, test::read_phases, test::sample_gradient, test::sample_layout,
-    test::state_of;
+using test::average_all, test::message_of, test::read_phases, test::sample_buckets, test::sample_gradient,
+    test::sample_layout, test::state_of;
 
 constexpr std::array codecs{"none", "f16", "qsgd(bits=4)"};
 // If no candidate is so slow that it leaves.
 constexpr int trials = static_cast<int>(AutoCodec::rounds * codecs.size());
-
-std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
 
 // Notes that it was used, and that its memory was given up.
 class Noted final : public Aggregator {

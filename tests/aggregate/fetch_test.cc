@@ -15,9 +15,7 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-using test::average_all, test::message_of, test::sample_gradient, test::sample_layout;
-
-std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
+using test::average_all, test::message_of, test::sample_buckets, test::sample_gradient, test::sample_layout;
 
 // The recurrence of fetch.h in doubles, on the vector itself: `fetch` must give this where the identity stands in place
 // of a sketch.
@@ -51,14 +49,14 @@ class Reference {
 TEST(Fetch, IsMomentumAndErrorInTheSketch) {
   const auto buckets = sample_buckets();
   // Where each step moves every element, `fetch` is momentum after averaging.
-  struct Case {
+  struct Published {
     const char* method;
     double ratio;
     bool masking;
   };
-  for (const Case& of : {Case{"fetch(0.1, 0.5)", 0.1, true},
-                         {"fetch(ratio=0.1, momentum=0.5, masking=false)", 0.1, false},
-                         {"fetch(1, 0.5)", 1, true}}) {
+  for (const Published& of : {Published{"fetch(0.1, 0.5)", 0.1, true},
+                              {"fetch(ratio=0.1, momentum=0.5, masking=false)", 0.1, false},
+                              {"fetch(1, 0.5)", 1, true}}) {
     for (const int ranks : {1, 2, 3}) {
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         const auto fetch = make_aggregator(read_recipe(of.method), buckets, communicator);

@@ -28,6 +28,8 @@ Layout sample_layout() {
   return layout;
 }
 
+std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
+
 std::vector<float> sample_gradient(const Layout& layout, int rank, int step) {
   std::vector<float> values(layout.size());
   Philox random(77, Purpose::test, static_cast<std::uint64_t>(rank) * 1000 + static_cast<std::uint64_t>(step));

@@ -17,6 +17,7 @@
 namespace sotto::test {
 
 Layout sample_layout();
+std::vector<BucketPlan> sample_buckets();  // of sample_layout(), in several buckets
 // Normally distributed; padding is zero.
 std::vector<float> sample_gradient(const Layout& layout, int rank, int step);
 

@@ -15,9 +15,8 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-using test::average_all, test::message_of, test::sample_gradient, test::sample_layout, test::state_of;
-
-std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
+using test::average_all, test::message_of, test::sample_buckets, test::sample_gradient, test::sample_layout,
+    test::state_of;
 
 struct Shape {
   int ranks, group;

@@ -19,7 +19,8 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-using test::average_all, test::message_of, test::sample_gradient, test::sample_layout, test::state_of;
+using test::average_all, test::message_of, test::sample_buckets, test::sample_gradient, test::sample_layout,
+    test::state_of;
 
 const std::array<int, 5> all_ranks{1, 2, 3, 4, 7};
 
@@ -45,8 +46,6 @@ const std::vector<float>& gradient_of(int rank, int step) {
   }();
   return gradients[static_cast<std::size_t>(rank)].at(static_cast<std::size_t>(step));
 }
-
-std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
 
 // The results of a run, by rank.
 struct Outcome {

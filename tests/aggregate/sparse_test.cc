@@ -24,17 +24,17 @@ using test::average_all, test::message_of, test::sample_gradient, test::sample_l
 using Gradient = std::function<std::vector<float>(int rank, int step)>;
 
 // The results of a run, by rank.
-struct Outcome {
+struct SparseOutcome {
   std::vector<std::vector<std::vector<float>>> means;  // [rank][step]
   std::vector<test::State> states;
   std::vector<std::vector<Traffic>> traffic;  // [rank][step]: counted after that step
 };
 
-Outcome run(int ranks, const std::string& method, const std::vector<BucketPlan>& buckets, int steps,
-            const Gradient& gradient, const char* aggregator = "sparse") {
+SparseOutcome run(int ranks, const std::string& method, const std::vector<BucketPlan>& buckets, int steps,
+                  const Gradient& gradient, const char* aggregator = "sparse") {
   const auto count = static_cast<std::size_t>(ranks);
-  Outcome result{std::vector<std::vector<std::vector<float>>>(count), std::vector<test::State>(count),
-                 std::vector<std::vector<Traffic>>(count)};
+  SparseOutcome result{std::vector<std::vector<std::vector<float>>>(count), std::vector<test::State>(count),
+                       std::vector<std::vector<Traffic>>(count)};
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto made = make_aggregator(read_recipe(method, aggregator), buckets, communicator);
@@ -51,7 +51,7 @@ Outcome run(int ranks, const std::string& method, const std::vector<BucketPlan>&
 
 std::vector<float> sample(int rank, int step) { return sample_gradient(sample_layout(), rank, step); }
 
-void expect_same_bits(const Outcome& run) {
+void expect_same_sparse_bits(const SparseOutcome& run) {
   for (const auto& means : run.means) {
     for (std::size_t step = 0; step < means.size(); ++step) {
       const auto& first = run.means[0][step];
@@ -72,8 +72,8 @@ TEST(Sparse, LosesNothingWithAnyCodecThatChooses) {
     ++tried;
     const int ranks = std::array{1, 2, 3, 4, 7}.at(turn++ % 5);
     SCOPED_TRACE(sentence + ", ranks " + std::to_string(ranks));
-    const Outcome result = run(ranks, "ef | " + sentence, buckets, steps, sample);
-    expect_same_bits(result);
+    const SparseOutcome result = run(ranks, "ef | " + sentence, buckets, steps, sample);
+    expect_same_sparse_bits(result);
     auto cleared = result.means[0].back();
     sample_layout().clear_padding(cleared);
     EXPECT_EQ(result.means[0].back(), cleared);
@@ -104,8 +104,8 @@ TEST(Sparse, LosesNothingWithAnyCodecThatChooses) {
 TEST(Sparse, IsTheExactMeanWhereAllElementsAreChosen) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
   for (const int ranks : {1, 2, 3, 5, 9}) {
-    const Outcome result = run(ranks, "topk(1)", buckets, 1, sample);
-    expect_same_bits(result);
+    const SparseOutcome result = run(ranks, "topk(1)", buckets, 1, sample);
+    expect_same_sparse_bits(result);
     for (std::size_t i = 0; i < sample_layout().size(); ++i) {
       double wanted = 0;
       for (int rank = 0; rank < ranks; ++rank) wanted += sample(rank, 0)[i] / static_cast<double>(ranks);
@@ -149,7 +149,7 @@ TEST(Sparse, KeepsTheLargestSumsOfTheWholeVector) {
         }
       }
       ASSERT_EQ(chosen, k * static_cast<std::size_t>(ranks));
-      const Outcome result = run(ranks, "topk(0.02)", buckets, 1, gradient);
+      const SparseOutcome result = run(ranks, "topk(0.02)", buckets, 1, gradient);
       const auto& mean = result.means[0][0];
       std::size_t kept = 0;
       float smallest = std::numeric_limits<float>::infinity(), largest = 0;
@@ -178,7 +178,7 @@ TEST(Sparse, TheThresholdFollows) {
     for (float& value : values) value *= static_cast<float>(std::pow(1.05, step));
     return values;
   };
-  const Outcome result = run(4, "ef | topk(0.02)", buckets, 70, growing);
+  const SparseOutcome result = run(4, "ef | topk(0.02)", buckets, 70, growing);
   for (std::size_t step = 0; step < 70; ++step) {
     const auto& mean = result.means[0][step];
     const auto kept = length - static_cast<std::size_t>(std::count(mean.begin(), mean.begin() + length, 0.0F));
@@ -194,7 +194,7 @@ TEST(Sparse, WhatARankReceivesDoesNotGrowWithTheRanks) {
   for (const Gradient& gradient : {Gradient(spread), Gradient(crowded)}) {
     for (int ranks = 1; ranks <= 9; ++ranks) {
       const auto others = static_cast<std::size_t>(ranks) - 1;
-      const Outcome result = run(ranks, "ef | topk(0.02)", buckets, 4, gradient);
+      const SparseOutcome result = run(ranks, "ef | topk(0.02)", buckets, 4, gradient);
       for (const auto& of_rank : result.traffic) {
         for (std::size_t step = 0; step < of_rank.size(); ++step) {
           const auto received = of_rank[step].bytes_received - (step == 0 ? 0 : of_rank[step - 1].bytes_received);
@@ -214,7 +214,7 @@ TEST(Sparse, WhatARankReceivesDoesNotGrowWithTheRanks) {
 TEST(Sparse, OwnersGetAboutAsManyEntriesEach) {
   const auto buckets = plan_buckets(long_layout(), 1U << 20);
   for (const Gradient& gradient : {Gradient(spread), Gradient(crowded)}) {
-    const Outcome result = run(8, "ef | topk(0.02)", buckets, 2, gradient);
+    const SparseOutcome result = run(8, "ef | topk(0.02)", buckets, 2, gradient);
     std::vector<double> received;
     for (const auto& of_rank : result.traffic) {
       received.push_back(static_cast<double>(of_rank[1].bytes_received - of_rank[0].bytes_received));

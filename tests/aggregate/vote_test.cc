@@ -14,7 +14,7 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-using test::average_all, test::message_of, test::sample_gradient, test::sample_layout;
+using test::average_all, test::message_of, test::sample_buckets, test::sample_gradient, test::sample_layout;
 
 using Values = std::vector<std::vector<float>>;  // by rank
 
@@ -30,8 +30,6 @@ Values vote(Values values, const std::vector<BucketPlan>& buckets, std::uint64_t
   });
   return values;
 }
-
-std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
 
 TEST(Vote, IsTheMajorityOfSigns) {
   const Layout layout = sample_layout();

@@ -28,17 +28,17 @@ class GossipExactly : public testing::TestWithParam<int> {};
 // and whatever a codec leaves out.
 TEST_P(GossipExactly, TheMeanModelDescendsAsOne) {
   const int ranks = GetParam();
-  struct Job {
+  struct Descent {
     const char* algorithm;
     const char* topology;
     const char* mixing = "uniform";
     const char* codec = "none";
   };
-  for (const Job& job : {Job{"push_sum", "exponential"},
-                         {"d_psgd", "ring"},
-                         {"d_psgd", "star", "metropolis", "f16"},
-                         {"choco", "ring", "uniform", "topk(0.4)"},
-                         {"choco", "star", "metropolis", "qsgd(bits=4)"}}) {
+  for (const Descent& job : {Descent{"push_sum", "exponential"},
+                             {"d_psgd", "ring"},
+                             {"d_psgd", "star", "metropolis", "f16"},
+                             {"choco", "ring", "uniform", "topk(0.4)"},
+                             {"choco", "star", "metropolis", "qsgd(bits=4)"}}) {
     constexpr double lr = 0.05;
     constexpr int steps = 40;
     std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
@@ -121,13 +121,13 @@ TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
 TEST_P(GossipExactly, WeightDecayIsOfTheModelThatIsShown) {
   const auto ranks = static_cast<std::size_t>(GetParam());
   constexpr double lr = 0.1, pull = 0.2;
-  struct Job {
+  struct Descent {
     const char* algorithm;
     const char* topology;
     const char* optimiser;
   };
-  for (const Job& job :
-       {Job{"push_sum", "star", "sgd(momentum=0, weight-decay=0.2)"},
+  for (const Descent& job :
+       {Descent{"push_sum", "star", "sgd(momentum=0, weight-decay=0.2)"},
         {"push_sum(overlap=true)", "exponential", "sgd(momentum=0, weight-decay=0.2)"},
         {"push_sum(overlap=true)", "star", "adamw(weight-decay=0.2)"},
         {"push_sum(overlap=true, synch_freq=3)", "directed_linear", "dgc(weight-decay=0.2, decay-momentum=0)"},

@@ -27,7 +27,7 @@ using test::Perceptron;
 using test::Quadratic;
 using test::Told;
 
-struct Job {
+struct GossipJob {
   const char* algorithm;
   const char* topology;
   const char* mixing = "uniform";
@@ -42,7 +42,7 @@ struct Job {
   }
 };
 
-std::vector<std::vector<float>> train(const Job& job, int ranks, int steps, double lr) {
+std::vector<std::vector<float>> train(const GossipJob& job, int ranks, int steps, double lr) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
@@ -61,17 +61,17 @@ class Graphs : public testing::TestWithParam<int> {};
 // The sum of |x - (r + 1)|^2 / 2 is least at the mean of the targets. With a constant rate, ranks stay a little apart.
 TEST_P(Graphs, ComeNearTheLeastSum) {
   const int ranks = GetParam();
-  for (const Job& job : {Job{"push_sum", "exponential"},
-                         {"push_sum", "star"},
-                         {"push_sum", "directed_linear"},
-                         {"push_sum(overlap=true)", "exponential"},
-                         {"push_sum(overlap=true, synch_freq=2)", "ring"},
-                         {"d_psgd", "ring"},
-                         {"d_psgd", "star", "metropolis"},
-                         {"choco", "ring"},
-                         {"choco", "static_exponential", "uniform", "qsgd(bits=4)"},
-                         {"choco", "star", "metropolis", "topk(0.6)"},
-                         {"choco(gamma=0.3)", "ring", "uniform", "sign"}}) {
+  for (const GossipJob& job : {GossipJob{"push_sum", "exponential"},
+                               {"push_sum", "star"},
+                               {"push_sum", "directed_linear"},
+                               {"push_sum(overlap=true)", "exponential"},
+                               {"push_sum(overlap=true, synch_freq=2)", "ring"},
+                               {"d_psgd", "ring"},
+                               {"d_psgd", "star", "metropolis"},
+                               {"choco", "ring"},
+                               {"choco", "static_exponential", "uniform", "qsgd(bits=4)"},
+                               {"choco", "star", "metropolis", "topk(0.6)"},
+                               {"choco(gamma=0.3)", "ring", "uniform", "sign"}}) {
     const auto ends = train(job, ranks, 1500, 0.002);
     const double target = (ranks + 1) / 2.0;
     double mean = 0;
@@ -85,7 +85,7 @@ TEST_P(Graphs, ComeNearTheLeastSum) {
 }
 
 // How far the models of the ranks are from their mean at the end: the root of the mean over ranks of |x_r - mean|^2.
-double apart(const Job& job, int ranks, std::uint64_t steps, double lr) {
+double apart(const GossipJob& job, int ranks, std::uint64_t steps, double lr) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Perceptron worker(communicator.rank(), "sgd(momentum=0.9)");
@@ -139,11 +139,11 @@ std::size_t bytes_to_a_peer(const std::string& codec, const Worker& worker) {
 
 TEST(Graphs, SendWhatTheFormulaSays) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
-    for (const Job& job : {Job{"push_sum", "exponential"},
-                           {"push_sum", "star", "uniform", "f16"},
-                           {"push_sum(overlap=true)", "ring"},
-                           {"d_psgd", "complete", "uniform", "bf16"},
-                           {"choco", "ring", "uniform", "qsgd(bits=4)"}}) {
+    for (const GossipJob& job : {GossipJob{"push_sum", "exponential"},
+                                 {"push_sum", "star", "uniform", "f16"},
+                                 {"push_sum(overlap=true)", "ring"},
+                                 {"d_psgd", "complete", "uniform", "bf16"},
+                                 {"choco", "ring", "uniform", "qsgd(bits=4)"}}) {
       const Topology topology = make_topology(test::topology(job.topology), ranks);
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         Perceptron worker(communicator.rank(), "sgd");
@@ -165,12 +165,12 @@ TEST(Graphs, SendWhatTheFormulaSays) {
 
 // Buckets leave while others are computed, or all together, or everything is one bucket: the bits are the same.
 TEST_P(Graphs, DoTheSameHoweverItIsCut) {
-  for (const Job& job : {Job{"push_sum", "exponential"},
-                         {"push_sum", "star", "uniform", "bf16"},
-                         {"push_sum(overlap=true)", "exponential"},
-                         {"d_psgd", "ring", "uniform", "f16"},
-                         {"choco", "ring"},
-                         {"choco", "static_exponential", "uniform", "sign(block=16)"}}) {
+  for (const GossipJob& job : {GossipJob{"push_sum", "exponential"},
+                               {"push_sum", "star", "uniform", "bf16"},
+                               {"push_sum(overlap=true)", "exponential"},
+                               {"d_psgd", "ring", "uniform", "f16"},
+                               {"choco", "ring"},
+                               {"choco", "static_exponential", "uniform", "sign(block=16)"}}) {
     for (const char* optimiser : {"sgd(momentum=0.9)", "adam", "signum"}) {
       const auto run = [&](bool overlap, std::size_t bucket_bytes) {
         std::vector<std::vector<float>> ends(static_cast<std::size_t>(GetParam()));
@@ -197,7 +197,7 @@ TEST_P(Graphs, DoTheSameHoweverItIsCut) {
 // Backward goes on after the first bucket only when that has left. It would wait for ever if all buckets left at the
 // end.
 TEST(Graphs, SendBucketsWhileOthersAreComputed) {
-  for (const Job& job : {Job{"push_sum", "exponential"}, {"choco", "ring"}}) {
+  for (const GossipJob& job : {GossipJob{"push_sum", "exponential"}, {"choco", "ring"}}) {
     run_threads(2, 20s, [&](Communicator& communicator) {
       std::atomic<bool> has_left = false;
       Overheard overheard(communicator, [&](std::size_t /*bytes*/) {
@@ -215,10 +215,10 @@ TEST(Graphs, SendBucketsWhileOthersAreComputed) {
 
 TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
   const int ranks = GetParam();
-  for (const Job& job : {Job{"push_sum", "exponential"},
-                         {"push_sum(overlap=true, synch_freq=3)", "ring"},
-                         {"d_psgd", "ring"},
-                         {"choco", "ring"}}) {
+  for (const GossipJob& job : {GossipJob{"push_sum", "exponential"},
+                               {"push_sum(overlap=true, synch_freq=3)", "ring"},
+                               {"d_psgd", "ring"},
+                               {"choco", "ring"}}) {
     std::vector<int> ended(static_cast<std::size_t>(ranks));
     run_threads(ranks, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
@@ -242,12 +242,12 @@ TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, testing::Values(1, 2, 3, 4, 7, 8));
 
 TEST(Graphs, ResumeToTheSameBits) {
-  for (const Job& job : {Job{"push_sum", "exponential"},
-                         {"push_sum(overlap=true)", "star"},
-                         {"push_sum(overlap=true, synch_freq=3)", "star"},
-                         {"d_psgd", "ring"},
-                         {"choco", "ring", "uniform", "topk(0.05) | qsgd(bits=4)"},
-                         {"choco", "star", "uniform", "svd | topk(0.5)"}}) {
+  for (const GossipJob& job : {GossipJob{"push_sum", "exponential"},
+                               {"push_sum(overlap=true)", "star"},
+                               {"push_sum(overlap=true, synch_freq=3)", "star"},
+                               {"d_psgd", "ring"},
+                               {"choco", "ring", "uniform", "topk(0.05) | qsgd(bits=4)"},
+                               {"choco", "star", "uniform", "svd | topk(0.5)"}}) {
     for (const std::uint64_t resumed : {0U, 11U}) {
       run_threads(3, 20s, [&](Communicator& communicator) {
         const auto clone = communicator.clone();
@@ -279,10 +279,10 @@ TEST(Graphs, ResumeToTheSameBits) {
 
 // The worker fails before any bucket has left (0), or when some are on their way (2).
 TEST(Graphs, ReportTheErrorOfTheWorker) {
-  for (const Job& job : {Job{"push_sum", "exponential"},
-                         {"push_sum(overlap=true)", "exponential"},
-                         {"d_psgd", "ring"},
-                         {"choco", "ring"}}) {
+  for (const GossipJob& job : {GossipJob{"push_sum", "exponential"},
+                               {"push_sum(overlap=true)", "exponential"},
+                               {"d_psgd", "ring"},
+                               {"choco", "ring"}}) {
     for (const std::uint64_t failing : {0U, 2U}) {
       const auto body = [&](Communicator& communicator) {
         Quadratic worker(communicator.rank());

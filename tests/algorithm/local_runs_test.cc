@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using test::Perceptron;
 using test::Quadratic;
 
-constexpr double rate = 0.02;
+constexpr double step_size = 0.02;
 const char* const codecs[] = {"none", "qsgd(bits=4)", "ef | topk(0.1)"};
 
 class LocalRuns : public testing::TestWithParam<int> {};
@@ -40,7 +40,7 @@ TEST_P(LocalRuns, LearnAndAgreeToTheLastBitBehindEachExchange) {
         const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
         const std::size_t count = worker.buckets().size();
         for (std::size_t step = 0; step < 48; ++step) {
-          const double loss = made->step(worker, {step, rate, false}).loss;
+          const double loss = made->step(worker, {step, step_size, false}).loss;
           if (step < 4) first[rank] += loss;
           if (step >= 44) last[rank] += loss;
           for (std::size_t b = 0; b < count; ++b) {
@@ -104,7 +104,7 @@ TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
           std::vector<std::uint64_t> sent;
           for (const std::uint64_t step : steps) {
             const std::uint64_t before = communicator.traffic().bytes_sent;
-            made->step(worker, {step, rate, false});
+            made->step(worker, {step, step_size, false});
             made->rest();
             sent.push_back(communicator.traffic().bytes_sent - before);
             EXPECT_TRUE(made->exchanges(step) || sent.back() == 0);
@@ -154,7 +154,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
               made->visit_state(store);
               worker.optimiser().visit_state(store);
             }
-            made->step(worker, {step, rate, false});
+            made->step(worker, {step, step_size, false});
             path.emplace_back(worker.parameters().begin(), worker.parameters().end());
           }
           made->rest();
@@ -172,7 +172,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
           made->visit_state(store);
           worker.optimiser().visit_state(store);
           for (std::uint64_t step = from; step < end; ++step) {
-            made->step(worker, {step, rate, false});
+            made->step(worker, {step, step_size, false});
             ASSERT_TRUE(std::ranges::equal(worker.parameters(), path[step]))
                 << algorithm << codec << from << "," << step;
           }

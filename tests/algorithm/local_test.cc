@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using test::Quadratic;
 using Path = std::vector<std::vector<float>>;  // a rank's parameters after each step
 
-constexpr double rate = 0.1;
+constexpr double descent_rate = 0.1;
 const std::string plain = "sgd(momentum=0)";
 
 std::vector<Path> train(const std::string& algorithm, int ranks, std::uint64_t steps,
@@ -30,7 +30,7 @@ std::vector<Path> train(const std::string& algorithm, int ranks, std::uint64_t s
     options.overlap = overlap;
     const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < steps; ++step) {
-      EXPECT_FALSE(made->step(worker, {step, rate, false}).stop);
+      EXPECT_FALSE(made->step(worker, {step, descent_rate, false}).stop);
       paths[static_cast<std::size_t>(rank)].emplace_back(worker.parameters().begin(), worker.parameters().end());
     }
   });
@@ -65,9 +65,9 @@ TEST_P(Local, FollowsTheClosedForm) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (std::uint64_t step = 0; step < 23; ++step) {
       const std::uint64_t done = step + 1, rounds = done / h, own = done % h;
-      const double start = mean * (1 - std::pow(1 - rate, static_cast<double>(h * rounds)));
+      const double start = mean * (1 - std::pow(1 - descent_rate, static_cast<double>(h * rounds)));
       const double target = rank + 1;
-      const double x = target + std::pow(1 - rate, static_cast<double>(own)) * (start - target);
+      const double x = target + std::pow(1 - descent_rate, static_cast<double>(own)) * (start - target);
       const auto& found = paths[static_cast<std::size_t>(rank)][step];
       for (const std::size_t i : {0U, 19U, 32U, 48U})
         EXPECT_NEAR(found[i], x, 2e-6 * (ranks + 1)) << rank << ", " << step;
@@ -84,7 +84,7 @@ TEST_P(Local, EndsWhereLocalStepsHaveTheirFixedPoint) {
     const auto paths = train("local(h=" + std::to_string(h) + ")", ranks, 360, plain, true, true);
     double sum = 0, shares = 0;
     for (int rank = 0; rank < ranks; ++rank) {
-      const double share = 1 - std::pow(1 - rate * 0.5 * (rank + 1), h);
+      const double share = 1 - std::pow(1 - descent_rate * 0.5 * (rank + 1), h);
       sum += share * (rank + 1);
       shares += share;
     }
@@ -124,7 +124,7 @@ std::vector<std::vector<std::array<double, 3>>> model_of(const Outer& o, std::si
   std::array<double, 3> start{}, velocity{}, mean{};
   for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t r = 0; r < ranks; ++r) {
-      for (double& value : x[r]) value -= rate * (value - static_cast<double>(r + 1));
+      for (double& value : x[r]) value -= descent_rate * (value - static_cast<double>(r + 1));
     }
     for (std::size_t b = 0; b < 3; ++b) {
       if (step >= o.first[b] && (step - o.first[b]) % o.h == 0) {
@@ -133,8 +133,8 @@ std::vector<std::vector<std::array<double, 3>>> model_of(const Outer& o, std::si
       }
       if (step < o.first[b] + o.overlap || (step - o.first[b] - o.overlap) % o.h != 0) continue;
       if (o.slowmo) {
-        velocity[b] = o.momentum * velocity[b] + mean[b] / rate;
-        start[b] -= o.lr * rate * velocity[b];
+        velocity[b] = o.momentum * velocity[b] + mean[b] / descent_rate;
+        start[b] -= o.lr * descent_rate * velocity[b];
       } else {
         velocity[b] = o.momentum * velocity[b] + mean[b];
         start[b] -= o.lr * (mean[b] + o.momentum * velocity[b]);
@@ -182,7 +182,7 @@ TEST(Diloco, TakesLessMomentumWhereAMemorySendsMostLater) {
       const AlgorithmOptions options{.phases = test::read_phases(codec)};
       const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 12; ++step) {
-        made->step(worker, {step, rate, false});
+        made->step(worker, {step, descent_rate, false});
         paths[static_cast<std::size_t>(communicator.rank())].emplace_back(worker.parameters().begin(),
                                                                           worker.parameters().end());
       }
@@ -216,7 +216,7 @@ TEST_P(Local, BuffersAreKeptForgottenOrAveraged) {
       double mean = 0, mean_v = 0;
       for (std::size_t r = 0; r < count; ++r) {
         v[r] = 0.5 * v[r] + (x[r] - static_cast<double>(r + 1));
-        x[r] -= rate * v[r];
+        x[r] -= descent_rate * v[r];
         mean += x[r] / ranks;
         mean_v += v[r] / ranks;
       }

@@ -53,13 +53,13 @@ class MeanOf final : public Worker {
   std::deque<Quadratic> all_;
 };
 
-struct Job {
+struct NodesJob {
   const char* algorithm;
   const char* topology;
   const char* codec = "none";
 };
 
-AlgorithmOptions options_of(const Job& job, int node_size) {
+AlgorithmOptions options_of(const NodesJob& job, int node_size) {
   AlgorithmOptions options;
   options.phases = test::read_phases(job.codec);
   options.topology = test::topology(job.topology);
@@ -69,7 +69,7 @@ AlgorithmOptions options_of(const Job& job, int node_size) {
 
 // Each rank's model after 20 steps. A second algorithm takes over the state and makes the last ten.
 template <class MakeWorker>
-std::vector<std::vector<float>> train(const Job& job, int ranks, int node_size, const MakeWorker& make_worker) {
+std::vector<std::vector<float>> train(const NodesJob& job, int ranks, int node_size, const MakeWorker& make_worker) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     auto worker = make_worker(communicator.rank());
@@ -102,10 +102,10 @@ std::vector<std::vector<float>> train(const Job& job, int ranks, int node_size, 
 
 TEST(Nodes, DoWhatRanksWithTheirMeanGradientDo) {
   for (const auto& [nodes, node_size] : {std::pair{2, 2}, {4, 2}, {3, 3}, {1, 2}}) {
-    for (const Job& job : {Job{"push_sum", "exponential"},
-                           {"push_sum(overlap=true)", "complete", "f16"},
-                           {"d_psgd", "ring"},
-                           {"choco", "complete", "qsgd(bits=4)"}}) {
+    for (const NodesJob& job : {NodesJob{"push_sum", "exponential"},
+                                {"push_sum(overlap=true)", "complete", "f16"},
+                                {"d_psgd", "ring"},
+                                {"choco", "complete", "qsgd(bits=4)"}}) {
       const auto apart =
           train(job, nodes * node_size, node_size, [](int rank) { return std::make_unique<Quadratic>(rank); });
       const auto wanted =

@@ -240,7 +240,7 @@ TEST(Server, WaitsForNobodyAtRest) {
   EXPECT_TRUE(group.server().at_rest());
 }
 
-ServerPlan together(Mode mode, int ranks) {
+ServerPlan plan_together(Mode mode, int ranks) {
   ServerPlan plan = test::plan(mode, ranks);
   plan.together = true;
   plan.bound = 1;
@@ -248,7 +248,7 @@ ServerPlan together(Mode mode, int ranks) {
 }
 
 TEST(Server, TellsHowManyStepsAllHaveMade) {
-  Group group(together(Mode::async, 3));
+  Group group(plan_together(Mode::async, 3));
   for (int i = 0; i < 5; ++i) group.gradient(0, 1);
   EXPECT_EQ(group.made(0), 5U);
   group.gradient(2, 1);
@@ -260,7 +260,7 @@ TEST(Server, TellsHowManyStepsAllHaveMade) {
 }
 
 TEST(Server, StopsThoseThatCountTogetherAtOnce) {
-  Group group(together(Mode::async, 2));
+  Group group(plan_together(Mode::async, 2));
   for (int i = 0; i < 5; ++i) group.gradient(0, 1);
   group.gradient(1, 1, 1, 0);
   EXPECT_EQ(group.stop(1), 0U);
@@ -270,7 +270,7 @@ TEST(Server, StopsThoseThatCountTogetherAtOnce) {
 
 // Otherwise one that is as far ahead as it may be would wait for ever for slower ones that have come to the meeting.
 TEST(Server, WaitsForNobodyThatRests) {
-  Group group(together(Mode::stale, 3));
+  Group group(plan_together(Mode::stale, 3));
   group.gradient(0, 1);
   group.gradient(0, 1);
   EXPECT_EQ(group.steps(0), 1U) << "two steps ahead";

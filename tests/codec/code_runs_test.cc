@@ -16,7 +16,7 @@
 namespace sotto::testing {
 namespace {
 
-constexpr std::size_t elements = 400'000;
+constexpr std::size_t run_elements = 400'000;
 
 Adaptive adaptive(double error) {
   AdaptiveOptions options;
@@ -70,7 +70,7 @@ Sizes sizes_of(Stage stage, std::span<const float> values) {
 
 TEST(CodesOfRuns, ComeNearTheEntropyOfTheSymbols) {
   for (const char* name : {"gaussian", "student", "sparse"}) {
-    Input input{name, {{{"w", 0, {elements}}}, elements}, std::vector<float>(elements)};
+    Input input{name, {{{"w", 0, {run_elements}}}, run_elements}, std::vector<float>(run_elements)};
     fill_sample("test", name, 3, input.values);
     for (const auto& [stages, find_sizes] :
          std::vector<std::pair<std::string, std::function<Sizes(std::span<const float>)>>>{
@@ -104,7 +104,7 @@ TEST(CodesOfRuns, ComeNearTheEntropyOfTheSymbols) {
 // Codes gain much here: most sparse values are zeros, and cells keep the least level put into them, so low levels are
 // frequent.
 TEST(CodesOfRuns, AreWorthIt) {
-  Input input{"sparse", {{{"w", 0, {elements}}}, elements}, std::vector<float>(elements)};
+  Input input{"sparse", {{{"w", 0, {run_elements}}}, run_elements}, std::vector<float>(run_elements)};
   fill_sample("test", "sparse", 3, input.values);
   for (const auto& [quantise, share] : {std::pair{"adaptive", 0.4}, {"quantile | minmax_sketch", 0.25}}) {
     const auto plain = encode(*make_codec(read_stages(quantise)), input).size();

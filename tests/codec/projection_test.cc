@@ -14,13 +14,13 @@
 namespace sotto::testing {
 namespace {
 
-constexpr std::int64_t elements = 50000;  // twelve chunks of 4096, and a shorter one
+constexpr std::int64_t dimension = 50000;  // twelve chunks of 4096, and a shorter one
 
-Input flat(std::vector<float> values) { return {"flat", {{{"w", 0, {elements}}}, values.size()}, std::move(values)}; }
+Input flat(std::vector<float> values) { return {"flat", {{{"w", 0, {dimension}}}, values.size()}, std::move(values)}; }
 
 // About a share `share` of the elements is normal and at least 1 in magnitude; the others are noise.
 Input sparse(double share, float noise, std::uint64_t seed) {
-  Input input = flat(std::vector<float>(elements));
+  Input input = flat(std::vector<float>(dimension));
   Philox random(seed, Purpose::test);
   for (float& x : input.values) {
     const auto value = static_cast<float>(random.normal());
@@ -50,7 +50,7 @@ TEST(Projection, RecoversWhatIsSparse) {
 
 TEST(Projection, RecoversASumFromTheSumOfProjections) {
   const auto codec = make_codec(read_stages("projection(iterations=80)"));
-  std::vector<float> total(elements), sum, out(elements);
+  std::vector<float> total(dimension), sum, out(dimension);
   const Layout layout = sparse(0, 0, 0).layout;
   sum.resize(codec->linear_count(layout));
   for (const std::uint64_t rank : {81, 82, 83, 84}) {
@@ -63,13 +63,13 @@ TEST(Projection, RecoversASumFromTheSumOfProjections) {
   codec->from_linear(std::as_bytes(std::span(sum)), 1, {}, bucket);
   EXPECT_LE(square_distance(out, total), 1e-8 * square_norm(total));
   EXPECT_FALSE(codec->traits().additive);
-  EXPECT_LT(sum.size(), elements / 4);
+  EXPECT_LT(sum.size(), dimension / 4);
 }
 
-// The error is about as large as the noise that was not sent, whose energy is `elements` times its variance.
+// The error is about as large as the noise that was not sent, whose energy is `dimension` times its variance.
 TEST(Projection, IsOffByTheOrderOfTheNoise) {
   const Input input = sparse(0.01, 0.02F, 85);
-  const double noise = elements * 0.02 * 0.02;
+  const double noise = dimension * 0.02 * 0.02;
   const double off = square_distance(decoded_by("projection", input), input.values);
   EXPECT_GE(off, 0.5 * noise);
   EXPECT_LE(off, 4 * noise);
@@ -78,7 +78,7 @@ TEST(Projection, IsOffByTheOrderOfTheNoise) {
 TEST(Projection, LeavesNoMoreThanWasMeasured) {
   for (const char* sentence : {"projection", "projection(9%, 2%, 512, iterations=50)"}) {
     const auto codec = make_codec(read_stages(sentence));
-    Input input = flat(gaussian(flat(std::vector<float>(elements)).layout, 86));
+    Input input = flat(gaussian(flat(std::vector<float>(dimension)).layout, 86));
     const double measured = square_norm(linear_form(*codec, input));
     const auto found = decoded_by(sentence, input);
     std::ranges::transform(input.values, found, input.values.begin(), std::minus<>());
@@ -91,8 +91,8 @@ TEST(Projection, OfAPartIsThatOfTheWhole) {
   const Input input = sparse(0.01, 0.1F, 87);
   const auto codec = make_codec(read_stages("projection(chunk=1024)"));
   const auto whole = decoded_by("projection(chunk=1024)", input);
-  std::vector<float> parts(elements);
-  for (const Range part : {Range{0, 3 * 1024}, Range{3 * 1024, elements}}) {
+  std::vector<float> parts(dimension);
+  for (const Range part : {Range{0, 3 * 1024}, Range{3 * 1024, dimension}}) {
     add_part(*codec, input.layout, part, encode_part(*codec, input, part), 1, parts);
   }
   EXPECT_EQ(parts, whole);

@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-Layout sample() {
+Layout small_layout() {
   Layout layout;
   layout.append("conv.weight", {20, 1, 5, 5});  // 500 -> 512
   layout.append("conv.bias", {20});             // 20 -> 32
@@ -20,7 +20,7 @@ Layout sample() {
 }
 
 TEST(Layout, SegmentsAreAligned) {
-  const Layout layout = sample();
+  const Layout layout = small_layout();
   EXPECT_EQ(layout.size(), 512U + 32 + 16 + 160);
   EXPECT_EQ(layout.numel(), 500U + 20 + 1 + 160);
   const auto segments = layout.segments();
@@ -34,7 +34,7 @@ TEST(Layout, SegmentsAreAligned) {
 }
 
 TEST(Layout, NamesOfElements) {
-  const Layout layout = sample();
+  const Layout layout = small_layout();
   EXPECT_EQ(layout.name_at(0), "conv.weight");
   EXPECT_EQ(layout.name_at(499), "conv.weight");
   EXPECT_EQ(layout.name_at(500), "padding");
@@ -45,7 +45,7 @@ TEST(Layout, NamesOfElements) {
 }
 
 TEST(Layout, ClearPaddingTouchesNothingElse) {
-  const Layout layout = sample();
+  const Layout layout = small_layout();
   std::vector<float> values(layout.size(), 1.0F);
   layout.clear_padding(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -55,7 +55,7 @@ TEST(Layout, ClearPaddingTouchesNothingElse) {
 }
 
 TEST(Layout, SlicesAreLayoutsOfTheirOwn) {
-  const Layout layout = sample();
+  const Layout layout = small_layout();
   EXPECT_EQ(layout.slice_range(1, 3), (Range{512, 560}));
   const Layout part = layout.slice(1, 3);
   EXPECT_EQ(part.size(), 48U);

@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-struct Component {
+struct Copied {
   std::vector<float> floats;
   std::vector<std::uint8_t> bytes;
   std::uint64_t number = 0;
@@ -22,7 +22,7 @@ struct Component {
 };
 
 TEST(StateCopy, GivesBackTheLastState) {
-  Component component{{1, 2}, {3}, 4};
+  Copied component{{1, 2}, {3}, 4};
   std::array<float, 2> borrowed{5, 6};
   StateCopy copy;
   component.visit_state(copy);

@@ -12,11 +12,11 @@
 namespace sotto {
 namespace {
 
-constexpr ImageShape shape{2, 6, 5};
+constexpr ImageShape image_shape{2, 6, 5};
 
 // Pixels 1 .. 60, none of which is black.
 std::vector<float> numbered() {
-  std::vector<float> image(shape.size());
+  std::vector<float> image(image_shape.size());
   std::iota(image.begin(), image.end(), 1.0F);
   return image;
 }
@@ -39,7 +39,7 @@ std::vector<float> moved(std::int64_t down, std::int64_t right, bool mirrored) {
 }
 
 TEST(CropFlip, MovesByAtMostThePadAndMirrorsEachEquallyOften) {
-  CropFlip augment(shape, {-1, -2}, 2);
+  CropFlip augment(image_shape, {-1, -2}, 2);
   std::vector<int> seen(50);
   for (std::uint32_t example = 0; example < 5000; ++example) {
     std::vector<float> image = numbered();
@@ -63,7 +63,7 @@ TEST(CropFlip, MovesByAtMostThePadAndMirrorsEachEquallyOften) {
 }
 
 TEST(CropFlip, IsAFunctionOfSeedEpochAndExample) {
-  CropFlip augment(shape, {-1, -2}, 4);
+  CropFlip augment(image_shape, {-1, -2}, 4);
   const auto changed = [&](std::uint64_t seed, std::uint64_t epoch, std::uint32_t example) {
     std::vector<float> image = numbered();
     augment.apply(image, seed, epoch, example);

@@ -25,12 +25,12 @@ TEST(Epochs, BeginWithWhatIsLeftOfOne) {
   EXPECT_EQ(none.at(100), (Epochs::Place{4, 0, 5}));
 }
 
-constexpr std::size_t examples = 1003;
+constexpr std::size_t example_count = 1003;
 
-ExampleOrder order_of(const OrderOptions& options, const ExampleOrder* /*kind*/) { return {examples, options}; }
+ExampleOrder order_of(const OrderOptions& options, const ExampleOrder* /*kind*/) { return {example_count, options}; }
 LengthOrder order_of(const OrderOptions& options, const LengthOrder* /*kind*/) {
   Philox random(1, Purpose::test);
-  std::vector<std::size_t> lengths(examples);
+  std::vector<std::size_t> lengths(example_count);
   for (std::size_t& length : lengths) length = 2 + random.below(30);
   return {lengths, options};
 }
@@ -79,8 +79,8 @@ TYPED_TEST(Orders, ReadEachExampleOnceWhileRanksChange) {
   std::ranges::sort(all);
   const auto twice = std::ranges::unique(all);
   EXPECT_TRUE(twice.empty()) << "an example was read twice";
-  EXPECT_LE(count, examples);
-  EXPECT_GT(count, examples - 4 * (10 + 30)) << "batches of short sentences have up to 40";
+  EXPECT_LE(count, example_count);
+  EXPECT_GT(count, example_count - 4 * (10 + 30)) << "batches of short sentences have up to 40";
 }
 
 TYPED_TEST(Orders, GoOnWithWholeEpochs) {

@@ -55,7 +55,7 @@ Bytes variable(const std::string& name, std::uint32_t array_class, const std::ve
   return bytes;
 }
 
-Bytes packed(const Bytes& bytes) {
+Bytes deflated(const Bytes& bytes) {
   const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> c(libdeflate_alloc_compressor(6),
                                                                                    libdeflate_free_compressor);
   Bytes content(libdeflate_zlib_compress_bound(c.get(), bytes.size()));
@@ -133,10 +133,10 @@ class Svhn : public testing::Test {
 TEST_F(Svhn, PlainAndPacked) {
   write(file_of({images(), labels()}));
   expect_whole();
-  write(file_of({packed(images()), packed(labels())}));
+  write(file_of({deflated(images()), deflated(labels())}));
   expect_whole();
   const Bytes other = variable<double>("note", 6, {1, 1}, 9, {3.5});
-  write(file_of({other, packed(labels()), packed(other), images()}));
+  write(file_of({other, deflated(labels()), deflated(other), images()}));
   expect_whole();
   EXPECT_EQ(open(2)->size(), 2U);
   EXPECT_NE(error_of<ConfigError>([&] { open(6); }).find("train-size 6"), std::string::npos);
@@ -174,7 +174,7 @@ TEST_F(Svhn, WhatDoesNotFitIsNamed) {
 }
 
 TEST_F(Svhn, EveryTruncationIsAnError) {
-  for (const Bytes& file : {file_of({packed(images()), packed(labels())}), file_of({labels(), images()})}) {
+  for (const Bytes& file : {file_of({deflated(images()), deflated(labels())}), file_of({labels(), images()})}) {
     for (std::size_t n = 0; n < file.size(); n += n < 300 || n + 100 > file.size() ? 1 : 149) {
       write({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n)});
       EXPECT_FALSE(error_of<FileError>([&] { open(); }).empty()) << n;
@@ -183,7 +183,7 @@ TEST_F(Svhn, EveryTruncationIsAnError) {
 }
 
 TEST_F(Svhn, FlippedBitsOfAPackedFileNeverGiveOtherData) {
-  const Bytes file = file_of({packed(images()), packed(labels())});
+  const Bytes file = file_of({deflated(images()), deflated(labels())});
   for (std::size_t n = 124; n < file.size(); n += 1 + n / 300) {
     Bytes damaged = file;
     damaged[n] ^= std::byte{1} << n % 8;

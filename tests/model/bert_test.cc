@@ -12,10 +12,10 @@
 namespace sotto {
 namespace {
 
-constexpr std::int64_t vocabulary = 23, context = 12, size = 3 * context;
-constexpr std::string_view text = "bert-mini(layers=2, heads=4, width=16, inner=24, context=12, dropout=0)";
+constexpr std::int64_t bert_vocabulary = 23, context = 12, size = 3 * context;
+constexpr std::string_view small_bert = "bert-mini(layers=2, heads=4, width=16, inner=24, context=12, dropout=0)";
 
-constexpr std::array logits{-0.76750338, -0.015614837, -0.15586361, 0.51555729,  0.76126724,  0.20690247,
+constexpr std::array known_logits{-0.76750338, -0.015614837, -0.15586361, 0.51555729,  0.76126724,  0.20690247,
                             0.42536348,  -0.36750153,  -0.65331012, -0.32787615, -0.66233879, 0.17554578,
                             0.45480967,  0.36175907,   0.83133167,  0.023746908, -0.19098394, -0.30668062,
                             -0.90662432, -0.19324705,  -0.10274254, 0.17587124,  0.87630534};
@@ -26,10 +26,10 @@ constexpr std::array losses{3.4335272, 3.3218884,  3.1247439,  2.8784359,  2.623
 class Bert : public testing::Test {
  protected:
   Bert() {
-    for (std::int64_t i = 0; i < size; ++i) tokens_.push_back((7 * i + i * i) % vocabulary);
+    for (std::int64_t i = 0; i < size; ++i) tokens_.push_back((7 * i + i * i) % bert_vocabulary);
     for (std::int64_t i = 1; i < size; i += 5) {
       places_.push_back(i);
-      wanted_.push_back(3 * i % vocabulary);
+      wanted_.push_back(3 * i % bert_vocabulary);
     }
   }
   // Element i of the k-th parameter.
@@ -37,13 +37,13 @@ class Bert : public testing::Test {
     const double start = name.ends_with("LayerNorm.weight") ? 1 : 0;
     return static_cast<float>(start + 0.3 * std::sin(2.399 * static_cast<double>(i) + static_cast<double>(k)));
   }
-  const LanguageModelSpec spec_ = masked_model_table().read("model", text);
+  const LanguageModelSpec spec_ = masked_model_table().read("model", small_bert);
   std::vector<std::int64_t> tokens_, places_, wanted_;
 };
 
 TEST_F(Bert, LogitsAreTheirs) {
   const at::NoGradGuard no_grad;
-  const auto network = spec_.entry->make(spec_.options, vocabulary);
+  const auto network = spec_.entry->make(spec_.options, bert_vocabulary);
   const auto parameters = network->named_parameters();
   for (std::size_t k = 0; k < parameters.size(); ++k) {
     const at::Tensor& values = parameters[k].value();
@@ -54,12 +54,12 @@ TEST_F(Bert, LogitsAreTheirs) {
   network->eval();
   const at::Tensor batch = at::from_blob(tokens_.data(), {3, context}, at::kLong);
   const at::Tensor ours = network->logits(network->forward(batch, 0).flatten(0, 1)).select(0, places_[0]).contiguous();
-  ASSERT_EQ(ours.numel(), static_cast<std::int64_t>(logits.size()));
-  for (std::size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(ours.const_data_ptr<float>()[i], logits[i], 4e-6) << i;
+  ASSERT_EQ(ours.numel(), static_cast<std::int64_t>(known_logits.size()));
+  for (std::size_t i = 0; i < known_logits.size(); ++i) EXPECT_NEAR(ours.const_data_ptr<float>()[i], known_logits[i], 4e-6) << i;
 }
 
 TEST_F(Bert, LossesOfTwentyStepsAreTheirs) {
-  const auto model = make_language_model(spec_, vocabulary, 1);
+  const auto model = make_language_model(spec_, bert_vocabulary, 1);
   const auto segments = model->layout().segments();
   for (std::size_t k = 0; k < segments.size(); ++k) {
     for (std::size_t i = 0; i < segments[k].numel(); ++i) {

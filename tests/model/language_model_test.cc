@@ -20,7 +20,7 @@ constexpr std::int64_t vocabulary = 11;
 
 bool is_masked(std::string_view text) { return text.starts_with("bert"); }
 
-std::unique_ptr<LanguageModel> model_of(std::string_view text, std::uint64_t seed = 1) {
+std::unique_ptr<LanguageModel> language_model_of(std::string_view text, std::uint64_t seed = 1) {
   const auto& table = is_masked(text) ? masked_model_table() : language_model_table();
   return make_language_model(table.read("model", text), vocabulary, seed);
 }
@@ -74,7 +74,7 @@ class Small : public testing::TestWithParam<const char*> {
   const bool masked_ = is_masked(GetParam());
   const std::vector<std::int64_t> all_ = tokens_of(4 * 9);
   std::vector<std::int64_t> tokens_, wanted_, places_;
-  std::unique_ptr<LanguageModel> model_ = model_of(text("0"));
+  std::unique_ptr<LanguageModel> model_ = language_model_of(text("0"));
 };
 INSTANTIATE_TEST_SUITE_P(LanguageModels, Small,
                          testing::Values("gpt-mini(layers=2, heads=2, width=8, context=8)",
@@ -83,8 +83,8 @@ INSTANTIATE_TEST_SUITE_P(LanguageModels, Small,
 
 TEST_P(Small, BeginsWithAGuessOfItsSeed) {
   EXPECT_NEAR(mean(), std::log(vocabulary), 0.1);
-  EXPECT_TRUE(std::ranges::equal(model_->parameters(), model_of(GetParam())->parameters()));
-  EXPECT_FALSE(std::ranges::equal(model_->parameters(), model_of(GetParam(), 2)->parameters()));
+  EXPECT_TRUE(std::ranges::equal(model_->parameters(), language_model_of(GetParam())->parameters()));
+  EXPECT_FALSE(std::ranges::equal(model_->parameters(), language_model_of(GetParam(), 2)->parameters()));
 }
 
 // Checks the slope of the loss along the gradient by a central difference.
@@ -154,7 +154,7 @@ TEST_P(Small, CallsForAllSegmentsOnce) {
 }
 
 TEST_P(Small, DropoutIsAFunctionOfItsNumber) {
-  const auto model = model_of(text("0.5"));
+  const auto model = language_model_of(text("0.5"));
   const auto loss = [&](std::uint64_t random) { return model->accumulate_gradient(batch(), 1, random, {}).loss; };
   EXPECT_EQ(loss(3), loss(3));
   EXPECT_NE(loss(3), loss(4));

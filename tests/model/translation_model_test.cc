@@ -15,12 +15,12 @@
 namespace sotto {
 namespace {
 
-constexpr std::int64_t vocabulary = 9;
+constexpr std::int64_t pieces = 9;
 constexpr std::string_view small = "transformer-tiny(layers=2, heads=2, width=8, inner=16, context=12, dropout=0, ";
 
-std::unique_ptr<TranslationModel> model_of(const std::string& more = "label-smoothing=0)", std::uint64_t seed = 1) {
+std::unique_ptr<TranslationModel> translation_model_of(const std::string& more = "label-smoothing=0)", std::uint64_t seed = 1) {
   const TranslationModelSpec spec = translation_model_table().read("model", std::string(small) + more);
-  return spec.entry->make(spec.options, spec.said(), vocabulary, seed);
+  return spec.entry->make(spec.options, spec.said(), pieces, seed);
 }
 
 // Two sentences and their translations; the second sentence is shorter.
@@ -43,7 +43,7 @@ TEST(TranslationModels, HaveTheParametersThatTheirSummariesSay) {
 }
 
 TEST(TranslationModels, PadsChangeNothing) {
-  const auto model = model_of();
+  const auto model = translation_model_of();
   const TokenLoss both = model->evaluate(source, target);
   EXPECT_EQ(both.tokens, 6);
   const TokenLoss first =
@@ -54,7 +54,7 @@ TEST(TranslationModels, PadsChangeNothing) {
 }
 
 TEST(TranslationModels, TheGradientIsThatOfTheLoss) {
-  const auto model = model_of("label-smoothing=0)");
+  const auto model = translation_model_of("label-smoothing=0)");
   const TokenLoss loss = model->accumulate_gradient(source, target, 1, 0, {});
   EXPECT_NEAR(loss.sum, model->evaluate(source, target).sum, 1e-4);
   const std::vector<float> gradient(model->gradient().begin(), model->gradient().end());
@@ -70,7 +70,7 @@ TEST(TranslationModels, TheGradientIsThatOfTheLoss) {
 }
 
 TEST(TranslationModels, SmoothLabelsInTrainingOnly) {
-  const auto plain = model_of(), smooth = model_of("label-smoothing=0.2)");
+  const auto plain = translation_model_of(), smooth = translation_model_of("label-smoothing=0.2)");
   EXPECT_EQ(plain->evaluate(source, target).sum, smooth->evaluate(source, target).sum);
   const TokenLoss a = plain->accumulate_gradient(source, target, 1, 0, {});
   const TokenLoss b = smooth->accumulate_gradient(source, target, 1, 0, {});
@@ -79,7 +79,7 @@ TEST(TranslationModels, SmoothLabelsInTrainingOnly) {
 }
 
 TEST(TranslationModels, CallsForAllSegmentsOnce) {
-  const auto model = model_of();
+  const auto model = translation_model_of();
   std::multiset<std::size_t> needed, ready;
   const SegmentCalls calls{.needed = [&](std::size_t s) { needed.insert(s); },
                            .ready = [&](std::size_t s) { ready.insert(s); }};
@@ -94,7 +94,7 @@ TEST(TranslationModels, CallsForAllSegmentsOnce) {
 // best.
 TEST(BeamSearch, FindsTheLikeliest) {
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
-    const auto model = model_of("label-smoothing=0, beam=80, length-penalty=0.6)", seed);
+    const auto model = translation_model_of("label-smoothing=0, beam=80, length-penalty=0.6)", seed);
     for (float& parameter : model->parameters()) parameter *= 3;  // far from a uniform guess
     const SentenceBatch one{std::span(source_tokens).first(4), 4};
     double best = -HUGE_VAL;
@@ -123,7 +123,7 @@ TEST(BeamSearch, FindsTheLikeliest) {
 }
 
 TEST(BeamSearch, OfABatchIsThatOfEachSentence) {
-  const auto model = model_of("label-smoothing=0, beam=3)");
+  const auto model = translation_model_of("label-smoothing=0, beam=3)");
   for (float& parameter : model->parameters()) parameter *= 3;
   const auto both = model->translate(source);
   const auto first = model->translate({std::span(source_tokens).first(4), 4});
@@ -131,7 +131,7 @@ TEST(BeamSearch, OfABatchIsThatOfEachSentence) {
 }
 
 TEST(TranslationModels, RefuseOtherBatches) {
-  const auto model = model_of();
+  const auto model = translation_model_of();
   const auto refusal = [&](const SentenceBatch& from, const SentenceBatch& to) {
     return test::message_of([&] { model->evaluate(from, to); });
   };
@@ -140,7 +140,7 @@ TEST(TranslationModels, RefuseOtherBatches) {
   const std::vector<std::int64_t> wrong{5, 9, 3}, longer(13, 4);
   EXPECT_NE(refusal({wrong, 3}, target).find("token 9;"), std::string::npos);
   EXPECT_NE(refusal({longer, 13}, target).find("takes some of up to 12"), std::string::npos);
-  EXPECT_NE(test::message_of([&] { model_of("heads=3)"); }).find("heads"), std::string::npos);
+  EXPECT_NE(test::message_of([&] { translation_model_of("heads=3)"); }).find("heads"), std::string::npos);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/layout.h"
-#include "sotto/core/random.h"
 #include "sotto/optim/optimiser.h"
+#include "tests/optim/random_vector.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 #include "tests/support/store.h"
@@ -19,13 +19,7 @@ namespace sotto {
 namespace {
 
 using test::message_of;
-
-std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
-  Philox random(7, Purpose::test, index);
-  std::vector<float> values(size);
-  for (float& value : values) value = static_cast<float>(random.normal());
-  return values;
-}
+using test::random_vector;
 
 // All elements but the last make a matrix; the last is a vector.
 Layout tensors(std::size_t size) {

@@ -102,12 +102,12 @@ TEST(ParameterGroups, SayWhatIsWrong) {
   expect("*.bias: lr-scale=2; head.bias: lr-scale=3", "`head.bias` has only tensors of earlier groups");
 }
 
-const std::vector<std::string> all{"sgd(weight-decay=0.1)", "adamw",         "adagrad",
-                                   "dgc(weight-decay=0.1)", "signum",        "sign",
-                                   "onebit-adam(warmup=2)", "lars(trust=1)", "lamb(weight-decay=0.1)"};
+const std::vector<std::string> kinds{"sgd(weight-decay=0.1)", "adamw",         "adagrad",
+                                     "dgc(weight-decay=0.1)", "signum",        "sign",
+                                     "onebit-adam(warmup=2)", "lars(trust=1)", "lamb(weight-decay=0.1)"};
 
 TEST(ParameterGroups, WithTheSameOptionsChangeNoBit) {
-  for (const std::string& sentence : all) {
+  for (const std::string& sentence : kinds) {
     const auto plain = make_optimiser(test::optimiser(sentence), network());
     const auto own = grouped("*.bias: lr-scale=1; norm*: lr-scale=1", sentence);
     EXPECT_EQ(own->dense_steps(), plain->dense_steps());
@@ -149,7 +149,7 @@ TEST(ParameterGroups, TensorsGoTheirOwnWays) {
 
 TEST(ParameterGroups, ContinueFromTheirState) {
   const std::string text = "*.bias: lr-scale=0.5; norm*: lr-scale=2";
-  for (const std::string& sentence : all) {
+  for (const std::string& sentence : kinds) {
     const auto first = grouped(text, sentence), second = grouped(text, sentence);
     std::vector<float> p = noise(0);
     for (std::uint64_t t = 0; t < 3; ++t) step(*first, p, t);

@@ -7,22 +7,16 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/layout.h"
-#include "sotto/core/random.h"
 #include "sotto/optim/sgd.h"
+#include "tests/optim/random_vector.h"
 #include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
 namespace {
 
+using test::random_vector;
 using test::Store;
-
-std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
-  Philox random(7, Purpose::test, index);
-  std::vector<float> values(size);
-  for (float& value : values) value = static_cast<float>(random.normal());
-  return values;
-}
 
 void apply(Optimiser& optimiser, std::vector<float>& parameters, std::vector<float> gradient, double lr) {
   optimiser.apply(parameters, gradient, 0, lr);

@@ -12,11 +12,11 @@
 namespace sotto {
 namespace {
 
-const DataOptions data{.train_size = 60, .test_size = 40};
+const DataOptions made_data{.train_size = 60, .test_size = 40};
 
 // The labels of the test data.
 std::vector<std::int64_t> labels() {
-  const auto examples = open_dataset(data, Split::test);
+  const auto examples = open_dataset(made_data, Split::test);
   std::vector<float> image(examples->shape().size());
   std::vector<std::int64_t> all(examples->size());
   for (std::size_t i = 0; i < all.size(); ++i) examples->read(i, image, all[i]);
@@ -28,16 +28,16 @@ double share_of_labels(auto is_counted) {
   return static_cast<double>(std::ranges::count_if(all, is_counted)) / static_cast<double>(all.size());
 }
 
-std::unique_ptr<Task> task_of(std::string_view name) {
+std::unique_ptr<Task> named_task(std::string_view name) {
   const TaskEntry& entry = task_table().require("task", name);
-  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")), .data = data};
+  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")), .data = made_data};
   setup.batch = 0;
   return entry.make(setup);
 }
 
 // The metrics of a model whose outputs are `biases` for every example of the test data.
 Metrics metrics_of(std::string_view task_name, const std::vector<float>& biases) {
-  const auto task = task_of(task_name);
+  const auto task = named_task(task_name);
   std::ranges::fill(task->parameters(), 0.0F);
   std::ranges::copy(biases, task->parameters().subspan(task->layout().segments()[1].offset).begin());
   return task->metrics(task->evaluate(Split::test, {}));
@@ -79,7 +79,7 @@ TEST(Regress, IsTheShareOfVarianceExplained) {
   const Metrics two_off = metrics_of("regress", {static_cast<float>(mean) + 2});
   EXPECT_NEAR(two_off.value("loss"), variance + 4, 1e-5);
   EXPECT_NEAR(two_off.value("r2"), -4 / variance, 1e-6);
-  EXPECT_NEAR(task_of("regress")->loss_of_guessing(), variance, 1e-9);
+  EXPECT_NEAR(named_task("regress")->loss_of_guessing(), variance, 1e-9);
 }
 
 }  // namespace

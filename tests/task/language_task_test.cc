@@ -17,9 +17,9 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view small = "gpt-mini(layers=1, heads=2, width=8, context=10)";
+constexpr std::string_view small_gpt = "gpt-mini(layers=1, heads=2, width=8, context=10)";
 
-TaskSetup setup_of(DataOptions data, std::string_view model = small) {
+TaskSetup setup_of(DataOptions data, std::string_view model = small_gpt) {
   TaskSetup setup{.model = task_table().require("task", "language").read_model(parse_sentence("model", model)),
                   .data = std::move(data)};
   setup.batch = 3;
@@ -45,7 +45,7 @@ TEST(Language, EvaluatesAllPieces) {
   TaskSetup setup = setup_of({.test_size = 7});
   const auto task = task_of(setup);
   const auto text = open_text({}, Split::test);
-  const auto model = make_language_model(language_model_table().read("model", small), 256, setup.seed);
+  const auto model = make_language_model(language_model_table().read("model", small_gpt), 256, setup.seed);
   ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));
   const std::vector<std::int64_t> tokens(text->tokens.begin(), text->tokens.begin() + 70);
   const std::vector<std::int64_t> next(text->tokens.begin() + 1, text->tokens.begin() + 71);
@@ -95,7 +95,7 @@ TEST(Language, EpochsAreCutElsewhere) {
 }
 
 TEST(Language, RefusesWhatDoesNotFit) {
-  const auto refusal = [](const DataOptions& data, std::string_view model = small) {
+  const auto refusal = [](const DataOptions& data, std::string_view model = small_gpt) {
     return test::message_of([&] { task_of(setup_of(data, model)); });
   };
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };

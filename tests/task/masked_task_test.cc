@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view small = "bert-mini(layers=1, heads=2, width=8, inner=8, context=20, dropout=0)";
+constexpr std::string_view small_bert = "bert-mini(layers=1, heads=2, width=8, inner=8, context=20, dropout=0)";
 constexpr std::int64_t mask = 50;
 
 std::vector<std::uint16_t> piece_of(std::size_t size) {
@@ -93,7 +93,8 @@ class Masked : public testing::Test {
  protected:
   static std::unique_ptr<Task> task_of(std::uint64_t seed, DataOptions data, std::size_t batch = 4) {
     const TaskEntry& entry = task_table().require("task", "masked");
-    TaskSetup setup{.model = entry.read_model(parse_sentence("model", small)), .data = std::move(data), .seed = seed};
+    TaskSetup setup{
+        .model = entry.read_model(parse_sentence("model", small_bert)), .data = std::move(data), .seed = seed};
     setup.batch = batch;
     return entry.make(setup);
   }
@@ -102,7 +103,7 @@ class Masked : public testing::Test {
 TEST_F(Masked, EvaluatesTheSamePlacesAlways) {
   const auto task = task_of(5, {.test_size = 6});
   const auto text = open_text({}, Split::test);
-  const auto model = make_language_model(masked_model_table().read("model", small), 257, 5);
+  const auto model = make_language_model(masked_model_table().read("model", small_bert), 257, 5);
   TextBatch batch;
   for (std::uint64_t i = 0; i < 6; ++i) {  // the draws do not depend on the seed of the run
     hide_tokens(std::span(text->tokens).subspan(20 * i, 20), 256, Philox(0, Purpose::mask, i), batch);

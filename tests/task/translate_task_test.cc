@@ -13,9 +13,10 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view small = "transformer-tiny(layers=1, heads=2, width=8, inner=8, context=12, beam=2)";
+constexpr std::string_view small_transformer =
+    "transformer-tiny(layers=1, heads=2, width=8, inner=8, context=12, beam=2)";
 
-std::unique_ptr<Task> task_of(std::string_view model = small) {
+std::unique_ptr<Task> translate_task(std::string_view model = small_transformer) {
   const TaskEntry& entry = task_table().require("task", "translate");
   TaskSetup setup{.model = entry.read_model(parse_sentence("model", model)),
                   .data = {.train_size = 40, .test_size = 9}};
@@ -24,9 +25,9 @@ std::unique_ptr<Task> task_of(std::string_view model = small) {
 }
 
 TEST(Translate, EvaluatesEveryPair) {
-  const auto task = task_of();
+  const auto task = translate_task();
   const auto pairs = open_pairs({.test_size = 9}, Split::test);
-  const TranslationModelSpec spec = translation_model_table().read("model", small);
+  const TranslationModelSpec spec = translation_model_table().read("model", small_transformer);
   const auto model = spec.entry->make(spec.options, spec.said(), pairs->vocabulary->size(), 1);
   double loss = 0, tokens = 0;
   BleuCounts counts{};
@@ -50,7 +51,7 @@ TEST(Translate, EvaluatesEveryPair) {
 }
 
 TEST(Translate, CountsWhatItTrains) {
-  const auto task = task_of();
+  const auto task = translate_task();
   double sum = 0, tokens = 0;
   for (std::uint64_t position = 0; position < task->epochs().each; ++position) {
     const double before = task->trained()[1];
@@ -67,7 +68,7 @@ TEST(Translate, CountsWhatItTrains) {
 }
 
 TEST(Translate, RefusesPairsThatAreTooLong) {
-  const std::string refusal = test::message_of([] { task_of("transformer-tiny(heads=1, width=8, context=8)"); });
+  const std::string refusal = test::message_of([] { translate_task("transformer-tiny(heads=1, width=8, context=8)"); });
   EXPECT_NE(refusal.find("tokens with its marks, the model's context is 8"), std::string::npos) << refusal;
 }
 
