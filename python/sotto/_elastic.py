@@ -50,8 +50,9 @@ def elastic(
     Start each rank by itself, on any machine, at any time; no launcher is needed. Within the function
     torch.distributed is initialised with Gloo, and `dist.get_rank()` and `dist.get_world_size()` are those of the present
     group. All ranks begin a call with the state of the last commit that all of them have; ranks that are new get it from
-    another one. What a compressed module (sotto.compress, AllReduceDataParallel) holds back goes on by itself: each rank
-    keeps its own, so only what a lost rank held back is lost.
+    another one. What wrappers keep goes on by itself. Each rank keeps what it held back (sotto.compress,
+    AllReduceDataParallel, LocalSGD, DiLoCo), so only what a lost rank held back is lost. Where each rank has a model of
+    its own (GossipDataParallel, LocalSGD, DiLoCo), all go on from the exact mean of those of the ranks that are left.
 
     coordinator: its HOST:PORT. None: that of the variable SOTTO_COORDINATOR.
     timeout: of exchanges, and until the ranks of a group have met; at most 140 s. A machine that vanishes without a word is

@@ -33,7 +33,7 @@ OWN = {
     "push_sum": lambda net, optimizer: gossip(net, "push_sum"),
     "overlapped": lambda net, optimizer: gossip(net, "push_sum(overlap=true)", codec="f16"),
     "d_psgd": lambda net, optimizer: gossip(net, "d_psgd", topology="ring"),
-    "choco": lambda net, optimizer: gossip(net, "choco", codec="topk(0.4)"),
+    "choco": lambda net, optimizer: gossip(net, "choco", codec="topk(0.4)", topology=all_others()),
     "ad_psgd": lambda net, optimizer: gossip(net, "ad_psgd", topology="star"),
     "local": lambda net, optimizer: sotto.LocalSGD(net, optimizer, every=2, codec="ef | topk(0.3)"),
     "diloco": lambda net, optimizer: sotto.DiLoCo(net, optimizer, every=3, shards=2, overlap=2, outer_momentum=0.3,
@@ -95,6 +95,12 @@ def kill_at(moment, stage, count):
         while not os.path.exists(wish.get("when", "/")):
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def all_others():
+    """A topology of the user's own, which is another one for each number of ranks."""
+    ranks = range(dist.get_world_size())
+    return [[peer for peer in ranks if peer != rank] for rank in ranks]
 
 
 def gossip(net, algorithm, **options):

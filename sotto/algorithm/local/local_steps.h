@@ -49,8 +49,8 @@ class LocalSteps final : public Algorithm {
   // average.
   void visit_shared(StateVisitor& visitor) override;
   void take_over(std::span<const FormerRank> each) override;
-  // Also if the group changed between two exchanges: what a new rank has not gone from the common start counts for
-  // nobody, and what the others have gone is in the mean.
+  // Between two exchanges, too: all go on from the mean of how far those that are not new have come from the common
+  // start.
   void meet_others(Worker& worker, bool is_new) override;
 
  private:
