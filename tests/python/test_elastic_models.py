@@ -86,6 +86,7 @@ def test_a_state_in_the_middle_of_a_step(package):
     state._commits = [state._copy(0)]
     for _ in range(2):
         half_a_step(state)
+        state.scaler.step(state.optimizer)
         state.scheduler.step()
         state._go_back(0)
     assert state.scheduler.get_last_lr() == [0.1] and state.scaler.get_scale() == 65536
