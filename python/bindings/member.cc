@@ -63,9 +63,9 @@ bool Member::join(const Stop& stop) {
   return world.has_value();
 }
 
-void Member::next(const std::string& reason, const Stop& stop) {
+void Member::next(const std::string& reason, bool moved, const Stop& stop) {
   meeting_.reset();
-  enter(next_generation(world_, reason, stop));
+  enter(next_generation(world_, reason, moved, stop));
 }
 
 c10::intrusive_ptr<c10d::Store> Member::meet(std::chrono::milliseconds deadline, const Stop& stop) {
@@ -98,8 +98,8 @@ void bind_member(py::module_& module) {
              return interruptible(asked, [&](const Stop& stop) { return member.join(stop); });
            })
       .def("next",
-           [](Member& member, const std::string& reason, const Asked& asked) {
-             interruptible(asked, [&](const Stop& stop) { member.next(reason, stop); });
+           [](Member& member, const std::string& reason, bool moved, const Asked& asked) {
+             interruptible(asked, [&](const Stop& stop) { member.next(reason, moved, stop); });
            })
       .def("meet",
            [](Member& member, double deadline, const Asked& asked) {

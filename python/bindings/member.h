@@ -24,8 +24,9 @@ class Member {
 
   // Waits for the first group that has this rank as a member. False if the run has come to its end without it.
   bool join(const Stop& stop);
-  // Leaves the group because of `reason`, and waits for the next one. CommError if this rank has no place in it.
-  void next(const std::string& reason, const Stop& stop);
+  // Leaves the group because of `reason`, and waits for the next one; `moved` as in next_generation(). CommError if
+  // this rank has no place in the next one.
+  void next(const std::string& reason, bool moved, const Stop& stop);
   // Waits until all ranks of the group are here. Returns a store for this group alone. CommError if one is lost before.
   c10::intrusive_ptr<c10d::Store> meet(std::chrono::milliseconds deadline, const Stop& stop);
 

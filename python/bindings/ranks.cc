@@ -84,6 +84,14 @@ void load(Stepper& stepper, std::uint64_t step, const py::dict& state) {
   stepper.load(step, values);
 }
 
+// `former` is (rank, ranks, state).
+void rejoin(Stepper& stepper, std::uint64_t step, const std::tuple<int, int, py::dict>& former) {
+  const auto& [rank, ranks, state] = former;
+  const FormerState values{rank, ranks, from_python(state)};
+  const py::gil_scoped_release released;
+  stepper.rejoin(step, values);
+}
+
 }  // namespace
 
 void bind_ranks(py::module_& module) {
@@ -100,7 +108,7 @@ void bind_ranks(py::module_& module) {
       .def("show_mean", &Stepper::show_mean, Released())
       .def("show_own", &Stepper::show_own, Released())
       .def("mean", &Stepper::mean, Released())
-      .def("identity", &Stepper::identity)
+      .def("identity", &Stepper::identity, py::arg("graph") = true)
       .def("rank", &Stepper::rank)
       .def("ranks", &Stepper::ranks)
       .def("step", &Stepper::step)
@@ -109,7 +117,10 @@ void bind_ranks(py::module_& module) {
       .def("state", &state_of<Stepper>)
       .def("gather", &gather_bytes<Stepper>)
       .def("load", &load)
-      .def("refuse_load", &Stepper::refuse_load, Released());
+      .def("refuse_load", &Stepper::refuse_load, Released())
+      .def("shared", &Stepper::shared)
+      .def("rejoin", &rejoin)
+      .def("refuse", &Stepper::refuse, Released());
   py::class_<TensorGossiper, std::shared_ptr<TensorGossiper>>(module, "Gossiper")
       .def(py::init(&make_gossiper), Released())
       .def("mix", &TensorGossiper::mix, Released())

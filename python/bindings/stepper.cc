@@ -14,6 +14,7 @@
 #include "python/bindings/tensor_types.h"
 #include "python/bindings/terms.h"
 #include "sotto/aggregate/aggregate.h"
+#include "sotto/algorithm/compute.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state.h"
 
@@ -89,15 +90,24 @@ void Stepper::take_average() {
   require_own_model();
   look();
   fresh_ = false;
-  guarded([this] {
-    std::vector<float> by_hand = changes();  // these belong to the next step, and to the mean model
-    const bool changed = std::ranges::any_of(by_hand, [](float change) { return change != 0; });
-    const bool anywhere = !std::ranges::all_of(of_all_ranks(*communicator_, changed ? 1 : 0), std::logical_not());
-    if (anywhere) aggregate(by_hand, Op::avg, *communicator_);
-    algorithm_->average_models(*this);
-    if (anywhere) std::ranges::transform(by_hand, shown_, by_hand.begin(), std::plus());
-    model_.write(anywhere ? by_hand : shown_);
-  });
+  guarded([this] { take_mean(changes(), true, [this] { algorithm_->average_models(*this); }); });
+}
+
+// `by_hand` is how far this rank has moved its parameters by hand, if it counts. That belongs to the next step, and to
+// the mean model. `average` makes shown_ the mean of the algorithm's models.
+void Stepper::take_mean(std::vector<float> by_hand, bool counts, const std::function<void()>& average) {
+  const bool changed = std::ranges::any_of(by_hand, [](float change) { return change != 0; });
+  const bool anywhere = !std::ranges::all_of(of_all_ranks(*communicator_, changed ? 1 : 0), std::logical_not());
+  if (anywhere) average_members(by_hand, *communicator_, counts);
+  average();
+  if (anywhere) std::ranges::transform(by_hand, shown_, by_hand.begin(), std::plus());
+  model_.write(anywhere ? by_hand : shown_);
+}
+
+void Stepper::refuse(const std::string& why) {
+  if (failed()) return;
+  thread_.end();
+  fail(CommError(why));
 }
 
 void Stepper::show_mean() {

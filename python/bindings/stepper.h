@@ -64,8 +64,8 @@ class Stepper final : private Worker {
 
   AveragerStats stats() const;
   std::string methods() const;
-  // All that a state must match to be loaded.
-  std::string identity() const;
+  // All that a state must match to be loaded; without the `graph`, all that it must match for rejoin().
+  std::string identity(bool graph) const;
   int rank() const { return communicator_->rank(); }
   int ranks() const { return communicator_->size(); }
   // The step of a state: of each rank or, if ranks go at their own speed, of all together.
@@ -82,6 +82,18 @@ class Stepper final : private Worker {
   void load(std::uint64_t step, const StateValues& values);
   // Called instead of load() on a rank that has no state to load.
   void refuse_load();
+
+  // For ranks whose group changes:
+  // The names of those values of the last state() that are the same on all ranks.
+  std::vector<std::string> shared();
+  // Collective, before the first step: goes on before this step in place of a Stepper of another group. `former` is
+  // what this rank was there. Its rank is below 0 if this rank is new, and then its values are only the shared() ones
+  // of another rank. The parameters become the exact mean of the models of those that are not new. Each rank keeps what
+  // it held back; the steps of ranks that go at their own speed are dealt out evenly. FileError on this rank is a
+  // CommError on the others; so are states of different steps.
+  void rejoin(std::uint64_t step, const FormerState& former);
+  // This rank fails for good, and the others are told why.
+  void refuse(const std::string& why);
 
  private:
   // Worker, for the algorithm, in the middle of a step on its thread.
@@ -105,6 +117,7 @@ class Stepper final : private Worker {
   void require_own_model() const;
   void look();
   std::vector<float> changes() const;
+  void take_mean(std::vector<float> by_hand, bool counts, const std::function<void()>& average);
   void require_same_load(std::uint64_t step, const std::exception_ptr& refusal);
   Traffic traffic() const;
   // Runs `work`; an error in it is for good.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <ranges>
 #include <string_view>
@@ -73,6 +74,43 @@ void Stepper::refuse_load() {
   guarded([this] { of_all_ranks(*communicator_, refused); });
 }
 
+std::vector<std::string> Stepper::shared() {
+  StateCollector collector;
+  algorithm_->visit_shared(collector);
+  const StateValues values = collector.take();
+  const auto names = std::views::keys(values);
+  return {names.begin(), names.end()};
+}
+
+void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
+  idle();
+  require_same_load(step, nullptr);
+  const bool is_new = former.rank < 0;
+  guarded([&] {
+    algorithm_->enter(step);
+    StateRestorer restorer(former.values);
+    algorithm_->visit_shared(restorer);
+    model_.read(shown_);
+    std::vector<float> by_hand(shown_.size());
+    if (!is_new) {
+      const FormerRank self{former.rank, former.ranks, &restorer};
+      algorithm_->take_over({&self, 1});
+      visit_vector(restorer, "parameters", shown_);
+      if (former.values.contains(changed_parameters)) {
+        visit_vector(restorer, changed_parameters, by_hand);
+        std::ranges::transform(by_hand, shown_, by_hand.begin(), std::minus());
+      }
+    }
+    restorer.finish();
+    // If all who were there before are lost, those that are left have the model of one of them.
+    const bool nobody = std::ranges::min(of_all_ranks(*communicator_, is_new ? 1 : 0)) == 1;
+    take_mean(std::move(by_hand), nobody || !is_new, [&] { algorithm_->meet_others(*this, is_new && !nobody); });
+    if (apart_) algorithm_->own_speed()->begin_at(step / static_cast<std::uint64_t>(ranks()));
+  });
+  step_ = apart_ ? step / static_cast<std::uint64_t>(ranks()) : step;
+  fresh_ = false;
+}
+
 // A rank that goes on alone would send messages that nobody expects.
 void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& refusal) {
   std::vector<std::uint64_t> all;
@@ -116,11 +154,11 @@ std::string Stepper::methods() const {
   return text + "\n";
 }
 
-std::string Stepper::identity() const {
+std::string Stepper::identity(bool graph) const {
   const AlgorithmOptions& own = options_.own;
   std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm.said(), own.seed,
                                  options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
-  if (options_.algorithm.entry->uses_topology) {
+  if (graph && options_.algorithm.entry->uses_topology) {
     text += fmt::format("{}, {}\n", own.topology.text(), own.mixing.text());
     for (const TopologyPhase& phase : own.topologies) {
       text += fmt::format("from step {} {}\n", phase.first, phase.topology.text());

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -49,8 +50,9 @@ def elastic(
     Start each rank by itself, on any machine, at any time; no launcher is needed. Within the function
     torch.distributed is initialised with Gloo, and `dist.get_rank()` and `dist.get_world_size()` are those of the present
     group. All ranks begin a call with the state of the last commit that all of them have; ranks that are new get it from
-    another one. What a compressed module (sotto.compress, AllReduceDataParallel) holds back goes on by itself: each rank
-    keeps its own, so only what a lost rank held back is lost.
+    another one. What wrappers keep goes on by itself. Each rank keeps what it held back (sotto.compress,
+    AllReduceDataParallel, LocalSGD, DiLoCo), so only what a lost rank held back is lost. Where each rank has a model of
+    its own (GossipDataParallel, LocalSGD, DiLoCo), all go on from the exact mean of those of the ranks that are left.
 
     coordinator: its HOST:PORT. None: that of the variable SOTTO_COORDINATOR.
     timeout: of exchanges, and until the ranks of a group have met; at most 140 s. A machine that vanishes without a word is
@@ -114,7 +116,7 @@ class _Job:
         self._called = 0  # commits before the function was called
         self._first = True  # this rank had no state before
         self._new = False  # some rank of the group had none
-        state._commits, state._owed = [], []
+        state._commits, state._owed, state._wrappers = [], [], []
         try:
             self._member = _C.Member(coordinator, asked)
         except CommError:
@@ -130,13 +132,14 @@ class _Job:
                 words = ""
                 return None
             while True:
+                before = self._called
                 try:
                     result = self._generation(train)
                     words = ""
                     return result
                 except _Change as change:
                     reason = str(change)
-                self._member.next(reason, self._asked)
+                self._member.next(reason, self._called > before, self._asked)
         except _Leave:
             words = f"rank {self._member.id()}: stopped by signal {self._asked()}"
             raise SystemExit(128 + self._asked()) from None
@@ -166,7 +169,7 @@ class _Job:
             if member.failure():
                 self._await_others()
                 raise _Over(member.failure())
-            state._group, state._owners = self, []
+            state._group = self
             _state.on_remember, _check.default_timeout = state._wrapped, self._timeout
             result = train()
             self._await_others()
@@ -175,15 +178,16 @@ class _Job:
             change: BaseException = error
             _forget_frames(error)
         except BaseException as error:
-            state._give_up(_first_line(error))  # so that others, which may wait for this rank, hear of it at once
-            close(all_groups())
+            close(all_groups())  # so that others, which may wait for this rank, hear of it at once
+            state._give_up(_first_line(error))
             lost = _is_loss(error)
             if not lost and not self._is_about_newcomer(error):
                 raise
             change = _Leave() if lost and self._asked() else _Change(_first_line(error))
             _forget_frames(error)
         finally:
-            state._group, state._owners = None, []
+            state._group = None
+            state._give_up("sotto.elastic has ended the group of ranks")
             _state.on_remember, _check.default_timeout = None, before
             self._wishes = None
             self._leaving = all_groups()
@@ -232,6 +236,8 @@ class _Job:
         self._wishes = wishes, dist.all_reduce(wishes, async_op=True)
 
     def leave(self) -> NoReturn:
+        with contextlib.suppress(Exception):  # one that is lost now has the same commit as all others
+            dist.all_reduce(torch.zeros(1))  # neighbours may need this rank until they have made that commit
         if self._asked():
             raise _Leave
         raise _Change("the group changes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import weakref
@@ -17,7 +18,8 @@ from sotto._all_reduce import AllReduceDataParallel
 from sotto._errors import ConfigError
 from sotto._gossip import GossipDataParallel
 from sotto._local import DiLoCo, LocalSGD
-from sotto._state import check_state, state_dict
+from sotto._state import check_form, check_identity, state_of
+from sotto._steps import Steps
 
 
 WRAPPERS = (DistributedDataParallel, AllReduceDataParallel, GossipDataParallel, LocalSGD, DiLoCo)
@@ -29,7 +31,7 @@ class Commit:
 
     number: int
     values: dict[str, Any]  # by name; of a part with state_dict(), that
-    wrappers: list[dict[str, Any]]  # sotto.state_dict of each; without values if this rank has held back nothing
+    wrappers: list[dict[str, Any]]  # see kept(); rank -1: this rank was not there, and has what is the same on all ranks
 
 
 class Group(Protocol):
@@ -47,7 +49,7 @@ class ElasticState:
 
     Each argument becomes an attribute. Parts that have `state_dict()` and `load_state_dict()`, such as modules, optimizers
     and schedulers, keep their identity. All others are values (numbers, texts, tensors, lists, dicts) that the function
-    may set: `state.step += 1`. What compressed modules hold back belongs to it without being named.
+    may set: `state.step += 1`. What wrappers keep, such as what was held back, belongs to it without being named.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -59,7 +61,8 @@ class ElasticState:
         self._names = tuple(parts)
         self._group: Group | None = None
         self._commits: list[Commit] = []  # the last two
-        self._owners: list[tuple[weakref.ref[Any], _C.Hook]] = []  # compressed modules of this group, in their order
+        # The wrappers of this group, in their order; a reference is dead when its wrapper is not used any more.
+        self._wrappers: list[tuple[weakref.ref[Any], _C.Hook | _C.Stepper]] = []
         self._owed: list[dict[str, Any]] = []  # the states of those of the group before
         self.__dict__.update(dict.fromkeys(parts))
         for name, part in parts.items():
@@ -78,8 +81,9 @@ class ElasticState:
 
     def commit(self) -> None:
         """Keeps a copy of everything in memory, to which the ranks go back when one is lost. Call it between steps: after each,
-        or after every n-th, on all ranks alike. It costs a copy of the model, of the optimizer and of what is held back, and
-        a message of 8 bytes that nobody waits for before the next commit.
+        or after every n-th, on all ranks alike. It costs a copy of the model, of the optimizer and of what wrappers keep, and
+        a message of 8 bytes that nobody waits for before the next commit. It waits for models that are on their way. With
+        ad_psgd it is a meeting of all ranks.
 
         It does not return if the group is to change, because others want to join or some rank was asked to end (SIGTERM):
         then the function is called anew with the next group. A rank that was asked to end raises SystemExit here.
@@ -97,9 +101,8 @@ class ElasticState:
     def _copy(self, number: int, reuse: Commit | None = None) -> Commit:
         old = reuse.values if reuse is not None else {}
         values = {name: copied(_state_of(self.__dict__[name]), old.get(name)) for name in self._names}
-        owners = [owner() for owner, _ in self._owners]
-        wrappers = [state_dict(owner) for owner in owners if owner is not None]
-        return Commit(number, values, [*wrappers, *self._owed[len(owners):]])
+        wrappers = [kept(engine) for user, engine in self._wrappers if user() is not None]
+        return Commit(number, values, [*wrappers, *self._owed[len(self._wrappers):]])
 
     # For the job.
 
@@ -114,42 +117,70 @@ class ElasticState:
             if not _has_state(part):
                 self.__dict__[name] = copied(value)
                 continue
+            if isinstance(part, torch.amp.GradScaler) and part.is_enabled():
+                with contextlib.suppress(AssertionError):  # it has not scaled yet
+                    part.update(part.get_scale())  # forgets a step that was interrupted
             part.load_state_dict(copied(value))  # an optimizer takes over the tensors that it is given
             if isinstance(part, torch.nn.Module):
                 part.zero_grad(set_to_none=True)
         self._owed = commit.wrappers
 
     def _packed(self) -> memoryview:
-        """The last commit, as others take it up: what this rank has held back is its own."""
+        """The last commit, as others take it up: without what is this rank's own of the wrappers."""
         commit = self._commits[-1]
-        wrappers = [dict(one, rank=-1, values={}) for one in commit.wrappers]
+        wrappers = [dict(one, rank=-1, values={name: one["values"][name] for name in one["shared"]}) for one in commit.wrappers]
         file = io.BytesIO()
         torch.save({"number": commit.number, "values": commit.values, "wrappers": wrappers}, file)
         return file.getbuffer()
 
     def _take_up(self, data: bytearray) -> None:
-        commit = Commit(**torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
+        with torch.serialization.safe_globals(_numpy_types()):
+            commit = Commit(**torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
         if commit.values.keys() != set(self._names):
             raise ConfigError(f"this rank's ElasticState has {', '.join(self._names)}, and that of the others "
                               f"{', '.join(commit.values)}")
         self._commits = [commit]
         self._go_back(commit.number)
 
-    def _wrapped(self, owner: Any, engine: _C.Hook) -> None:
-        """A module was compressed or wrapped: it takes over what the one in its place held back before."""
+    def _wrapped(self, user: Any, engine: _C.Hook | _C.Stepper) -> bool:
+        """A module was wrapped: the engine goes on in place of the one of the former group. Returns whether there was one."""
         if "hierarchical(" in engine.identity():
             raise ConfigError("hierarchical has groups of one size, and here the number of ranks changes; take another aggregator")
-        place = len(self._owners)
-        if place < len(self._owed):
-            owed = self._owed[place]
-            check_state(engine, owed)
-            engine.spread(owed["step"], [(owed["rank"], owed["ranks"], dict(owed["values"]))] if owed["rank"] >= 0 else [])
-        self._owners.append((weakref.ref(owner), engine))
+        place = len(self._wrappers)
+        self._wrappers.append((weakref.ref(user), engine))
+        if place >= len(self._owed):
+            return False
+        _go_on(engine, self._owed[place])
+        return True
 
     def _give_up(self, why: str) -> None:
-        """Other ranks, which may wait for this one in an exchange, are told why it ends."""
-        for _, engine in self._owners:
-            engine.refuse(why)
+        """No wrapper of this group is used any more. Other ranks, which may wait for this one in an exchange, are told why."""
+        for reference, engine in self._wrappers:
+            user = reference()
+            if isinstance(user, Steps):
+                user.give_up(why)
+            else:
+                engine.refuse(why)
+        self._wrappers = []
+
+
+def kept(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
+    """sotto.state_dict, and the names of those values that are the same on all ranks."""
+    state = state_of(engine)
+    if isinstance(engine, _C.Stepper):  # which may go on on another graph
+        return state | {"identity": engine.identity(graph=False), "shared": engine.shared()}
+    return state | {"shared": []}
+
+
+def _go_on(engine: _C.Hook | _C.Stepper, state: dict[str, Any]) -> None:
+    check_form(state)
+    former = (state["rank"], state["ranks"], dict(state["values"]))
+    if isinstance(engine, _C.Stepper):
+        check_identity(state["identity"], engine.identity(graph=False))
+        engine.rejoin(state["step"], former)
+    else:
+        check_identity(state["identity"], engine.identity())
+        engine.spread(state["step"], [former] if state["rank"] >= 0 else [])
 
 
 def _has_state(part: Any) -> bool:
@@ -188,3 +219,14 @@ def copied(value: Any, reuse: Any = None) -> Any:
         old_items = reuse if type(reuse) is type(value) and len(reuse) == len(value) else [None] * len(value)
         return type(value)(copied(one, old) for one, old in zip(value, old_items))
     return copy.deepcopy(value)
+
+
+def _numpy_types() -> list[Any]:
+    """What torch.load must know to read NumPy's numbers and arrays. A scheduler has them, if a learning rate is one."""
+    try:
+        import numpy
+    except ImportError:
+        return []
+    core = numpy._core.multiarray if hasattr(numpy, "_core") else numpy.core.multiarray
+    return [numpy.ndarray, numpy.dtype, core.scalar, core._reconstruct,
+            *{type(numpy.dtype(kind)) for kind in "?bBhHiIlLqQefdFD"}]

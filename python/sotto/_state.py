@@ -22,13 +22,16 @@ _within_node: weakref.WeakKeyDictionary[Any, _C.Hook] = weakref.WeakKeyDictionar
 _counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary()  # by stats(reset=True)
 
 
-on_remember: Callable[[Any, _C.Hook], None] | None = None  # while sotto.elastic follows which modules are compressed
+# While sotto.elastic follows which engines there are. The first argument lives as long as the engine is used.
+on_remember: Callable[[Any, _C.Hook | _C.Stepper], bool] | None = None
 
 
-def remember(owner: Any, engine: _C.Hook | _C.Stepper) -> None:
-    if on_remember is not None:
-        on_remember(owner, engine)
+def remember(owner: Any, engine: _C.Hook | _C.Stepper, *, user: Any = None) -> bool:
+    """`user` lives as long as the engine is used; None: the owner. Returns whether the engine goes on in place of one of
+    another group of ranks."""
+    goes_on = on_remember is not None and on_remember(owner if user is None else user, engine)
     _engines[owner] = engine
+    return goes_on
 
 
 def remember_within_node(owner: Any, hook: _C.Hook) -> None:
@@ -121,14 +124,18 @@ def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[di
     load_state_dict() takes on every rank; the others get an empty list. Uses the module's own connections.
     """
     engine = _engine(module)
-    values = engine.state()  # first: ranks at their own speed meet for it, and then know what all have done
-    state = {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
-             "step": engine.step(), "values": values}
+    state = state_of(engine)
     if not gather:
         return state
     file = io.BytesIO()
     torch.save(state, file)
     return [torch.load(io.BytesIO(data), weights_only=True) for data in engine.gather(file.getvalue())]
+
+
+def state_of(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
+    values = engine.state()  # first: ranks at their own speed meet for it, and then know what all have done
+    return {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
+            "step": engine.step(), "values": values}
 
 
 def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
@@ -204,7 +211,12 @@ def _check_rank(engine: _C.Hook | _C.Stepper, state: Mapping[str, Any], otherwis
         raise ConfigError(f"the state is that of rank {state['rank']}, and this is rank {engine.rank()}")
 
 
-def check_state(hook: _C.Hook | _C.Stepper, state: Any) -> None:
+def check_state(engine: _C.Hook | _C.Stepper, state: Any) -> None:
+    check_form(state)
+    check_identity(state["identity"], engine.identity())
+
+
+def check_form(state: Any) -> None:
     wanted = {"sotto": int, "identity": str, "rank": int, "ranks": int, "step": int, "values": Mapping}
     if (not isinstance(state, Mapping)
             or any(not isinstance(state.get(key), kind) or isinstance(state[key], bool) for key, kind in wanted.items())
@@ -212,7 +224,10 @@ def check_state(hook: _C.Hook | _C.Stepper, state: Any) -> None:
         raise FileError("this is not the result of sotto.state_dict, or it was damaged")
     if state["sotto"] != FORMAT:
         raise FileError(f"the state is of format {state['sotto']}; this version reads {FORMAT}")
-    if state["identity"] != hook.identity():
-        lines = zip(state["identity"].splitlines() + [""], hook.identity().splitlines() + [""])
+
+
+def check_identity(there: str, here: str) -> None:
+    if there != here:
+        lines = zip(there.splitlines() + [""], here.splitlines() + [""])
         old, new = next(((a, b) for a, b in lines if a != b), ("", ""))
         raise ConfigError(f"the state belongs to another compression: `{old.strip()}` there, `{new.strip()}` here")

@@ -49,9 +49,9 @@ class Steps:
         threads: int,
         timeout: float | timedelta | None,
     ) -> None:
-        if _state.on_remember is not None:
-            raise ConfigError(f"{what} cannot be used within sotto.elastic yet, because each rank has a model of its own; take "
-                              "sotto.compress or AllReduceDataParallel")
+        if _state.on_remember is not None and node_size != 1:
+            raise ConfigError(f"node_size={node_size!r}: nodes have one size, and within sotto.elastic the number of ranks "
+                              "changes; leave it out")
         self._group = wanted = group_of(what, process_group)
         with meeting(wanted) as (group, place):
             self._node_size = _check.node_size(node_size)
@@ -79,9 +79,10 @@ class Steps:
         self.module = module
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
+        self._hooks: list[Any] = []
         self._stepping: FrameType | None = None  # the outermost running call of optimizer.step()
-        remember(owner, self.stepper)
-        start_alike(module, wanted)
+        if not remember(owner, self.stepper, user=self):
+            start_alike(module, wanted)
         for other in self._others():
             if other._is_over():
                 other._unfollow()
@@ -148,6 +149,11 @@ class Steps:
         self._hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
         for handle in self._hooks:
             weakref.finalize(self, handle.remove)
+
+    def give_up(self, why: str) -> None:
+        """Fails for good, and tells the other ranks why. The optimizer is free for another."""
+        self._unfollow()
+        self.stepper.refuse(why)
 
     def _unfollow(self) -> None:
         for handle in self._hooks:

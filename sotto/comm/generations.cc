@@ -80,7 +80,8 @@ void Generations::leave(int id) {
   there_.erase(found);
 }
 
-void Generations::report(int id, std::string why) {
+void Generations::report(int id, std::string why, bool moved) {
+  moved_ = moved_ || moved;
   there_[id] = State::reported;
   if (reported_.empty()) reported_ = std::move(why);
   if (!changing_) changing_ = Clock::now();
@@ -105,9 +106,9 @@ bool Generations::next() {
   ids.insert(ids.end(), came.begin(), came.end());
   std::ranges::sort(ids);
 
-  unchanged_ = ids == members_ && lost_.empty() ? unchanged_ + 1 : 0;
+  in_vain_so_far_ = ids == members_ && lost_.empty() && !moved_ ? in_vain_so_far_ + 1 : 0;
   reason_ = !lost_.empty() ? lost_ : !came.empty() ? come_text(came) : reported_;
-  if (unchanged_ > most_in_vain) {
+  if (in_vain_so_far_ > most_in_vain) {
     in_vain_ = fmt::format("{}; no rank has ended, but they lost each other {} times", reason_, most_in_vain);
     return false;
   }
@@ -118,6 +119,7 @@ bool Generations::next() {
   changing_.reset();
   lost_.clear();
   reported_.clear();
+  moved_ = false;
   return true;
 }
 

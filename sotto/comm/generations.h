@@ -37,7 +37,9 @@ class Generations {
   void lose(int id, const std::string& why);      // it was killed, hangs, or has ended in an error
   void withdraw(int id, const std::string& why);  // it was asked to end, and the others go on
   void leave(int id);                             // it has come to the end of the run
-  void report(int id, std::string why);           // a member has left its group, and waits for the next one
+  // A member has left its group, and waits for the next one. `moved`: the group began after more steps than
+  // the one before it.
+  void report(int id, std::string why, bool moved = false);
 
   // Since when some member has known that the group must change, or nothing.
   std::optional<Clock::time_point> changing() const { return changing_; }
@@ -55,7 +57,8 @@ class Generations {
   const std::string& reason() const { return reason_; }
   // Which ranks have failed, and why, if that ends the job. Empty otherwise.
   const std::string& failure() const { return failure_; }
-  // Members lost each other again and again, though each of them was there: why the job should end. Empty otherwise.
+  // Members lost each other again and again, though each of them was there, and no group moved: why the job should end.
+  // Empty otherwise.
   const std::string& in_vain() const { return in_vain_; }
 
  private:
@@ -73,7 +76,8 @@ class Generations {
   bool saves_ = false;  // the present generation writes a checkpoint, and no other one trains
   std::optional<Clock::time_point> changing_;
   std::string lost_, reported_;  // which ranks, and why; what the first member reported
-  int unchanged_ = 0;            // generations with the same members, one after the other
+  bool moved_ = false;           // the present generation began after more steps than the one before it
+  int in_vain_so_far_ = 0;       // generations with the same members, one after the other, that did not move
   std::string reason_, failure_, in_vain_;
 };
 

@@ -120,7 +120,8 @@ void Roster::hear(Generations& generations) {
   const std::uint64_t number = generations.number();
   if (!generations.changing() && !store_.find(keys::any_left(number))) return;
   for (const int id : generations.awaited()) {
-    if (auto why = store_.find(keys::left(number, id))) generations.report(id, visible(*why));
+    auto why = store_.find(keys::left(number, id));
+    if (why) generations.report(id, visible(*why), store_.find(keys::moved(number)).has_value());
   }
 }
 
@@ -160,8 +161,9 @@ std::string text_of(const Farewell& farewell) {
 void Roster::ask_for_change(const Generations& generations) { store_.set(keys::change(generations.number()), "yes"); }
 void Roster::close(const std::string& error) { store_.set(keys::end, error); }
 
-World next_generation(const World& world, const std::string& reason, const Stop& stop) {
+World next_generation(const World& world, const std::string& reason, bool moved, const Stop& stop) {
   Seat seat = ask(world, stop, [&](c10d::Store& store) {
+    if (moved) store.set(keys::moved(world.generation), "yes");
     store.set(keys::left(world.generation, world.id), reason);
     store.set(keys::any_left(world.generation), "yes");
     return wait_for(true, world, store, stop);

@@ -51,9 +51,11 @@ class Roster {
   StoreServer& store_;
 };
 
-// In a rank: says that it has left its group, and why. Returns its place in the next generation as soon as that is
-// announced. CommError if there will be none with this rank, or nobody answers; Stopped if `stop` says so.
-World next_generation(const World& world, const std::string& reason, const Stop& stop);
+// In a rank: says that it has left its group, why, and whether that group `moved`, which is to say that it began after
+// more steps than the one before it. If groups of the same ranks do not, again and again, the job ends. Returns its
+// place in the next generation as soon as that is announced. CommError if there will be none with this rank, or nobody
+// answers; Stopped if `stop` says so.
+World next_generation(const World& world, const std::string& reason, bool moved, const Stop& stop);
 
 // In a rank that was started to be a member from the generation `world.generation` on: its place in the first one that
 // has it as a member. Nothing if the run has come to its end meanwhile.

@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr auto settle = 1s;                                  // after a rank has come, for others that come with it
 constexpr auto silence = 30s;                                // of a rank that is lost
 constexpr auto brief_silence = 2s;                           // the same while the group changes, and the others wait
+constexpr auto return_silence = 10s;                         // then, of members of a coordinator that was started anew
 constexpr std::string_view heading = "sotto coordinator 1";  // of the file of its state
 
 struct State {
@@ -55,7 +56,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
   const State state = read_state(spec_.state);
   generations_ = Generations(spec_.least, spec_.most, state.generation, state.members, spec_.on_failure);
   next_id_ = state.next_id;
-  for (const int id : state.members) lives_[id] = {};
+  for (const int id : state.members) lives_[id] = {.beat = "", .was_member = true};
   if (state.generation > 0) roster_.announce(generations_);
   roster_.open({.least = spec_.least, .most = spec_.most}, next_id_);
   last_came_ = Clock::now();
@@ -95,14 +96,17 @@ void Coordinator::take_in() {
 void Coordinator::listen() {
   const auto now = Clock::now();
   const auto changing = generations_.changing();
-  const auto longest = changing ? brief_silence : silence;
+  const auto longest = [&](const Life& life) {
+    if (!changing) return silence;
+    if (!life.beat.empty()) return brief_silence;
+    return life.was_member ? return_silence : silence;  // it may be starting
+  };
   for (const int id : generations_.there()) {
     Life& life = lives_[id];
     if (auto beat = roster_.beat(id); beat && *beat != life.beat) life = {.beat = std::move(*beat), .heard = now};
     if (const auto words = roster_.farewell(id)) {
       end(id, *words);
-    } else if (const auto most = life.beat.empty() ? silence : longest;
-               now - life.heard > most) {  // it may be starting
+    } else if (const auto most = longest(life); now - life.heard > most) {
       lose(id, fmt::format("rank {} has been silent for {} s", id, most.count()));
     }
   }

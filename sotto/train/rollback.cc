@@ -18,6 +18,7 @@ void visit_replica(StateCopy& state, Replica& replica, RunTotals& totals) {
 }  // namespace
 
 void Rollback::begin(std::uint64_t generation, Manifest manifest, int rank, int ranks, std::uint64_t step) {
+  begun_ = step;
   origin_ = std::make_shared<const Origin>(generation, std::move(manifest), rank, ranks);
   for (Kept& kept : kept_) {
     if (kept.step && *kept.step > step) kept.step.reset();

@@ -21,7 +21,8 @@ class Rollback {
   // Where the states that are kept from now on belong: the number of a generation, a manifest without parts, whose step
   // does not matter, and this rank's number in the group. Forgets states from later steps than `step`.
   void begin(std::uint64_t generation, Manifest manifest, int rank, int ranks, std::uint64_t step);
-  void forget();  // all states
+  std::uint64_t begun() const { return begun_; }  // the step of the last begin()
+  void forget();                                  // all states
   // Keeps the state with which `step` begins, unless it is kept already: a generation that commits no step changes
   // nothing for the next one. REQUIRES Algorithm::enter(step), and rest().
   void keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals);
@@ -48,6 +49,7 @@ class Rollback {
   };
   const Kept* find(std::uint64_t step) const;
 
+  std::uint64_t begun_ = 0;
   std::shared_ptr<const Origin> origin_;
   std::array<Kept, 2> kept_;
 };

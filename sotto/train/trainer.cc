@@ -37,6 +37,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
     if (heartbeat != nullptr) heartbeat->enter(world.generation);
     std::string reason;
+    const std::uint64_t before = rollback.begun();
     try {
       return Run(with_groups(choices, world), world, &rollback, heartbeat).run();
     } catch (const Stopped&) {
@@ -49,7 +50,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       if (heartbeat == nullptr || !came_first) throw;
       reason = error.what();
     }
-    world = next_generation(world, reason, StopSignal::caught);
+    world = next_generation(world, reason, rollback.begun() > before, StopSignal::caught);
   }
 }
 

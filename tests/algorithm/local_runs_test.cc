@@ -213,6 +213,50 @@ TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
   }
 }
 
+// Rank 1 is lost after so many steps, and another one comes in its place.
+TEST(LocalGroups, GoOnFromWhereThoseThatAreLeftAreOnAverage) {
+  for (const char* algorithm : {"local(h=4)", "slowmo(h=4)", "diloco(h=4, shards=2)", "diloco(h=4, overlap=2)"}) {
+    for (const std::uint64_t steps : {6U, 8U}) {
+      std::vector<test::Store> stores(3);
+      std::vector<std::vector<float>> before(3), after(3);
+      run_threads(3, 20s, [&](Communicator& communicator) {
+        const auto rank = static_cast<std::size_t>(communicator.rank());
+        Perceptron worker(communicator.rank(), "sgd");
+        const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
+        for (std::uint64_t step = 0; step < steps; ++step) made->step(worker, {step, rate, false});
+        made->rest();
+        made->visit_state(stores[rank]);
+        stores[rank].reading = true;
+        before[rank].assign(worker.parameters().begin(), worker.parameters().end());
+      });
+      run_threads(3, 20s, [&](Communicator& communicator) {
+        const auto rank = static_cast<std::size_t>(communicator.rank());
+        const bool is_new = rank == 1;
+        Perceptron worker(communicator.rank(), "sgd");
+        std::ranges::copy(before[is_new ? 0 : rank], worker.parameters().begin());
+        const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
+        made->enter(steps);
+        test::Store store = stores[is_new ? 0 : rank];
+        made->visit_shared(store);
+        const FormerRank self{static_cast<int>(rank), 3, &store};
+        if (!is_new) made->take_over({&self, 1});
+        made->meet_others(worker, is_new);
+        after[rank].assign(worker.parameters().begin(), worker.parameters().end());
+      });
+      SCOPED_TRACE(testing::Message() << algorithm << " after " << steps << " steps");
+      EXPECT_EQ(after[0], after[1]);
+      EXPECT_EQ(after[0], after[2]);
+      if (before[0] == before[2]) {
+        EXPECT_EQ(after[0], before[0]) << "to the last bit";
+      }
+      EXPECT_EQ(before[0] == before[2], steps == 8 && std::string_view(algorithm).find(", ") == std::string_view::npos);
+      for (std::size_t i = 0; i < after[0].size(); ++i) {
+        ASSERT_NEAR(after[0][i], (before[0][i] + before[2][i]) / 2, 1e-6) << i;
+      }
+    }
+  }
+}
+
 TEST(LocalReports, TellHowLongBucketsQueueForTheirExchange) {
   run_threads(2, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());

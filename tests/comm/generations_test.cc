@@ -114,6 +114,15 @@ TEST(Generations, ThatChangeInVainEndTheJob) {
   EXPECT_EQ(group.in_vain(), "the link is cut; no rank has ended, but they lost each other 5 times");
 }
 
+TEST(Generations, ThatMoveAreNotInVain) {
+  Generations group(2, 2, 0, {0, 1});
+  for (int i = 0; i < 20; ++i) {
+    group.report(0, "the link is cut", i % 5 == 0);
+    group.report(1, "the link is cut");
+    ASSERT_TRUE(group.next()) << i;
+  }
+}
+
 TEST(Generations, EndWithOneThatSavesAfterAFailure) {
   Generations group(3, 4, 0, {0, 1, 2}, OnFailure::checkpoint);
   group.come(3);

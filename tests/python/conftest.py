@@ -8,6 +8,8 @@ import threading
 
 import pytest
 
+from elastic_job import Job, Nursery
+
 HERE = pathlib.Path(__file__).parent
 DEADLINE = 180  # seconds; generous, since tests share the cores with others
 
@@ -105,3 +107,17 @@ def package(environment):
     """The package itself, in this process."""
     sys.path.insert(0, environment["PYTHONPATH"])
     return importlib.import_module("sotto")
+
+
+@pytest.fixture(scope="session")
+def nursery(environment, tmp_path_factory):
+    nursery = Nursery(environment | {"GLOO_SOCKET_IFNAME": "lo"}, tmp_path_factory.mktemp("nursery"))
+    yield nursery
+    nursery.end()
+
+
+@pytest.fixture
+def job(environment, sotto, nursery, tmp_path):
+    job = Job(sotto, environment, nursery, tmp_path)
+    yield job
+    job.end()

@@ -122,6 +122,10 @@ def wait_until(condition):
         time.sleep(0.02)
 
 
+def in_stage(stage, count=1):
+    return lambda lines: any(line.get("stage") == stage and line["count"] >= count for line in lines)
+
+
 class Job:
     def __init__(self, program, environment, nursery, folder):
         self.program, self.environment, self.nursery, self.folder = program, environment, nursery, folder

@@ -7,7 +7,8 @@
     when: a file; before that it waits until the file is there
     die_in: send_from (while new ranks get the state), close (when it has noticed a loss) or agree_on_change
     fail: the stage after whose second step it raises its own exception
-    wrapper, codec: how gradients are averaged
+    wrapper, codec: how gradients are averaged, or models; OWN has the wrappers with which each rank has a model of its own
+    topology: of gossip
     end: a file; a job of one rank ends when it is there
     visits: how often this rank comes, and leaves after three steps as if it were asked to (SIGTERM)
 
@@ -18,6 +19,7 @@ import hashlib
 import json
 import os
 import signal
+import struct
 import time
 
 import torch
@@ -27,6 +29,16 @@ from torch.nn.parallel import DistributedDataParallel
 import sotto
 from sotto import _elastic
 
+OWN = {
+    "push_sum": lambda net, optimizer: gossip(net, "push_sum"),
+    "overlapped": lambda net, optimizer: gossip(net, "push_sum(overlap=true)", codec="f16"),
+    "d_psgd": lambda net, optimizer: gossip(net, "d_psgd", topology="ring"),
+    "choco": lambda net, optimizer: gossip(net, "choco", codec="topk(0.4)", topology=all_others()),
+    "ad_psgd": lambda net, optimizer: gossip(net, "ad_psgd", topology="star"),
+    "local": lambda net, optimizer: sotto.LocalSGD(net, optimizer, every=2, codec="ef | topk(0.3)"),
+    "diloco": lambda net, optimizer: sotto.DiLoCo(net, optimizer, every=3, shards=2, overlap=2, outer_momentum=0.3,
+                                                  codec="ef | topk(0.5)", bucket_mb=0.002),
+}
 wish = {}
 
 
@@ -42,10 +54,24 @@ def hash_of(tensors):
     return hashlib.sha256(b"".join(t.detach().contiguous().numpy().tobytes() for t in tensors)).hexdigest()[:16]
 
 
-def owed(wrapper):
+def owed(values):
     """What this rank holds back."""
-    values = sotto.state_dict(wrapper)["values"]
     return hash_of([values[name] for name in sorted(values) if "memory" in name and values[name].abs().sum() > 0])
+
+
+def own_model(values):
+    """This rank's model and its weight, with what was on its way to it; and the outer optimiser, which all ranks share."""
+    xs = [values[name] for name in values if name.endswith((".x", ".arriving")) and len(values[name])] or [values["parameters"]]
+    weights = [struct.unpack("d", struct.pack("Q", values[name]))[0] for name in values if name.endswith("weight")] or [1]
+    outer = hash_of([values[name] for name in sorted(values) if name.startswith(("local/", "diloco/")) and torch.is_tensor(values[name])])
+    return {"x": sum(xs).tolist(), "weight": sum(weights), "outer": outer}
+
+
+def kept(wrapper):
+    if wish.get("codec") == "plain":
+        return {}
+    values = sotto.state_dict(wrapper)["values"]
+    return {"owed": owed(values)} | (own_model(values) if wish.get("wrapper") in OWN else {})
 
 
 def tested(net):
@@ -71,14 +97,24 @@ def kill_at(moment, stage, count):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def wrapped(net):
+def all_others():
+    """A topology of the user's own, which is another one for each number of ranks."""
+    ranks = range(dist.get_world_size())
+    return [[peer for peer in ranks if peer != rank] for rank in ranks]
+
+
+def gossip(net, algorithm, **options):
+    return sotto.GossipDataParallel(net, algorithm, **options | {name: wish[name] for name in ("topology",) if name in wish})
+
+
+def wrapped(net, optimizer):
     wrapper = wish.get("wrapper")
+    if wrapper in OWN:
+        return OWN[wrapper](net, optimizer)
     if wrapper == "all_reduce":
         return sotto.AllReduceDataParallel(net, wish.get("codec", "ef | topk(0.1)"))
-    if wrapper == "gossip":
-        return sotto.GossipDataParallel(net, "push_sum")
-    if wrapper == "local":
-        sotto.LocalSGD(net, torch.optim.SGD(net.parameters(), lr=0.1), every=2)
+    if wrapper == "nodes":
+        return sotto.GossipDataParallel(net, "push_sum", node_size=2)
     if wrapper == "hierarchical":
         return sotto.AllReduceDataParallel(net, "ef | topk(0.1)", aggregator="hierarchical(group=2)")
     ddp = DistributedDataParallel(net)
@@ -93,10 +129,10 @@ def step(model, state):
     x = torch.randn(16, 20, generator=draw)
     state.optimizer.zero_grad()
     kill_at("forward", stage, count)
-    loss = loss_of(model, x)
+    loss = loss_of(model if isinstance(model, torch.nn.Module) else state.net, x)
     if wish.get("fail") == stage and count == 2:
         raise KeyError("the user's own")
-    hook = model.module[0].weight.register_hook(lambda _: kill_at("backward", stage, count))
+    hook = state.net[0].weight.register_hook(lambda _: kill_at("backward", stage, count))
     loss.backward()
     hook.remove()
     kill_at("step", stage, count)
@@ -110,10 +146,9 @@ def train(state):
     size, plan = dist.get_world_size(), wish["plan"]
     if state.count >= plan[state.stage][1] and [size] == [ranks for ranks, _ in plan[state.stage + 1:state.stage + 2]]:
         state.stage, state.count = state.stage + 1, 0
-    model = wrapped(state.net)
-    known = {} if wish.get("codec") == "plain" else {"owed": owed(model)}
+    model = wrapped(state.net, state.optimizer)
     say(call=state.step, rank=dist.get_rank(), ranks=size, model=hash_of(state.net.parameters()), tested=tested(state.net),
-        optimizer=hash_of(v["momentum_buffer"] for v in state.optimizer.state.values()), **resources(), **known)
+        optimizer=hash_of(v["momentum_buffer"] for v in state.optimizer.state.values()), **resources(), **kept(model))
     first = state.step
     while not os.path.exists(wish.get("end", "")) and (state.stage + 1 < len(plan) or state.count < plan[-1][1]):
         if wish.get("visits") and state.step == first + 3:
@@ -121,10 +156,11 @@ def train(state):
         if state.count > plan[state.stage][1]:
             time.sleep(0.02)  # until others have come; they need the cores to start
         loss = step(model, state)
-        known = {} if wish.get("codec") == "plain" else {"owed": owed(model)}
-        say(step=state.step, ranks=size, stage=state.stage, count=state.count, loss=loss, **known)
+        say(step=state.step, ranks=size, stage=state.stage, count=state.count, loss=loss, **kept(model))
         state.commit()
         kill_at("commit", state.stage, state.count)
+    if wish.get("wrapper") in OWN:
+        model.take_average()
     return "the end"
 
 
@@ -138,7 +174,7 @@ def run(wanted):
     torch.set_num_threads(1)
     torch.manual_seed(os.getpid())  # so models of ranks differ before the first call
     net = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.005, momentum=0.9)
     state = sotto.ElasticState(net=net, optimizer=optimizer, step=0, stage=0, count=0)
     for visit in range(wish.get("visits", 0)):
         try:

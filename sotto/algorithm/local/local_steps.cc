@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
@@ -242,6 +243,16 @@ void LocalSteps::visit_state(StateVisitor& visitor) {
 void LocalSteps::take_over(std::span<const FormerRank> each) {
   aggregator_.take_over(each);
   note();
+}
+
+// The mean of how far ranks went, so that ranks which are all at their common start stay there, to the last bit.
+void LocalSteps::meet_others(Worker& worker, bool is_new) {
+  if (!outer_.has_begun()) return;  // then all ranks have the same model
+  const std::span<const float> start = outer_.start({0, worker.parameters().size()});
+  std::vector<float> gone(start.size());
+  std::ranges::transform(worker.parameters(), start, gone.begin(), std::minus());
+  average_members(gone, communicator_, !is_new);
+  std::ranges::transform(start, gone, worker.parameters().begin(), std::plus());
 }
 
 }  // namespace sotto

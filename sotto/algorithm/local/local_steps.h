@@ -49,6 +49,9 @@ class LocalSteps final : public Algorithm {
   // average.
   void visit_shared(StateVisitor& visitor) override;
   void take_over(std::span<const FormerRank> each) override;
+  // Between two exchanges, too: all go on from the mean of how far those that are not new have come from the common
+  // start.
+  void meet_others(Worker& worker, bool is_new) override;
 
  private:
   // Buckets that are exchanged together. Belongs to the communication thread until wait().

@@ -25,6 +25,7 @@ class OuterStep {
 
   // Sets the common start before the first step; does nothing later.
   void begin(std::span<const float> parameters);
+  bool has_begun() const { return begun_ != 0; }
   std::span<const float> start(const Range& range) const {
     return std::span(start_).subspan(range.begin, range.size());
   }
