@@ -8,8 +8,8 @@ readonly build_packages=(cmake ninja-build ccache pkg-config libgtest-dev libben
 readonly test_packages=(slurmctld slurmd slurm-client munge) # a Slurm of the tests' own
 readonly ssh_packages=(openssh-server openssh-client) # hosts of the tests' own, in network namespaces
 readonly page_packages=(chromium) # looks at the pages of `sotto report`
-readonly lint_packages=(clang clang-format clang-tidy)
-readonly fuzz_packages=(clang libclang-rt-dev)
+readonly lint_packages=(clang-19 clang-format clang-tidy)
+readonly sanitizer_packages=(clang-19 libclang-rt-19-dev)
 torch_version="$(sed -n 's/^torch==//p' requirements.txt)"
 readonly torch_version
 readonly cache="${XDG_CACHE_HOME:-$HOME/.cache}/sotto"

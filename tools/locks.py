@@ -29,7 +29,7 @@ def check(command):
     arguments = [word for word in words[words.index(next(w for w in words if w.startswith("-"))):] if word != "-c"]
     if "-o" in arguments:
         del arguments[arguments.index("-o"):arguments.index("-o") + 2]
-    return subprocess.run(["clang++", *arguments, *CHECK], cwd=command["directory"], stderr=subprocess.STDOUT,
+    return subprocess.run(["clang++-19", *arguments, *CHECK], cwd=command["directory"], stderr=subprocess.STDOUT,
                           stdout=subprocess.PIPE, text=True, check=False)
 
 
