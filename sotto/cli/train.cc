@@ -237,11 +237,9 @@ int run_train(std::span<const std::string> arguments) {
   if (!own.hosts.hosts.empty() && started) {
     throw ConfigError(fmt::format("--hosts: {} started this rank, and decides where ranks run", world.starter));
   }
-  if (!own.hosts.hosts.empty() && !own.elastic.empty()) {
-    throw ConfigError("--elastic: only ranks of this machine can be lost, not those of --hosts; use --restarts");
-  }
   std::optional<JobHosts> hosts = read_job_hosts(own.hosts, options);
-  if (!joins) least_ranks = read_elastic(own.elastic, options.ranks);
+  if (!joins)
+    least_ranks = read_elastic(own.elastic, options.ranks, hosts ? "the hosts of --hosts have" : "--ranks says");
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
   if (started && options.node_size == 0) options.node_size = ranks_of_host("--node-size 0", "how many", world);

@@ -13,12 +13,12 @@
 
 namespace sotto {
 
-std::int64_t read_elastic(const std::string& text, std::int64_t& ranks) {
+std::int64_t read_elastic(const std::string& text, std::int64_t& ranks, std::string_view ranks_said) {
   if (text.empty()) return 0;
   const std::string said = "--elastic " + text;
   const RankRange range = read_rank_range(said, text);
   if (range.most && ranks != 0 && ranks != *range.most) {
-    throw ConfigError(fmt::format("{}: --ranks says {}; leave it out", said, ranks));
+    throw ConfigError(fmt::format("{}: {} {}; give MIN alone", said, ranks_said, ranks));
   }
   ranks = range.most.value_or(ranks);
   if (range.least > std::max<std::int64_t>(1, ranks)) {

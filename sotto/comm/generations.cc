@@ -19,7 +19,9 @@ std::string come_text(const std::vector<int>& ids) {
                          : fmt::format("ranks {} have come", fmt::join(ids, ", "));
 }
 
-void append(std::string& list, const std::string& why) { list += (list.empty() ? "" : "; ") + why; }
+void append(std::string& list, const std::string& why) {
+  if (!why.empty()) list += (list.empty() ? "" : "; ") + why;
+}
 
 }  // namespace
 

@@ -33,8 +33,9 @@ class Generations {
   std::vector<int> there() const;    // members that have not gone, and those that wait to be members
   std::vector<int> waiting() const;  // to be members
 
-  void come(int id);                              // a rank waits for the next generation
-  void lose(int id, const std::string& why);      // it was killed, hangs, or has ended in an error
+  void come(int id);  // a rank waits for the next generation
+  // It was killed, hangs, or has ended in an error. `why` may be empty if it is that of a rank lost just before.
+  void lose(int id, const std::string& why);
   void withdraw(int id, const std::string& why);  // it was asked to end, and the others go on
   void leave(int id);                             // it has come to the end of the run
   // A member has left its group, and waits for the next one. `moved`: the group began after more steps than

@@ -10,12 +10,13 @@
 
 namespace sotto {
 
-// Tells the coordinator of a job twice a second that this rank lives, and hears whether it wants another group of
-// ranks. It has a thread of its own. While the coordinator is gone, it tries to reach it, and nothing else happens.
+// Tells the coordinator or the launcher of a job twice a second that this rank lives, and hears whether it wants
+// another group of ranks. It has a thread of its own. While the coordinator is gone, it tries to reach it, and nothing
+// else happens.
 class Heartbeat {
  public:
-  explicit Heartbeat(const World& world);  // of a rank with an id (join_job()); Error if there is no thread
-  // Tells the coordinator, if it is there, that this rank has ended: what farewell() said, or an error.
+  explicit Heartbeat(const World& world);  // of a rank with an id; Error if there is no thread
+  // Says, if anybody is there to hear, that this rank has ended: what farewell() said, or an error.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;

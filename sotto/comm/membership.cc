@@ -103,7 +103,7 @@ Seat wait_for(bool member, World world, c10d::Store& store, const Stop& stop) {
     world.generation = latest;
     world.rank = static_cast<int>(own - ids.begin());
     world.size = static_cast<int>(ids.size());
-    if (!world.coordinated || is_loopback(world.host)) {  // all on this machine
+    if (is_loopback(world.host)) {  // all on this machine
       world.local_rank = world.rank;
       world.local_size = world.size;
     }

@@ -39,13 +39,14 @@ class Roster {
   // Ranks of this generation that are still meeting, or come later, need not wait for that member, which has ended.
   void end_meeting(const Generations& generations, int id, const std::string& error);
 
-  // Only for a coordinator, whose ranks come by themselves:
-  void open(JobSize size, int first_id);          // from now on ranks may join; ids are given out from this one
-  int joined() const;                             // the id that the next one gets
-  std::optional<std::string> beat(int id) const;  // changes while the rank lives
-  std::optional<Farewell> farewell(int id) const;
+  std::optional<std::string> beat(int id) const;        // changes while the rank lives
   void ask_for_change(const Generations& generations);  // members of this generation should leave it together
-  void close(const std::string& error);                 // no generation follows; `error` is empty at the end of the run
+
+  // Only for a coordinator, whose ranks come by themselves:
+  void open(JobSize size, int first_id);  // from now on ranks may join; ids are given out from this one
+  int joined() const;                     // the id that the next one gets
+  std::optional<Farewell> farewell(int id) const;
+  void close(const std::string& error);  // no generation follows; `error` is empty at the end of the run
 
  private:
   StoreServer& store_;

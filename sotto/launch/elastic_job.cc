@@ -1,78 +1,73 @@
-// A job that goes on when it loses ranks.
+// The ranks of this machine in a job that goes on when it loses some. A share of such a job only starts and kills ranks
+// as its launcher orders, and tells how they ended.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <algorithm>
+#include <sstream>
 #include <string>
 
-#include "sotto/comm/membership.h"
 #include "sotto/core/error.h"
 #include "sotto/launch/local_job.h"
+#include "sotto/launch/share.h"
 
 namespace sotto {
 
-// Whether the others can go on without this rank, which has ended.
-bool LocalJob::can_lose(const Rank& rank) const {
-  if (spec_.least_ranks == 0 || !WIFSIGNALED(*rank.ended) || stop_ != 0 || killing_ != 0 || failed_) return false;
-  if (spec_.on_failure == OnFailure::stop) return false;
-  const auto left = std::ranges::count_if(ranks_, [](const Rank& other) { return !other.ended; });
-  if (spec_.on_failure == OnFailure::checkpoint || generations_.ends()) return left > 0;
-  return left + (replaced_ < spec_.replacements ? 1 : 0) >= spec_.least_ranks && left > 0;
+bool LocalJob::can_start(int /*id*/) { return true; }
+
+void LocalJob::start_rank(int id, std::uint64_t generation) { start(place_of(id), generation); }
+
+void LocalJob::give_up_rank(int id) {
+  Rank& rank = ranks_[place_of(id)];
+  if (rank.ended) return;
+  rank.hung = true;
+  kill(rank.process.pid, SIGKILL);  // reap() finds it
 }
 
-void LocalJob::lose(std::size_t r) {
-  const int id = static_cast<int>(r);
-  std::string why = explain(r);
+// Whether the job goes on without this rank, which has ended before the run.
+bool LocalJob::goes_on_without(std::size_t r) {
+  const int id = static_cast<int>(number(r));
+  if (WIFEXITED(*ranks_[r].ended)) {
+    if (group_) group_->leave(id);
+    const bool orderly = *ranks_[r].ended == 0 || is_stop(ranks_[r]);
+    if (is_ordered() && orderly) spec_.share->tell({"left", std::to_string(id)});
+    return false;
+  }
+  if (stop_ != 0 || killing_ != 0 || failed_) return false;
+  const std::string why = explain(r);
   ranks_[r].lost = true;
-  Roster(*store_).end_meeting(generations_, id, why);
-  bool anew = replaced_ < spec_.replacements;
-  if (anew) {
-    ++replaced_;
-    try {
-      start(r, generations_.number() + 1);
-      why += ", and is started anew";
-    } catch (const Error& error) {
-      why += fmt::format(", and cannot be started anew: {}", error.what());
-      anew = false;
-    }
+  if (is_ordered()) {
+    spec_.share->tell({"lost", fmt::format("{} {}", id, why)});
+    return true;
   }
-  generations_.lose(id, why);
-  if (anew) generations_.come(id);
+  if (group_->lose({id}, why)) return true;
+  ranks_[r].lost = false;
+  return false;
 }
 
-// Announces the next generation when all ranks that are left wait for it.
-void LocalJob::look_after_generation() {
+void LocalJob::look_after_group() {
   if (failed_ || killing_ != 0 || stop_ != 0 || !running()) return;
-  Roster roster(*store_);
-  roster.hear(generations_);
-  if (generations_.over()) {  // while others were started anew
-    for (const int id : generations_.waiting()) ranks_[static_cast<std::size_t>(id)].lost = true;
-    return kill_all(SIGKILL);
-  }
-  if (!generations_.changing()) return;
-  if (generations_.next()) {
-    console_.line(stderr, fmt::format("sotto: {}; {} ranks {}", generations_.reason(),
-                                      generations_.failure().empty() ? "going on with" : "a checkpoint is written by",
-                                      fmt::join(generations_.members(), ", ")));
-    return roster.announce(generations_);
-  }
-  if (!generations_.in_vain().empty()) {
-    failed_ = Clock::now();
-  } else {
-    give_up_late();
-  }
+  group_->look_after();
+  if (group_->over()) return dismiss_all();  // while others were started anew
+  if (!group_->in_vain().empty()) failed_ = Clock::now();
 }
 
-// Kills members that have not left their group long after others did; reap() finds them.
-void LocalJob::give_up_late() {
-  if (Clock::now() - *generations_.changing() < spec_.patience) return;
-  for (const int id : generations_.awaited()) {
-    Rank& rank = ranks_[static_cast<std::size_t>(id)];
-    rank.hung = true;
-    kill(rank.process.pid, SIGKILL);
-  }
+// Kills all ranks that still run: they are not needed any more.
+void LocalJob::dismiss_all() {
+  dismissed_ = true;
+  for (Rank& rank : ranks_) rank.lost = rank.lost || !rank.ended;
+  kill_all(SIGKILL);
+}
+
+void LocalJob::follow_group_order(const HostMessage& order) {
+  std::istringstream words(order.text);
+  int id = 0;
+  std::uint64_t generation = 0;
+  words >> id;
+  const bool is_ours = !words.fail() && id >= spec_.share->first_rank && place_of(id) < ranks_.size();
+  if (order.kind == "start-rank" && is_ours && words >> generation && stop_ == 0) start_rank(id, generation);
+  if (order.kind == "kill-rank" && is_ours) give_up_rank(id);
+  if (order.kind == "dismiss") dismiss_all();
 }
 
 }  // namespace sotto

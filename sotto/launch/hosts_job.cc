@@ -19,6 +19,7 @@ constexpr std::chrono::seconds answer_deadline{60};  // from the start of ssh to
 constexpr std::chrono::seconds host_grace{3};  // after the first failure; a host needs half of it to end its ranks
 constexpr std::chrono::seconds ssh_grace{5};   // from the end of its stdin until ssh is killed
 constexpr int ssh_failed = 255;
+constexpr std::chrono::milliseconds poll_interval{100};  // of the store, where ranks say that they have lost others
 
 }  // namespace
 
@@ -46,6 +47,7 @@ void HostsJob::add_to(std::vector<pollfd>& polled) const {
 }
 
 std::optional<Clock::time_point> HostsJob::next_step() const {
+  if (group_ && !failed_ && !ending_) return Clock::now() + poll_interval;
   if (ending_) return std::max(Clock::now() + std::chrono::seconds(1), *ending_ + ssh_grace);
   const auto sign = signed_ + sign_interval;
   return failed_ ? std::min(sign, *failed_ + host_grace) : sign;
@@ -56,7 +58,13 @@ void HostsJob::pass_on(int number) {
   if ((stop_ != 0 && stop_ != SIGUSR1) || ending_) return end_all();
   stop_ = number;
   if (!begun()) return end_all();
-  for (Part& part : parts_) part.remote.send({"stop", std::to_string(number)});
+  for (Part& part : parts_) {
+    if (part.begun) {
+      part.remote.send({"stop", std::to_string(number)});
+    } else {
+      miss(part);
+    }
+  }
 }
 
 void HostsJob::look_after() {
@@ -64,6 +72,7 @@ void HostsJob::look_after() {
     if (!part.ended) listen(part);
   }
   begin_when_all_answered();
+  if (group_) look_after_group();
   if (Clock::now() - signed_ >= sign_interval) {
     signed_ = Clock::now();
     for (Part& part : parts_) part.remote.send({"alive", ""});
@@ -77,6 +86,7 @@ void HostsJob::listen(Part& part) {
   if (!part.remote.ended()) return;
   part.ended = true;
   part.by_us = ending_.has_value();
+  if (is_elastic() && goes_on_without(part)) return;
   order_.push_back(&part);
   if (!failed_ && ending(part) != Ending::fine && ending(part) != Ending::stopped) failed_ = Clock::now();
 }
@@ -88,10 +98,14 @@ void HostsJob::hear(Part& part, const HostMessage& message) {
     if (message.kind != "sotto-share") return;
     part.answered = true;
     if (to_line(message) == own) return;
-    return give_up(
+    const std::string why =
         fmt::format("{} has another sotto: `{}`, and this is `{}`; install the same one there, or name it: {}",
-                    part.host.name, text, hosts_.version, named("remote-sotto")),
-        2);
+                    part.host.name, text, hosts_.version, named("remote-sotto"));
+    if (!group_) return give_up(why, 2);
+    console_.line(stderr, "sotto: " + why);  // the others train
+    miss(part);
+    part.retry.reset();
+    return;
   }
   if (message.kind == "out" || message.kind == "err") {
     if (spec_.show_lines) return console_.line(message.kind == "out" ? stdout : stderr, text);
@@ -99,8 +113,12 @@ void HostsJob::hear(Part& part, const HostMessage& message) {
     if (held_.size() > held_lines) held_.pop_front();
   } else if (message.kind == "progress") {
     on_progress_(text);
+  } else if (message.kind == "launcher") {
+    part.launcher = text;
   } else if (message.kind == "failed") {
     part.report = text;
+  } else if (group_) {
+    hear_of_group(part, message);
   } else if (message.kind == "master" && master_.empty()) {
     master_ = text;
     for (Part& other : parts_) {
@@ -109,17 +127,29 @@ void HostsJob::hear(Part& part, const HostMessage& message) {
   }
 }
 
-// No rank starts before all hosts are there: then one that cannot be reached costs nothing.
+// No rank starts before it is known of all hosts whether they are there: then one that cannot be reached costs nothing.
 void HostsJob::begin_when_all_answered() {
   if (begun() || failed_ || ending_) return;
-  for (const Part& part : parts_) {
-    if (part.answered) continue;
-    if (Clock::now() - start_ < answer_deadline) return;
-    return give_up(fmt::format("{}: sotto did not answer there within {} s: {}", part.host.name,
-                               answer_deadline.count(), part.remote.last_words()),
-                   1);
+  for (Part& part : parts_) {
+    if (!part.missing && !has_answered(part)) return;
   }
+  if (is_elastic()) return begin_group();
   begin(parts_.front());  // which says where the ranks meet
+}
+
+// Gives up a host that has not answered for too long.
+bool HostsJob::has_answered(Part& part) {
+  if (part.launcher) return true;
+  if (part.ended || Clock::now() - part.start < answer_deadline) return false;
+  const std::string why =
+      fmt::format("sotto did not answer there within {} s: {}", answer_deadline.count(), part.remote.last_words());
+  if (is_elastic()) {
+    part.report = report_text(Reason::other, why);
+    miss(part);
+  } else {
+    give_up(fmt::format("{}: {}", part.host.name, why), 1);
+  }
+  return false;
 }
 
 void HostsJob::begin(Part& part) {
@@ -135,7 +165,8 @@ void HostsJob::begin(Part& part) {
   say("hosts", std::to_string(hosts_.list.size()));
   if (spec_.threads) say("threads", std::to_string(*spec_.threads));
   if (hosts_.secret) say("secret", secret_text(*hosts_.secret));
-  if (&part == &parts_.front()) {
+  if (is_elastic()) say("least-ranks", std::to_string(spec_.least_ranks));
+  if (!is_elastic() && &part == &parts_.front()) {
     say("serve", spec_.master);
   } else {
     say("master", master_);
@@ -167,7 +198,7 @@ bool HostsJob::is_stop(const Part& part) const {
 }
 
 Ending HostsJob::ending(const Part& part) const {
-  if (part.by_us || (part.begun && *part.remote.ended() == 0)) return Ending::fine;
+  if (part.by_us || part.missing || (part.begun && *part.remote.ended() == 0)) return Ending::fine;
   if (is_stop(part)) return Ending::stopped;
   return reason_of(part.report) == Reason::lost_peer ? Ending::echo : Ending::failed;
 }
@@ -177,7 +208,7 @@ std::string HostsJob::explain(const Part& part) const {
     return fmt::format("{}: {}{}", part.host.name,
                        part.answered ? "" : "sotto cannot be started there: ", part.remote.last_words());
   }
-  const auto says_the_same = [&](const Part& other) { return other.report == part.report; };
+  const auto says_the_same = [&](const Part& other) { return other.missing || other.report == part.report; };
   const std::string reason = part.report.substr(1);
   return std::ranges::all_of(parts_, says_the_same) ? reason : fmt::format("{}: {}", part.host.name, reason);
 }
@@ -199,7 +230,8 @@ LaunchResult HostsJob::result() {
               .error = explain(part),
               .reason = reason_of(part.report)};
   } else {
-    const bool done = std::ranges::all_of(parts_, [](const Part& part) { return *part.remote.ended() == 0; });
+    const bool done =
+        std::ranges::all_of(parts_, [](const Part& part) { return part.missing || *part.remote.ended() == 0; });
     result.status = done ? 0 : 128 + stop_;
   }
   if (result.status != 0) result.lines.assign(held_.begin(), held_.end());

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <deque>
+#include <list>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sotto/comm/secret.h"
+#include "sotto/comm/world.h"
+#include "sotto/launch/elastic_group.h"
 #include "sotto/launch/job.h"
 #include "sotto/launch/remote.h"
 
@@ -23,7 +28,12 @@ struct JobHosts {
 // get LaunchSpec::arguments, and this process's folder. When all hosts have answered with the same version, the first
 // one serves the store where the ranks meet: at LaunchSpec::master, or at the address by which ssh reached it. The
 // first failure ends the job within a few seconds; so does the end of this process, whatever its cause.
-class HostsJob final : public Job {
+//
+// With LaunchSpec::least_ranks the job goes on when ranks or whole hosts are lost, and begins without hosts that do not
+// answer. This process then serves the store, at LaunchSpec::master, or at the address from which its ssh came to the
+// first host: the job ends with it in any case. Hosts that are missing are tried again. The ranks of one that did not
+// answer in the beginning join the others when it does; those of a lost one count as LaunchSpec::replacements.
+class HostsJob final : public Job, private RankStarter {
  public:
   HostsJob(const LaunchSpec& spec, Console& console, OnProgress on_progress);
 
@@ -35,24 +45,32 @@ class HostsJob final : public Job {
   LaunchResult result() override;
 
  private:
-  // The ranks of one host.
+  // The ranks of one host, and the connection to it.
   struct Part {
     Part(const Ssh& ssh, const JobHost& on, std::int64_t first)
         : host(on), first_rank(first), remote(ssh, on, share_command(ssh)) {}
     const JobHost& host;
     std::int64_t first_rank;
     Remote remote;
-    bool answered = false;  // it has greeted
-    bool begun = false;     // it knows the job
+    const Clock::time_point start = Clock::now();
+    bool answered = false;                // it has greeted
+    std::optional<std::string> launcher;  // this machine's address, as seen there: now it can begin
+    bool begun = false;                   // it knows the job
     bool ended = false;
     bool by_us = false;  // it ended because we wanted it to
     std::string report;  // what it handed over as the reason of its end
+    // If ranks may be lost:
+    bool missing = false;                    // the job goes on without this host
+    bool was_there = false;                  // its ranks have been started before this connection
+    std::chrono::seconds pause{5};           // until it is tried again; longer each time
+    std::optional<Clock::time_point> retry;  // then
   };
 
   void listen(Part& part);
   void hear(Part& part, const HostMessage& message);
   void begin(Part& part);
   void begin_when_all_answered();
+  bool has_answered(Part& part);
   void give_up(std::string why, int status);
   void end_all();
   void escalate();
@@ -60,21 +78,42 @@ class HostsJob final : public Job {
   bool begun() const;
   Ending ending(const Part& part) const;
   std::string explain(const Part& part) const;
+  // If ranks may be lost, in elastic_hosts.cc:
+  bool can_start(int id) override;
+  void start_rank(int id, std::uint64_t generation) override;
+  void give_up_rank(int id) override;
+  bool is_elastic() const { return spec_.least_ranks > 0; }
+  Part& part_of(int id);
+  std::vector<int> ids_of(const Part& part) const;
+  void begin_group();
+  std::string meeting_host() const;
+  bool goes_on_without(Part& part);
+  void miss(Part& part);
+  void hear_of_group(Part& part, const HostMessage& message);
+  void start_all(Part& part);
+  void lose(const std::vector<int>& ids, const std::string& why);
+  void look_after_group();
+  void reach_missing();
+  void dismiss();
 
   const LaunchSpec& spec_;
   const JobHosts& hosts_;
   Console& console_;
   OnProgress on_progress_;
-  std::deque<Part> parts_;
-  std::vector<const Part*> order_;  // in which they ended
-  std::string master_;              // where the ranks meet; empty until the first host has said so
-  std::deque<std::string> held_;    // lines that are shown only if the job fails
-  const Clock::time_point start_ = Clock::now();
+  std::list<Part> parts_;                    // in the order of their ranks
+  std::vector<const Part*> order_;           // in which they ended
+  std::string master_;                       // where the ranks meet; empty until the first host has said so
+  std::deque<std::string> held_;             // lines that are shown only if the job fails
   Clock::time_point signed_ = Clock::now();  // when the hosts got our last sign of life
   std::optional<Clock::time_point> failed_, ending_;
   int stop_ = 0;  // the signal that we were stopped by
   std::string given_up_;
   int given_up_status_ = 0;
+
+  // If ranks may be lost:
+  std::optional<StoreServer> store_;
+  std::optional<ElasticGroup> group_;
+  bool dismissed_ = false;  // no more ranks are wanted
 };
 
 }  // namespace sotto

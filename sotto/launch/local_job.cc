@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -31,29 +30,38 @@ constexpr milliseconds grace{1000};         // after the first failure, to end b
 constexpr milliseconds last_grace{1500};    // until those that SIGTERM did not end are killed
 constexpr std::size_t longest_line = 1 << 16;
 
-// All ranks; none if there is a plan, whose first group comes like the later ones.
-Generations first_generation(const LaunchSpec& spec) {
-  if (!spec.groups.empty()) return {0, std::numeric_limits<std::size_t>::max()};
-  std::vector<int> ids(static_cast<std::size_t>(spec.ranks));
-  std::iota(ids.begin(), ids.end(), 0);
-  return {static_cast<std::size_t>(spec.least_ranks), ids.size(), 0, ids, spec.on_failure};
-}
-
 }  // namespace
 
 LocalJob::LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progress)
-    : spec_(spec), console_(console), on_progress_(std::move(on_progress)), generations_(first_generation(spec)) {
+    : spec_(spec),
+      console_(console),
+      on_progress_(std::move(on_progress)),
+      plan_(0, std::numeric_limits<std::size_t>::max()) {
   choose_meeting_place();
   try {
-    if (is_planned()) {
-      begin_plan();
-    } else {
-      ranks_.resize(static_cast<std::size_t>(spec_.ranks));
-      for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 0);
-    }
+    begin();
   } catch (const Error&) {
     kill_and_wait();
     throw;
+  }
+}
+
+void LocalJob::begin() {
+  if (is_planned()) return begin_plan();
+  ranks_.resize(static_cast<std::size_t>(spec_.ranks));
+  if (is_ordered()) return begin_empty();
+  if (is_elastic()) {
+    group_.emplace(spec_, *store_, static_cast<RankStarter&>(*this), console_);
+    group_->begin(ranks_.size());
+  }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) start(r, 1);
+}
+
+// All ranks are started later.
+void LocalJob::begin_empty() {
+  for (Rank& rank : ranks_) {
+    rank.lost = true;
+    rank.ended = 0;
   }
 }
 
@@ -91,7 +99,8 @@ void LocalJob::kill_and_wait() {
 }
 
 bool LocalJob::running() const {
-  return std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.ended; });
+  const bool awaits_orders = is_ordered() && !dismissed_ && !failed_ && killing_ == 0 && stop_ == 0;
+  return awaits_orders || std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.ended; });
 }
 
 void LocalJob::add_to(std::vector<pollfd>& polled) const {
@@ -104,7 +113,7 @@ void LocalJob::add_to(std::vector<pollfd>& polled) const {
 }
 
 std::optional<Clock::time_point> LocalJob::next_step() const {
-  if ((spec_.least_ranks > 0 || is_planned()) && !failed_) return Clock::now() + poll_interval;
+  if ((group_ || is_planned()) && !failed_) return Clock::now() + poll_interval;
   if (killing_ == SIGKILL) return std::nullopt;
   if (!failed_ && spec_.share != nullptr) return heard_ + longest_silence;
   if (!failed_) return std::nullopt;
@@ -130,6 +139,7 @@ void LocalJob::follow_orders() {
   while (const auto order = orders.next()) {
     heard_ = Clock::now();
     if (order->kind == "stop") pass_on(static_cast<int>(parse_int("stop", order->text, {1, 64})));
+    if (is_ordered()) follow_group_order(*order);
   }
   const bool alone = orders.ended() || Clock::now() - heard_ > longest_silence;
   if (alone && killing_ != SIGKILL) kill_all(SIGKILL);
@@ -139,7 +149,7 @@ void LocalJob::look_after() {
   if (spec_.share != nullptr) follow_orders();
   read_all();
   reap();
-  if (spec_.least_ranks > 0) look_after_generation();
+  if (group_) look_after_group();
   if (is_planned()) follow_plan();
   escalate();
 }
@@ -176,7 +186,7 @@ std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t g
   if (spec_.share != nullptr && spec_.share->secret >= 0) variables.emplace_back("SOTTO_SECRET=/proc/self/fd/0");
   if (coordinated) {
     variables.insert(variables.end(), {fmt::format("SOTTO_COORDINATED={}", coordinated->id), "SOTTO_GENERATION=1"});
-  } else if (spec_.least_ranks > 0 || is_planned()) {
+  } else if (is_elastic() || is_planned()) {
     variables.push_back(fmt::format("SOTTO_GENERATION={}", generation));
   }
   if (is_planned()) {
@@ -254,11 +264,8 @@ void LocalJob::reap() {
     if (ranks_[r].ended || waitpid(ranks_[r].process.pid, &status, WNOHANG) <= 0) continue;
     ranks_[r].ended = status;
     ranks_[r].by_us = killing_ != 0;
-    if (WIFEXITED(status)) generations_.leave(static_cast<int>(r));
-    if (can_lose(ranks_[r])) {
-      lose(r);
-      continue;
-    }
+    if (is_planned() && WIFEXITED(status)) plan_.leave(static_cast<int>(r));
+    if (is_elastic() && goes_on_without(r)) continue;
     order_.push_back(r);
     const bool orderly = WIFEXITED(status) && (status == 0 || is_stop(ranks_[r]));
     if (!orderly && !failed_) failed_ = Clock::now();
@@ -282,6 +289,11 @@ void LocalJob::kill_all(int number) {
 std::size_t LocalJob::number(std::size_t rank) const {
   if (spec_.coordinated) return static_cast<std::size_t>(spec_.coordinated->id);
   return rank + (spec_.share == nullptr ? 0 : static_cast<std::size_t>(spec_.share->first_rank));
+}
+
+std::size_t LocalJob::place_of(int id) const {
+  return static_cast<std::size_t>(id) -
+         (spec_.share == nullptr ? 0 : static_cast<std::size_t>(spec_.share->first_rank));
 }
 
 std::int64_t LocalJob::all_ranks() const { return spec_.share == nullptr ? spec_.ranks : spec_.share->all_ranks; }
@@ -316,7 +328,8 @@ std::string LocalJob::explain(std::size_t r) const {
 }
 
 LaunchResult LocalJob::decide() const {
-  if (!generations_.in_vain().empty()) return {.status = 1, .error = generations_.in_vain()};
+  const std::string& in_vain = group_ ? group_->in_vain() : plan_.in_vain();
+  if (!in_vain.empty()) return {.status = 1, .error = in_vain};
   std::vector<Ending> endings;
   for (const std::size_t r : order_) endings.push_back(ending(ranks_[r]));
   if (const auto place = decisive(endings)) {

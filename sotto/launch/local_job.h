@@ -9,6 +9,7 @@
 
 #include "sotto/comm/generations.h"
 #include "sotto/comm/world.h"
+#include "sotto/launch/elastic_group.h"
 #include "sotto/launch/job.h"
 #include "sotto/launch/spawn.h"
 
@@ -19,7 +20,7 @@ namespace sotto {
 inline constexpr const char* report_variable = "SOTTO_REPORT";
 
 // The ranks of this machine: all of the job, or its share of a job of several machines.
-class LocalJob final : public Job {
+class LocalJob final : public Job, private RankStarter {
  public:
   LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progress);  // starts the ranks
   ~LocalJob() override;
@@ -43,6 +44,8 @@ class LocalJob final : public Job {
   };
 
   void choose_meeting_place();
+  void begin();
+  void begin_empty();
   void start(std::size_t rank, std::uint64_t generation);
   std::vector<std::string> environment(std::size_t rank, std::uint64_t generation) const;
   void read_all();
@@ -52,10 +55,13 @@ class LocalJob final : public Job {
   void reap();
   void escalate();
   // Of jobs whose ranks may be lost, in elastic_job.cc:
-  bool can_lose(const Rank& rank) const;
-  void lose(std::size_t rank);
-  void look_after_generation();
-  void give_up_late();
+  bool can_start(int id) override;
+  void start_rank(int id, std::uint64_t generation) override;
+  void give_up_rank(int id) override;
+  bool goes_on_without(std::size_t rank);
+  void look_after_group();
+  void dismiss_all();
+  void follow_group_order(const HostMessage& order);
   // Of jobs whose group changes as planned, in planned_job.cc:
   void begin_plan();
   void follow_plan();
@@ -66,7 +72,10 @@ class LocalJob final : public Job {
   Ending ending(const Rank& rank) const;
   bool is_stop(const Rank& rank) const;
   bool is_planned() const { return !spec_.groups.empty(); }
-  std::size_t number(std::size_t rank) const;  // in the whole job
+  bool is_elastic() const { return spec_.least_ranks > 0; }
+  bool is_ordered() const { return is_elastic() && spec_.share != nullptr; }  // its launcher says which ranks it starts
+  std::size_t number(std::size_t rank) const;                                 // in the whole job
+  std::size_t place_of(int id) const;                                         // in ranks_
   std::int64_t all_ranks() const;
   std::string explain(std::size_t rank) const;
 
@@ -83,8 +92,10 @@ class LocalJob final : public Job {
   int stop_ = 0;  // the signal that we were stopped by
   int killing_ = 0;
 
-  Generations generations_;  // of jobs whose group may change; the id of a rank is its index in ranks_
-  std::int64_t replaced_ = 0;
+  // Of jobs whose group may change; without a share the id of a rank is its index in ranks_.
+  std::optional<ElasticGroup> group_;
+  bool dismissed_ = false;  // the launcher of a share wants no more ranks of it
+  Generations plan_;
 };
 
 }  // namespace sotto

@@ -15,44 +15,45 @@ void LocalJob::begin_plan() {
   int most = 0;
   for (const PlannedGroup& group : spec_.groups) most = std::max(most, group.ids.back());
   ranks_.resize(static_cast<std::size_t>(most) + 1);
-  for (Rank& rank : ranks_) {
-    rank.lost = true;
-    rank.ended = 0;
-  }
+  begin_empty();
   for (const int id : spec_.groups.front().ids) {
     start(static_cast<std::size_t>(id), 1);
-    generations_.come(id);
+    plan_.come(id);
   }
-  generations_.next();
-  Roster(*store_).announce(generations_);
+  plan_.next();
+  Roster(*store_).announce(plan_);
 }
 
 // When all members have left their group, because its end has come, those that are not in the next one end, and others
 // are started. A member that was lost is a failure, as in a job without a plan.
 void LocalJob::follow_plan() {
-  const std::size_t next = generations_.number();  // the place of the next group, since numbers begin with 1
+  const std::size_t next = plan_.number();  // the place of the next group, since numbers begin with 1
   if (failed_ || killing_ != 0 || stop_ != 0 || next == spec_.groups.size()) return;
   Roster roster(*store_);
-  roster.hear(generations_);
-  if (!generations_.changing()) return;
-  if (!generations_.awaited().empty()) return give_up_late();
+  roster.hear(plan_);
+  if (!plan_.changing()) return;
+  if (!plan_.awaited().empty()) {
+    if (Clock::now() - *plan_.changing() < spec_.patience) return;
+    for (const int id : plan_.awaited()) give_up_rank(id);
+    return;
+  }
   const PlannedGroup& group = spec_.groups[next];
-  for (const int id : generations_.members()) {
+  for (const int id : plan_.members()) {
     const bool stays = std::ranges::binary_search(group.ids, id) && !std::ranges::binary_search(group.newcomers, id);
     if (!stays) dismiss(static_cast<std::size_t>(id));
   }
   for (const int id : group.newcomers) {
     start(static_cast<std::size_t>(id), next + 1);
-    generations_.come(id);
+    plan_.come(id);
   }
-  if (!generations_.next()) {
+  if (!plan_.next()) {
     failed_ = Clock::now();
     return;
   }
   console_.line(stderr,
                 fmt::format("sotto: the group changes before step {}, as it is recorded; going on with ranks {}",
-                            spec_.groups[next - 1].end, fmt::join(generations_.members(), ", ")));
-  roster.announce(generations_);
+                            spec_.groups[next - 1].end, fmt::join(plan_.members(), ", ")));
+  roster.announce(plan_);
 }
 
 // Ends a rank that has left its group, and waits for the next one in vain.
@@ -64,7 +65,7 @@ void LocalJob::dismiss(std::size_t r) {
   waitpid(rank.process.pid, &status, 0);
   rank.ended = status;
   rank.lost = true;
-  generations_.lose(static_cast<int>(r), fmt::format("rank {} leaves", r));
+  plan_.lose(static_cast<int>(r), fmt::format("rank {} leaves", r));
 }
 
 }  // namespace sotto

@@ -116,6 +116,7 @@ std::string Remote::last_words() const {
     const std::size_t end = std::min(err_.find_first_of("\r\n", at), err_.size());
     std::string line = err_.substr(at, end - at);
     if (line.starts_with("sotto: ")) line = line.substr(7);
+    if (line.ends_with('.')) line.pop_back();
     if (!line.empty()) lines.push_back(std::move(line));
     at = end + 1;
   }

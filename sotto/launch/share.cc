@@ -3,13 +3,19 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -24,7 +30,7 @@
 namespace sotto {
 namespace {
 
-constexpr int protocol = 1;
+constexpr int protocol = 2;
 
 struct Work {
   LaunchSpec spec{.arguments = {}, .ranks = 1, .master = ""};
@@ -55,12 +61,18 @@ void enter(const std::string& folder) {
   }
 }
 
+// A word of what ssh says of its connection, "10.0.0.9 50312 10.0.0.1 22": from where to where. Empty without ssh.
+std::string word_of_connection(int number) {
+  const char* const connection = std::getenv("SSH_CONNECTION");
+  std::istringstream words(connection == nullptr ? "" : connection);
+  std::string word;
+  for (int i = 0; i <= number; ++i) words >> word;
+  return word.substr(0, word.find('%'));
+}
+
 // The address of this machine by which the launcher's ssh came: other machines of its network can come there, too.
 std::string meeting_address(std::int64_t hosts) {
-  const char* const connection = std::getenv("SSH_CONNECTION");  // "10.0.0.9 50312 10.0.0.1 22"
-  std::string address = connection == nullptr ? "" : connection;
-  for (int word = 0; word < 2; ++word) address.erase(0, std::min(address.find(' '), address.size() - 1) + 1);
-  address = address.substr(0, address.find_first_of(" %"));
+  const std::string address = word_of_connection(2);
   if (address.empty() || hosts == 1) return "127.0.0.1:0";
   if (address.starts_with("127.") || address == "::1") {
     throw ConfigError(
@@ -80,6 +92,7 @@ void read_order(const HostMessage& message, Work& work) {
   if (message.kind == "ranks") work.spec.ranks = number();
   if (message.kind == "all-ranks") work.share.all_ranks = number();
   if (message.kind == "hosts") work.hosts = number();
+  if (message.kind == "least-ranks") work.spec.least_ranks = number();
   if (message.kind == "threads") work.spec.threads = number();
   if (message.kind == "secret") work.secret = secret_file(text);
   if (message.kind == "master") work.spec.master = text;
@@ -115,6 +128,28 @@ int await(MessageReader& orders, Work& work) {
   }
 }
 
+// Waits until the ranks of a former connection from the same launcher have ended, as they do when that connection ends
+// or is silent. So no rank runs twice, though the launcher may have given up the first one long before. While it is
+// open, the socket is in the way of a later share; its name is in no file system, and free at the end of this process.
+// Nothing if the launcher is gone.
+Descriptor wait_for_former(MessageReader& orders, const Work& work) {
+  const std::string name = fmt::format("sotto {} {}", work.spec.master, work.share.first_rank);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::copy_n(name.begin(), length, address.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  Descriptor place(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto until = Clock::now() + 2 * longest_silence;
+  while (bind(place.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    if (errno != EADDRINUSE) throw Error(fmt::format("a share cannot get its name: {}", std::strerror(errno)));
+    if (Clock::now() > until) throw Error("ranks of a former connection to this host still run");
+    orders.read();
+    if (orders.ended()) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return place;
+}
+
 }  // namespace
 
 std::string greeting(const std::string& version) {
@@ -124,13 +159,21 @@ std::string greeting(const std::string& version) {
 int run_share(const std::string& version) {
   Console console(Console::To::relay);  // ignores SIGPIPE from now on
   write_text(stdout, greeting(version));
+  say({"launcher", word_of_connection(0)});
   MessageReader orders(STDIN_FILENO);
   Work work;
   if (const int status = await(orders, work)) return status;
   work.share.orders = &orders;
   work.share.secret = work.secret.get();
   if (work.serves) work.share.serves = [](const std::string& master) { say({"master", master}); };
+  work.share.tell = say;
   work.spec.share = &work.share;
+  Descriptor place;
+  if (work.spec.least_ranks > 0) {
+    place = wait_for_former(orders, work);
+    if (!place.open()) return 1;
+    say({"ready", ""});
+  }
   const LaunchResult result = launch(work.spec, console);
   if (!result.error.empty()) say({"failed", report_text(result.reason, result.error)});
   return result.status;

@@ -12,10 +12,14 @@ namespace sotto {
 // What this machine has of a job that runs on several, and that a launcher on another machine has started.
 struct JobShare {
   std::int64_t first_rank = 0, all_ranks = 1;
-  int secret = -1;                  // descriptor of a file with the secret of the job; -1: it has none
-  MessageReader* orders = nullptr;  // from the launcher: "stop NUMBER"; anything else is a sign of life
+  int secret = -1;  // descriptor of a file with the secret of the job; -1: it has none
+  // From the launcher: "stop NUMBER"; if ranks may be lost, also "start-rank ID GENERATION", "kill-rank ID" and
+  // "dismiss". Anything else is a sign of life.
+  MessageReader* orders = nullptr;
   // If the ranks meet here: told where, before they start. Empty: they meet elsewhere, at LaunchSpec::master.
   std::function<void(const std::string& master)> serves;
+  // To the launcher, if ranks may be lost: "left ID" of one that ended by itself, "lost ID WHY" of others.
+  std::function<void(const HostMessage&)> tell;
 };
 
 // Signs of life of the launcher, and how long its silence may be until the ranks of a share are killed.

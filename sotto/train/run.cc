@@ -65,7 +65,8 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, const Heartbea
       evaluations_(choices_.task->metrics, task_->goal(), choices_.until) {}
 
 TrainResult Run::run() {
-  RunFolder folder(choices_, *communicator_);
+  constexpr std::chrono::seconds lost_rank_lives(150);  // longer than a share of its job without a launcher
+  RunFolder folder(choices_, *communicator_, world_.generation > 1 ? lost_rank_lives : std::chrono::seconds(0));
   folder_ = &folder;
   begin(folder);
   Recorder recorder(folder.path(), communicator_->rank());

@@ -111,7 +111,7 @@ class Run {
 
   Timer total_;
   Rollback* rollback_;          // null: the group stays as it is
-  const Heartbeat* heartbeat_;  // null: no coordinator
+  const Heartbeat* heartbeat_;  // null: no rank can join
   World world_;
   Choices choices_;
   const TrainOptions& options_ = choices_.options;

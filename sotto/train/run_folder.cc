@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/timer.h"
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/recorder.h"
@@ -40,7 +42,7 @@ std::string new_run_folder(std::string_view name) {
   return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
 }
 
-RunFolder::RunFolder(const Choices& choices, Communicator& communicator)
+RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::chrono::seconds patience)
     : choices_(choices),
       options_(choices.options),
       communicator_(communicator),
@@ -50,7 +52,7 @@ RunFolder::RunFolder(const Choices& choices, Communicator& communicator)
   std::array<char, 4096> name{};
   files_.run("prepare the run folder", [&] {
     if (communicator.rank() != 0) return;
-    choose();
+    choose(patience);
     const std::string text = path_.string();
     if (text.size() >= name.size()) throw ConfigError(named("train-dir") + ": the path is longer than 4095 bytes");
     std::memcpy(name.data(), text.data(), text.size());
@@ -62,14 +64,17 @@ RunFolder::RunFolder(const Choices& choices, Communicator& communicator)
   path_ = name.data();
 }
 
-void RunFolder::choose() {
+void RunFolder::choose(std::chrono::seconds patience) {
   path_ = options_.train_dir.empty() ? fs::path(new_run_folder(options_.model)) : fs::path(options_.train_dir);
   std::error_code missing;
   if (options_.resume && !fs::is_directory(path_, missing)) {
     throw ConfigError(named("resume") + ": there is no folder " + path_.string());
   }
   make_folder(path_);
-  lock_.emplace(path_);
+  const auto until = Clock::now() + patience;
+  for (lock_.emplace(path_); !lock_->held() && Clock::now() < until; lock_.emplace(path_)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
   if (!lock_->held()) {
     throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -28,8 +29,9 @@ std::string new_run_folder(std::string_view name);
 class RunFolder {
  public:
   // `choices` must outlive this object. Rank 0 chooses, creates, locks and checks the folder. ConfigError if the folder
-  // already holds a run that is not to be resumed, or if another run is using it.
-  RunFolder(const Choices& choices, Communicator& communicator);
+  // already holds a run that is not to be resumed, or if another run is using it, still after `patience`: a rank 0 that
+  // the others have given up may not know it yet.
+  RunFolder(const Choices& choices, Communicator& communicator, std::chrono::seconds patience);
 
   const std::filesystem::path& path() const { return path_; }
   // Throws, alike on all ranks, if this run cannot go on from a checkpoint with this manifest.
@@ -68,7 +70,7 @@ class RunFolder {
 
  private:
   struct Shared;
-  void choose();
+  void choose(std::chrono::seconds patience);
   std::string verdict_on(const Manifest& manifest);
   void write_own(const std::filesystem::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm,
                  RunTotals totals);

@@ -158,8 +158,9 @@ void Run::keep_what_is_left() {
   rollback_->keep(step, replica_, *algorithm_, spent);
 }
 
-// Collective. Whether the group changes after this step although no rank is lost: others want to join, or some of its
-// ranks end while the rest go on. If all want to end, the run does.
+// Collective. Whether the group changes after this step although no rank is lost: others want to join, or, with a
+// coordinator, some of its ranks end while the rest go on. If all want to end, the run does. Ranks of one launcher end
+// together, because its signal reaches some hosts later than others.
 bool Run::agreed_change() {
   if (heartbeat_ == nullptr) return false;
   // Before the agreement, as those that leave close their connections after it.
@@ -172,6 +173,7 @@ bool Run::agreed_change() {
   std::array<float, 2> wishes{ends ? 1.0F : 0.0F, heartbeat_->wants_change() ? 1.0F : 0.0F};
   communicator_->all_reduce(wishes, ReduceOp::sum);
   const auto ending = static_cast<int>(wishes[0]);
+  if (ending > 0 && !world_.coordinated) return false;
   return ending < communicator_->size() && (ending > 0 || wishes[1] > 0);
 }
 

@@ -16,24 +16,21 @@
 namespace sotto {
 namespace {
 
-// Each generation of ranks is a Run of its own, which goes on where the one before was left. `heartbeat` is null unless
-// there is a coordinator.
+// Each generation of ranks is a Run of its own, which goes on where the one before was left. The first one has the
+// number 1. `heartbeat` is null if it is known beforehand how the group will change.
 TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartbeat) {
   Rollback rollback;
-  if (world.generation > 0) {
-    const auto place = join_generation(world, StopSignal::caught);
-    if (!place) {
-      std::fprintf(stderr, "the run has come to its end without this rank\n");
-      TrainResult result;
-      result.train_dir = choices.options.train_dir;
-      return result;
-    }
-    world = *place;
+  const auto place = join_generation(world, StopSignal::caught);
+  if (!place) {
+    std::fprintf(stderr, "the run has come to its end without this rank\n");
+    TrainResult result;
+    result.train_dir = choices.options.train_dir;
+    return result;
   }
-  const std::uint64_t first = world.coordinated || world.planned() ? 1 : 0;
+  world = *place;
   for (;;) {
     std::error_code missing;
-    if (world.generation > first)
+    if (world.generation > 1)
       choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
     if (heartbeat != nullptr) heartbeat->enter(world.generation);
     std::string reason;
@@ -54,7 +51,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
   }
 }
 
-TrainResult train_with_coordinator(const Choices& choices, World world) {
+TrainResult train_with_heartbeat(const Choices& choices, World world) {
   Heartbeat heartbeat(world);
   try {
     TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);
@@ -82,8 +79,8 @@ TrainResult train(const Choices& choices, const World& world) {
                                   named("threads", std::to_string(*threads)), world.starter));
   }
   const StopSignal signals;
-  if (world.coordinated) return train_with_coordinator(choices, world);
-  if (world.elastic) return train_in_generations(choices, world, nullptr);
+  if (world.planned()) return train_in_generations(choices, world, nullptr);
+  if (world.elastic) return train_with_heartbeat(choices, world);
   return Run(with_groups(choices, world), world).run();
 }
 

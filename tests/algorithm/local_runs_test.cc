@@ -223,7 +223,7 @@ TEST(LocalGroups, GoOnFromWhereThoseThatAreLeftAreOnAverage) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
         Perceptron worker(communicator.rank(), "sgd");
         const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
-        for (std::uint64_t step = 0; step < steps; ++step) made->step(worker, {step, rate, false});
+        for (std::uint64_t step = 0; step < steps; ++step) made->step(worker, {step, step_size, false});
         made->rest();
         made->visit_state(stores[rank]);
         stores[rank].reading = true;

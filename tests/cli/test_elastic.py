@@ -46,7 +46,7 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
     assert "sotto: rank 1 was killed by signal 9 (SIGKILL); going on with ranks 0, 2, 3" in job.err
     job.nothing_left()
     first, then = members(tmp_path / "run")
-    assert first == (0, 0, [0, 1, 2, 3]) and then[0] == 1 and then[2] == [0, 2, 3]
+    assert first == (1, 0, [0, 1, 2, 3]) and then[0] == 2 and then[2] == [0, 2, 3]
     step = then[1]
     assert 90 < step < 400 and f"step {step}  goes on with 3 ranks" in job.err
     good(*flags[:-2], "--max-steps", step, "--ranks", 4, "--train-dir", "same")
@@ -228,7 +228,7 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
 @pytest.mark.parametrize("flags, error", [
     (["--elastic", "x"], "--elastic x: the least number of ranks"),
     (["--elastic", "3:2"], "--elastic 3:2: 3 is more than 2"),
-    (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; leave it out"),
+    (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; give MIN alone"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
     (["--elastic", "1:2", "--algorithm", "parameter_server"], "--elastic: `parameter_server` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco` can"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks: --topology hypercube"),

@@ -274,7 +274,7 @@ def test_a_program_that_is_not_there_is_an_error(run):
 
 @pytest.mark.parametrize("flags, why", [
     (["--ranks", "3", "--hosts", "a:2"], "--ranks 3: the hosts of --hosts have 2"),
-    (["--elastic", "1", "--hosts", "a:2"], "--elastic: only ranks of this machine can be lost"),
+    (["--elastic", "1:3", "--hosts", "a:2"], "--elastic 1:3: the hosts of --hosts have 2; give MIN alone"),
     (["--hosts", "-oProxyCommand=x"], "`-oProxyCommand=x` is no name of a host"),
     (["--hosts", "a:2,b:1", "--topology", "hosts"], "--topology hosts: the hosts of --hosts have different numbers"),
     (["--hosts", "a:2", "--backend", "mpi"], "mpi"),

@@ -25,7 +25,7 @@ TEST_P(MailboxLaws, Hold) {
   const auto& [shaped, ranks, law] = GetParam();
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     if (shaped) {
-      law.check(*make_shaped(communicator.clone(), {10e9, 20e-6, 50e-6}));
+      law.check(*make_shaped(communicator.clone(), {{10e9, 20e-6, 50e-6}}));
     } else {
       law.check(communicator);
     }

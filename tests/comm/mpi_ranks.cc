@@ -68,7 +68,7 @@ void laws_hold(const Rank& rank) {
   const auto clone = rank.communicator.clone();
   check_laws(*clone);
   check_mailbox_laws(rank.communicator);
-  check_mailbox_laws(*make_shaped(rank.communicator.clone(), {10e9, 20e-6, 50e-6}));
+  check_mailbox_laws(*make_shaped(rank.communicator.clone(), {{10e9, 20e-6, 50e-6}}));
 }
 
 // Rank 1 does not take part. The vector is large, so that some ranks wait for neighbours that wait themselves.

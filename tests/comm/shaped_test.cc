@@ -141,7 +141,7 @@ TEST(Shaped, CountsWhatTheInnerCommunicatorCounts) {
   run_threads(3, 60s, [](Communicator& communicator) {
     auto clone = communicator.clone();
     const Communicator& inner = *clone;
-    const auto shaped = make_shaped(std::move(clone), {1e9, 0});
+    const auto shaped = make_shaped(std::move(clone), {{1e9, 0}});
     std::vector<float> data(10000);
     std::vector<float> all(30000);
     shaped->all_reduce(data);
@@ -176,7 +176,7 @@ TEST(Shaped, MailIsHeldBack) {
 
 TEST(Shaped, PollGivesUpInTime) {
   run_threads(2, 60s, [](Communicator& inner) {
-    const auto shaped = make_shaped(inner.clone(), {0, 0.3});
+    const auto shaped = make_shaped(inner.clone(), {{0, 0.3}});
     const auto mailbox = shaped->open_mailbox(10);
     const Timer timer;
     if (inner.rank() == 0) {
@@ -192,7 +192,7 @@ TEST(Shaped, PollGivesUpInTime) {
 TEST(Shaped, ALinkTooSlowForTheDeadlineIsAnError) {
   EXPECT_THROW(run_threads(2, 200ms,
                            [](Communicator& communicator) {
-                             const auto shaped = make_shaped(communicator.clone(), {1000, 0});
+                             const auto shaped = make_shaped(communicator.clone(), {{1000, 0}});
                              std::vector<float> data(1000);
                              shaped->all_reduce(data);
                            }),

@@ -93,7 +93,7 @@ TEST_P(Laws, Hold) {
   const auto& [backend, ranks, law] = GetParam();
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     if (backend.shaped) {
-      const auto shaped = make_shaped(communicator.clone(), {10e9, 20e-6});
+      const auto shaped = make_shaped(communicator.clone(), {{10e9, 20e-6}});
       law.check(*shaped);
     } else {
       law.check(communicator);

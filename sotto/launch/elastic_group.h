@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sotto/comm/generations.h"
+#include "sotto/comm/membership.h"
+#include "sotto/comm/world.h"
+#include "sotto/launch/console.h"
+#include "sotto/launch/launcher.h"
+
+namespace sotto {
+
+// The ranks of a job as processes, wherever they run.
+class RankStarter {
+ public:
+  RankStarter() = default;
+  virtual ~RankStarter() = default;
+  RankStarter(const RankStarter&) = delete;
+  RankStarter& operator=(const RankStarter&) = delete;
+
+  virtual bool can_start(int id) = 0;                             // whether its machine is there
+  virtual void start_rank(int id, std::uint64_t generation) = 0;  // a member from then on; Error if it is impossible
+  virtual void give_up_rank(int id) = 0;                          // kills a rank that hangs
+};
+
+// The group of ranks of a job that goes on when it loses some: LaunchSpec::least_ranks and the fields after it. The
+// owner says which ranks run and have ended; this tells the others, and starts lost ones anew.
+class ElasticGroup {
+ public:
+  // All arguments are borrowed.
+  ElasticGroup(const LaunchSpec& spec, StoreServer& store, RankStarter& starter, Console& console);
+
+  void begin(std::size_t ranks);  // the ids below are the first generation; the owner starts them
+  // The owner is about to start this rank while others train. It becomes a member as soon as all such ranks live.
+  void expect(int id);
+  bool is_expected(int id) const { return expected_.contains(id); }
+  // Whether one more of the lost ranks may be started anew; if so, it counts from now on.
+  bool take_replacement();
+  bool has_replacement() const { return replaced_ < spec_.replacements; }
+
+  void leave(int id);  // it has ended by itself
+  // These ranks were killed, hang, or their machine is lost. Returns false if the job cannot go on without them.
+  bool lose(std::vector<int> ids, std::string why);
+  // To be called every tenth of a second. Announces the next generation when all ranks that are left wait for it.
+  void look_after();
+
+  std::uint64_t generation() const { return generations_.number(); }
+  std::vector<int> running() const { return {running_.begin(), running_.end()}; }
+  bool over() const { return generations_.over(); }  // the last member has come to the end of the run
+  // Why the job should end though no rank has failed; empty otherwise.
+  const std::string& in_vain() const { return generations_.in_vain(); }
+
+ private:
+  void take_in();
+
+  const LaunchSpec& spec_;
+  RankStarter& starter_;
+  Console& console_;
+  Roster roster_;
+  Generations generations_;
+  std::set<int> running_;                               // started, and not ended
+  std::map<int, std::optional<std::string>> expected_;  // and the last heartbeat that was theirs before
+  std::set<int> given_up_;
+  std::uint64_t asked_ = 0;  // the generation that was asked to make room
+  std::int64_t replaced_ = 0;
+};
+
+}  // namespace sotto

@@ -1,0 +1,131 @@
+#include "sotto/launch/elastic_group.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sotto/comm/membership_keys.h"
+
+namespace sotto {
+namespace {
+
+namespace keys = membership_keys;
+
+// Ranks that are started and killed in words only.
+class Words final : public RankStarter {
+ public:
+  bool can_start(int id) override { return !unreachable.contains(id); }
+  void start_rank(int id, std::uint64_t generation) override { started.emplace_back(id, generation); }
+  void give_up_rank(int id) override { given_up.push_back(id); }
+
+  std::set<int> unreachable;
+  std::vector<std::pair<int, std::uint64_t>> started;
+  std::vector<int> given_up;
+};
+
+// A group of four ranks, whose words to the launcher are those of the test.
+class ElasticGroupTest : public testing::Test {
+ protected:
+  ElasticGroup group(std::int64_t least, std::int64_t replacements = 0, OnFailure on_failure = OnFailure::go_on) {
+    spec_.ranks = 4;
+    spec_.least_ranks = least;
+    spec_.replacements = replacements;
+    spec_.on_failure = on_failure;
+    return {spec_, store_, words_, console_};
+  }
+  // These ranks have left that generation.
+  void report(std::uint64_t generation, const std::vector<int>& ids) {
+    store_.set(keys::any_left(generation), "yes");
+    for (const int id : ids) store_.set(keys::left(generation, id), "a peer is gone");
+  }
+  void beat(int id, const std::string& number) { store_.set(keys::beat(id), number); }
+  std::string members(std::uint64_t generation) { return store_.find(keys::members(generation)).value_or("none"); }
+
+  LaunchSpec spec_;
+  StoreServer store_{"127.0.0.1"};
+  Words words_;
+  Console console_;
+};
+
+TEST_F(ElasticGroupTest, TheOthersGoOnWithoutLostRanks) {
+  auto group = this->group(2);
+  group.begin(4);
+  EXPECT_EQ(members(1), "0 1 2 3");
+  EXPECT_TRUE(group.lose({2, 3}, "ranks 2, 3 are lost"));
+  group.look_after();
+  EXPECT_EQ(members(2), "none") << "nobody has left the first group";
+  report(1, {0, 1});
+  group.look_after();
+  EXPECT_EQ(members(2), "0 1");
+  group.leave(0);
+  EXPECT_FALSE(group.lose({1}, "rank 1 is lost")) << "nobody is left";
+}
+
+TEST_F(ElasticGroupTest, FewerThanTheLeastDoNotGoOn) {
+  auto group = this->group(3);
+  group.begin(4);
+  EXPECT_FALSE(group.lose({2, 3}, "ranks 2, 3 are lost"));
+}
+
+TEST_F(ElasticGroupTest, StartsAsManyAnewAsItMay) {
+  auto group = this->group(4, 1);
+  group.begin(4);
+  EXPECT_TRUE(group.lose({1}, "rank 1 was killed"));
+  EXPECT_EQ(words_.started, (std::vector<std::pair<int, std::uint64_t>>{{1, 2}}));
+  report(1, {0, 2, 3});
+  group.look_after();
+  EXPECT_EQ(members(2), "0 1 2 3");
+  EXPECT_FALSE(group.lose({1}, "rank 1 was killed"));
+}
+
+TEST_F(ElasticGroupTest, StartsNoneWhereItsMachineIsGone) {
+  auto group = this->group(4, 1);
+  group.begin(4);
+  words_.unreachable = {1};
+  EXPECT_FALSE(group.lose({1}, "rank 1 is lost"));
+}
+
+TEST_F(ElasticGroupTest, NewcomersJoinTogetherWhenAllLive) {
+  auto group = this->group(2);
+  beat(3, "7");  // of a former life
+  group.begin(2);
+  group.expect(2);
+  group.expect(3);
+  beat(2, "1");
+  group.look_after();
+  EXPECT_FALSE(store_.find(keys::change(1)));
+  beat(3, "1");
+  group.look_after();
+  EXPECT_TRUE(store_.find(keys::change(1)));
+  report(1, {0, 1});
+  group.look_after();
+  EXPECT_EQ(members(2), "0 1 2 3");
+}
+
+TEST_F(ElasticGroupTest, ANewcomerThatIsLostWasNoMember) {
+  auto group = this->group(2, 0, OnFailure::stop);
+  group.begin(2);
+  group.expect(2);
+  EXPECT_TRUE(group.lose({2}, "rank 2 was killed"));
+  EXPECT_FALSE(group.lose({1}, "rank 1 was killed"));
+}
+
+TEST_F(ElasticGroupTest, KillsMembersThatDoNotLeave) {
+  auto group = this->group(2);
+  spec_.patience = std::chrono::seconds(0);
+  group.begin(4);
+  report(1, {0, 1, 3});
+  group.look_after();
+  group.look_after();
+  EXPECT_EQ(words_.given_up, std::vector<int>{2}) << "once";
+  EXPECT_TRUE(group.lose({2}, "rank 2 did not answer"));
+  group.look_after();
+  EXPECT_EQ(members(2), "0 1 3");
+}
+
+}  // namespace
+}  // namespace sotto
