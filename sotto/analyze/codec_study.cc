@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace sotto {
 namespace {
 
@@ -10,7 +12,8 @@ constexpr std::size_t most_inputs = 16;  // of a merge: more would take memory a
 void study_gradient(std::span<Codec* const> codecs, const CapturedFile& captured, int repeats,
                     std::span<StudiedCodec> studied) {
   const GradientFile file = captured.read();
-  const auto measured = measure_errors(codecs, file.layout, file.values, repeats);
+  const auto buckets = plan_buckets(file.layout, std::numeric_limits<std::size_t>::max());
+  const auto measured = measure_errors(codecs, file.layout, buckets, file.values, repeats);
   for (std::size_t c = 0; c < codecs.size(); ++c) {
     studied[c].gradients.push_back({captured.step, captured.rank, measured[c].measurement, measured[c].errors});
   }
