@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,9 +47,13 @@ struct GradientAnalysis {
   std::size_t files = 0;
 };
 
+// Called before each part of a long work, with its name. If it returns false, the work ends there.
+using AnalysisProgress = std::function<bool(std::string_view part)>;
+
 // Analyses the captured files, in the order of captured_files(). With `spectra` it computes singular values, which
-// takes longest. FileError, which names the file: it is damaged, holds other tensors than the first one, or a value
-// that is not finite.
-GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra);
+// takes longest. Nothing if `progress` ended it. FileError, which names the file: it is damaged, holds other tensors
+// than the first one, or a value that is not finite.
+std::optional<GradientAnalysis> analyse(std::span<const CapturedFile> files, bool spectra,
+                                        const AnalysisProgress& progress);
 
 }  // namespace sotto

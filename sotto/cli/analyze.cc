@@ -16,6 +16,8 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/options.h"
+#include "sotto/launch/console.h"
+#include "sotto/train/stop_signal.h"
 
 namespace sotto {
 namespace {
@@ -102,11 +104,22 @@ int run_analyze(std::span<const std::string> arguments) {
                     "--capture every=100,dir={}` writes some",
                     folder, folder));
   }
-  const GradientAnalysis analysis = analyse(files, own.spectra);
-  study(codecs, files, static_cast<int>(own.repeats), merges, studied);
-  if (own.csv) write_csv(*own.csv, analysis, studied);
-  if (own.out) write_file_atomic(*own.out, analysis_page(folder, analysis, studied));
-  fmt::print("{}\n{}", step_figures(analysis, most_steps).text(), tensor_figures(analysis).text());
+  const StopSignal signals;
+  Console console;
+  const AnalysisProgress progress = [&](std::string_view part) {
+    console.progress(part);
+    return StopSignal::caught() == 0;
+  };
+  const auto analysis = analyse(files, own.spectra, progress);
+  const bool whole = analysis && study(codecs, files, static_cast<int>(own.repeats), merges, progress, studied);
+  console.clear();
+  if (!whole) {
+    fmt::print(stderr, "sotto: stopped; nothing was written\n");
+    return 128 + StopSignal::caught();
+  }
+  if (own.csv) write_csv(*own.csv, *analysis, studied);
+  if (own.out) write_file_atomic(*own.out, analysis_page(folder, *analysis, studied));
+  fmt::print("{}\n{}", step_figures(*analysis, most_steps).text(), tensor_figures(*analysis).text());
   if (!studied.empty()) fmt::print("\n{}", codec_figures(studied).text());
   if (!merges.empty()) fmt::print("\n{}", merge_figures(studied).text());
   return 0;

@@ -40,9 +40,11 @@ OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, co
   const bool symbols_coded = (header.flags & flag_coded) != 0 && stages_.code->of_symbols();
   const std::size_t lists_bytes = std::size_t{index} + within;
   const auto lists = symbols_coded ? reader.take(lists_bytes, "index list") : reader.rest().last(lists_bytes);
-  if (listed) read_selected(lists.last(index), index_flags.in(header.flags), plan);
+  index_list_ = lists.last(index);
+  within_list_ = lists.first(within);
+  if (listed) read_selected(index_list_, index_flags.in(header.flags), plan);
   cut_units();
-  if (stages_.within) read_selected_within(lists.first(within), within_flags.in(header.flags));
+  if (stages_.within) read_selected_within(within_list_, within_flags.in(header.flags));
 
   std::size_t side_bytes = 0;
   for (const Unit& unit : units_) side_bytes += parts_->side_bytes(unit.kept);
@@ -118,6 +120,8 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
   reserve_message(plan);
+  header_ = header;
+  runs_.clear();
   const bool whole_coded = (header.flags & flag_coded) != 0 && !stages_.code->of_symbols();
   const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
   sections_ = read_body(body, header, layout, plan);

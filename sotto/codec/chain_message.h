@@ -60,7 +60,7 @@ struct ChainParts {
 // The message that is being made or read: its pieces, atoms and units, and buffers that are reused from message to
 // message. docs/wire/README.md explains these words and the bytes. The functions of this class, of ChainEncoder and of
 // OpenedChain lie by stage: chain.cc (plans, units, stretches), chain_select.cc, chain_quantise.cc, chain_code.cc,
-// chain_linear.cc, chain_mean.cc, chain_merge.cc; chain_encode.cc and chain_decode.cc join the stages.
+// chain_linear.cc, chain_mean.cc, chain_merge.cc, chain_shares.cc; chain_encode.cc and chain_decode.cc join the stages.
 class ChainMessage {
  public:
   explicit ChainMessage(std::shared_ptr<ChainParts> parts);

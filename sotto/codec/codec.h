@@ -85,6 +85,12 @@ class Opened : public Sent {
   // WireError if this codec cannot have made the message for this layout and part. Any rank can open any rank's
   // message. The bytes of the message must stay valid until the next one is opened.
   virtual void open(const MessageView& message, const Layout& layout, Range part) = 0;
+  // Adds to bytes[s] those bytes of the open message that segment s of its layout takes: side information, symbols and
+  // indices. Returns the others: header, seed, lengths, the tables of a code. A code of symbols (rans, huffman, elias)
+  // counts for each segment what it adds to the coded bytes. The other codes see segments together: then segments have
+  // their bytes before that code, and the bytes that it saves count as a negative part of what is returned. REQUIRES an
+  // open message.
+  virtual std::int64_t add_shares(std::span<std::size_t> bytes) = 0;
 };
 
 // What never changes about a codec.

@@ -5,6 +5,7 @@
 
 #include "sotto/codec/index_codes.h"
 #include "sotto/codec/shared_work.h"
+#include "sotto/kernels/element.h"
 #include "sotto/kernels/gaps.h"
 
 namespace sotto {
@@ -98,6 +99,21 @@ std::size_t read_indices(ThreadPool& pool, std::span<const std::byte> in, IndexC
     case IndexCode::delta: break;
   }
   return read_delta(pool, in, atoms, indices);
+}
+
+std::uint64_t index_bits(std::span<const std::uint32_t> indices, Range some, std::size_t atoms, IndexCode code,
+                         std::span<const std::byte> list) {
+  if (code == IndexCode::bitmap) return atoms;
+  const unsigned shift = code == IndexCode::rice ? std::to_integer<unsigned>(list.front()) : 0;
+  std::uint64_t bits = 0;
+  for_gaps(indices, some.begin, some.end, [&](std::uint32_t gap) {
+    switch (code) {
+      case IndexCode::delta: bits += std::uint64_t{8} * kernels::element::gap_groups(gap); break;
+      case IndexCode::runs: bits += std::uint64_t{16} * (gap / kernels::element::longest_run + 1); break;
+      default: bits += shift + 1 + (gap >> shift);
+    }
+  });
+  return bits;
 }
 
 }  // namespace sotto

@@ -54,6 +54,7 @@ class Subject {
   }
 
   std::size_t message_bytes() const { return messages_[0].bytes().size(); }
+  Opened& opened() { return *opened_; }
 
   std::vector<double> encode, decode, copy;  // of the repeats
   std::size_t bytes = 0;
@@ -66,13 +67,12 @@ class Subject {
   std::array<Message, 1> messages_;
 };
 
-// Called in the last repeat for each codec and each range of the vector, with the decoded values. `last`: it is the
-// last range of this codec.
-using DecodedBucket = std::function<void(std::size_t codec, Range range, std::span<const float> values, bool last)>;
+// Called in the last repeat for each codec and each bucket, with its message and the decoded values.
+using DecodedBucket =
+    std::function<void(std::size_t codec, std::size_t bucket, Opened& message, std::span<const float> values)>;
 
-std::vector<Measurement> measure_all(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
-                                     int repeats, std::size_t most, const DecodedBucket& decoded_bucket) {
-  const auto plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
+std::vector<Measurement> measure_all(std::span<Codec* const> codecs, std::span<const BucketPlan> plans,
+                                     std::span<const float> input, int repeats, const DecodedBucket& decoded_bucket) {
   std::size_t longest = 0;
   for (const BucketPlan& plan : plans) longest = std::max(longest, plan.range.size());
   std::vector<float> decoded(longest);
@@ -97,7 +97,7 @@ std::vector<Measurement> measure_all(std::span<Codec* const> codecs, const Layou
         all.decode += seconds.decode;
         subject.bytes += subject.message_bytes();
         subject.error += square_distance(out.values, bucket.values);
-        if (decoded_bucket && repeat + 1 == repeats) decoded_bucket(s, range, out.values, b + 1 == plans.size());
+        if (decoded_bucket && repeat + 1 == repeats) decoded_bucket(s, b, subject.opened(), out.values);
       }
       if (repeat < 0) continue;
       subject.copy.push_back(all.copy);
@@ -127,18 +127,23 @@ std::vector<Measurement> measure_all(std::span<Codec* const> codecs, const Layou
 
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
                                  int repeats, std::size_t most) {
-  return measure_all(codecs, layout, input, repeats, most, {});
+  return measure_all(codecs, plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most), input, repeats, {});
 }
 
 std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
-                                           std::span<const float> input, int repeats, std::size_t most) {
+                                           std::span<const BucketPlan> buckets, std::span<const float> input,
+                                           int repeats) {
   std::vector<MeasuredErrors> measured(codecs.size());
+  for (MeasuredErrors& one : measured) one.tensors.resize(layout.segments().size());
   std::vector<float> decoded(input.size());  // of one codec, bucket by bucket
-  const auto keep = [&](std::size_t codec, Range range, std::span<const float> values, bool last) {
-    std::ranges::copy(values, decoded.begin() + static_cast<std::ptrdiff_t>(range.begin));
-    if (last) measured[codec].errors = errors_of(layout, input, decoded);
+  const auto keep = [&](std::size_t codec, std::size_t b, Opened& message, std::span<const float> values) {
+    MeasuredErrors& its = measured[codec];
+    const BucketPlan& bucket = buckets[b];
+    its.together += message.add_shares(std::span(its.tensors).subspan(bucket.first, bucket.layout.segments().size()));
+    std::ranges::copy(values, decoded.begin() + static_cast<std::ptrdiff_t>(bucket.range.begin));
+    if (b + 1 == buckets.size()) its.errors = errors_of(layout, input, decoded);
   };
-  const auto results = measure_all(codecs, layout, input, repeats, most, keep);
+  const auto results = measure_all(codecs, buckets, input, repeats, keep);
   for (std::size_t c = 0; c < codecs.size(); ++c) measured[c].measurement = results[c];
   return measured;
 }

@@ -30,13 +30,17 @@ Measurement measure(Codec& codec, const Layout& layout, std::span<const float> i
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
                                  int repeats, std::size_t most = most_elements);
 
-// The same with the errors of the last repeat.
+// The same with the errors of the last repeat, and what its messages consist of (Opened::add_shares).
 struct MeasuredErrors {
   Measurement measurement;
   DecodedErrors errors;
+  std::vector<std::size_t> tensors;  // bytes of each segment of the layout
+  std::int64_t together = 0;         // all other bytes of the messages
 };
+// The messages are those of the given buckets of the vector.
 std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
-                                           std::span<const float> input, int repeats, std::size_t most = most_elements);
+                                           std::span<const BucketPlan> buckets, std::span<const float> input,
+                                           int repeats);
 
 // One way to add up messages: the seconds that it takes, opening included, and |sum - wanted| / |wanted|, where
 // `wanted` is the sum of the vectors themselves.

@@ -13,6 +13,7 @@ class OpenedChain final : public Opened, private ChainMessage {
   using ChainMessage::ChainMessage;
 
   void open(const MessageView& message, const Layout& layout, Range part) override;
+  std::int64_t add_shares(std::span<std::size_t> bytes) override;
   void add_to(Bucket& out, float scale) override;
   void clear_chosen(Bucket& out) override;
 
@@ -42,7 +43,11 @@ class OpenedChain final : public Opened, private ChainMessage {
   void add_to_sums(float share, std::span<float> sums, std::span<std::uint32_t> holders);
   void take_means(const Layout& layout, std::size_t messages);
 
-  Sections sections_;                       // of the message that is open
+  // Of the message that is open:
+  Header header_;
+  Sections sections_;
+  std::span<const std::byte> index_list_, within_list_;
+
   Scratch<float> sums_;                     // of the rows of all atoms, over the messages
   Scratch<std::uint32_t> holders_;          // number of messages that hold each atom
   Scratch<std::byte> merged_;               // side information of messages that were merged

@@ -288,6 +288,9 @@ class Code : public Stage {
   virtual void reserve(std::size_t /*symbols*/) {}
   // Returns the size of the coded form in `out`, or nothing if it does not fit; the body is then sent uncoded.
   virtual std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) = 0;
+  // Adds to bytes[r] what run r takes of the coded form of `in`; the rest belongs to all runs. Returns false, and does
+  // nothing, if the code cannot tell. REQUIRES runs that encode() has coded.
+  virtual bool add_shares(const SymbolRuns<const std::byte>& /*in*/, std::span<std::size_t> /*bytes*/) { return false; }
   // Fills out.bytes. The runs come from the message and have been checked. WireError if the coded bytes do not decode
   // to such runs. The bits after the last symbol of a run may have any value: the chain checks that they are zero.
   virtual void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) = 0;

@@ -163,6 +163,20 @@ Json json_of_times(const Report& report) {
   return rows;
 }
 
+Json json_of_tensors(const Report& report) {
+  auto runs = Json::array();
+  for (std::size_t r = 0; r < report.runs.size(); ++r) {
+    const MeasuredTensors& measured = report.runs[r].tensors;
+    if (measured.rows.empty()) continue;
+    auto rows = Json::array();
+    for (const TensorBytes& row : measured.rows) {
+      rows.push_back({{"name", row.tensor}, {"elements", row.elements}, {"bytes", number(row.bytes)}});
+    }
+    runs.push_back({{"run", r}, {"steps", measured.steps}, {"rows", std::move(rows)}});
+  }
+  return runs;
+}
+
 }  // namespace
 
 std::string page_data(const Report& report) {
@@ -178,6 +192,7 @@ std::string page_data(const Report& report) {
   json["plots"] = json_of_plots(report);
   json["target"] = report.target ? json_of_target(report) : Json(nullptr);
   json["times"] = json_of_times(report);
+  json["tensors"] = json_of_tensors(report);
   // Names of folders need not be UTF-8.
   return for_page(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

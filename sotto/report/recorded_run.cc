@@ -151,6 +151,7 @@ RecordedRun read_recorded_run(const std::string& folder) {
                       row.distance);
   }
   run.ranks = times_of(steps.rows);
+  run.tensors = read_tensor_bytes(path);
   check_summary(run.summary, steps.rows, run.notes);
   check_rows(steps, run.options.ranks, run.notes);
   check_evaluations(run.evaluations, run.notes);

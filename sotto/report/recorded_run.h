@@ -9,6 +9,7 @@
 #include "sotto/report/run_summary.h"
 #include "sotto/report/settings.h"
 #include "sotto/task/table.h"
+#include "sotto/train/codec_error_csv.h"
 #include "sotto/train/options.h"
 #include "sotto/train/recorder.h"
 
@@ -38,6 +39,7 @@ struct RecordedRun {
   Curve loss, rate;                   // of every step: the training loss, the learning rate
   Curve consensus;                    // the distance of the models of the ranks, at evaluations; empty if they have one
   std::vector<RankTimes> ranks;
+  MeasuredTensors tensors;  // no rows: the run did not measure its codec
   std::vector<EvaluationRow> evaluations;
   std::vector<Note> notes;
 

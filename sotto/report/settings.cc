@@ -9,8 +9,8 @@
 namespace sotto {
 namespace {
 
-constexpr std::array<std::string_view, 7> no_settings{"train-dir", "resume",      "master",      "csv-format",
-                                                      "csv-tag",   "tensorboard", "metrics-port"};
+constexpr std::array<std::string_view, 8> no_settings{"train-dir",      "resume",  "master",      "csv-format",
+                                                      "measure-errors", "csv-tag", "tensorboard", "metrics-port"};
 constexpr std::string_view seed = "seed";
 
 std::string value_of(const Settings& settings, std::string_view name) {

@@ -4,44 +4,113 @@
 
 #include <charconv>
 #include <fstream>
-#include <string>
 #include <string_view>
 
 #include "sotto/codec/measure.h"
+#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
 namespace sotto {
+namespace {
 
-void CodecErrorCsv::begin(const std::filesystem::path& folder, std::uint64_t first_step) {
-  path_ = folder / "codec_errors.csv";
-  const std::string columns = fmt::format("step,elements,bytes,ratio,{}\n", csv_columns_of_errors());
-  std::string text = columns;
-  if (first_step > 0 && path_exists(path_)) {
-    const std::string old = read_text(path_);
-    if (!old.starts_with(columns)) throw FileError(path_.string() + ": its columns are not those of this program");
+constexpr std::string_view tensors_name = "tensor_bytes.csv";
+constexpr std::string_view tensors_columns = "step,tensor,elements,bytes\n";
+
+// Begins a table whose rows begin with a step, and keeps the rows of a former start before `first_step`.
+void begin_table(const std::filesystem::path& path, std::string_view columns, std::uint64_t first_step) {
+  std::string text(columns);
+  if (first_step > 0 && path_exists(path)) {
+    const std::string old = read_text(path);
+    if (!old.starts_with(columns)) throw FileError(path.string() + ": its columns are not those of this program");
     // A last line that a crash cut off has no end, and is left out.
     for (std::size_t at = columns.size(), end = 0; (end = old.find('\n', at)) != std::string::npos; at = end + 1) {
       const std::string_view line(old.data() + at, end + 1 - at);
       std::uint64_t step = 0;
       const auto [after, error] = std::from_chars(line.data(), line.data() + line.size(), step);
       if (error != std::errc() || *after != ',') {
-        throw FileError(fmt::format("{}: `{}` does not begin with a step", path_.string(), line.substr(0, 40)));
+        throw FileError(fmt::format("{}: `{}` does not begin with a step", path.string(), line.substr(0, 40)));
       }
       if (step < first_step) text += line;
     }
   }
-  write_file_atomic(path_, text);
+  write_file_atomic(path, text);
 }
 
-void CodecErrorCsv::add(std::uint64_t step, const Layout& layout, std::span<const float> gradient) {
+void append(const std::filesystem::path& path, std::string_view rows) {
+  std::ofstream file(path, std::ios::app | std::ios::binary);
+  file << rows << std::flush;
+  if (!file) throw FileError(path.string() + ": cannot be written");
+}
+
+struct TensorRow {
+  std::uint64_t step = 0;
+  TensorBytes tensor;
+};
+
+TensorRow row_of(std::string_view line, std::vector<std::string_view>& cells) {
+  split_cells(line, cells);
+  if (cells.size() != 4) throw FileError(fmt::format("it has {} cells, not 4", cells.size()));
+  return {number_in<std::uint64_t>(cells[0], "step"),
+          {std::string(cells[1]), number_in<std::uint64_t>(cells[2], "elements"),
+           static_cast<double>(number_in<std::int64_t>(cells[3], "bytes"))}};
+}
+
+}  // namespace
+
+void CodecErrorCsv::begin(const std::filesystem::path& folder, std::uint64_t first_step) {
+  errors_ = folder / "codec_errors.csv";
+  tensors_ = folder / tensors_name;
+  begin_table(errors_, fmt::format("step,elements,bytes,ratio,{}\n", csv_columns_of_errors()), first_step);
+  begin_table(tensors_, tensors_columns, first_step);
+}
+
+void CodecErrorCsv::add(std::uint64_t step, const Layout& layout, std::span<const BucketPlan> buckets,
+                        std::span<const float> gradient) {
   Codec* const codec = codec_.get();
-  const MeasuredErrors measured = measure_errors({&codec, 1}, layout, gradient, 1).front();
-  std::ofstream file(path_, std::ios::app | std::ios::binary);
-  file << fmt::format("{},{},{},{:.6g},{}\n", step, measured.measurement.elements, measured.measurement.bytes,
-                      measured.measurement.ratio, csv_cells(measured.errors))
-       << std::flush;
-  if (!file) throw FileError(path_.string() + ": cannot be written");
+  const MeasuredErrors measured = measure_errors({&codec, 1}, layout, buckets, gradient, 1).front();
+  append(errors_, fmt::format("{},{},{},{:.6g},{}\n", step, measured.measurement.elements, measured.measurement.bytes,
+                              measured.measurement.ratio, csv_cells(measured.errors)));
+  std::string rows;
+  for (std::size_t s = 0; s < measured.tensors.size(); ++s) {
+    const Segment& segment = layout.segments()[s];
+    rows += fmt::format("{},{},{},{}\n", step, segment.name, segment.numel(), measured.tensors[s]);
+  }
+  append(tensors_, fmt::format("{}{},{},0,{}\n", rows, step, TensorBytes::together, measured.together));
+}
+
+MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir) {
+  const auto path = train_dir / tensors_name;
+  MeasuredTensors found;
+  if (!path_exists(path)) return found;
+  const std::string text = read_text(path);
+  std::vector<TensorBytes> of_step;
+  std::vector<std::string_view> cells;
+  std::size_t number = 0, at = 0;
+  for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    ++number;
+    try {
+      if (number == 1) {
+        if (!text.starts_with(tensors_columns)) throw FileError("its columns are not step,tensor,elements,bytes");
+        continue;
+      }
+      of_step.push_back(row_of({text.data() + at, end - at}, cells).tensor);
+      if (of_step.back().tensor != TensorBytes::together) continue;
+      if (found.steps++ == 0) found.rows.assign(of_step.size(), {});
+      if (of_step.size() != found.rows.size()) {
+        throw FileError(fmt::format("a step of {} rows after one of {}", of_step.size(), found.rows.size()));
+      }
+      for (std::size_t i = 0; i < of_step.size(); ++i) {
+        const double sum = found.rows[i].bytes + of_step[i].bytes;
+        found.rows[i] = {of_step[i].tensor, of_step[i].elements, sum};
+      }
+      of_step.clear();
+    } catch (const FileError& error) {
+      throw FileError(fmt::format("{}:{}: {}", path.string(), number, error.what()));
+    }
+  }
+  for (TensorBytes& row : found.rows) row.bytes /= static_cast<double>(found.steps);
+  return found;
 }
 
 }  // namespace sotto

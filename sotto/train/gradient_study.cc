@@ -50,9 +50,9 @@ void GradientStudy::start(std::uint64_t step, const Layout& layout, Algorithm& a
     memory_.resize(layout.size());
     copy_held_back(algorithm, memory_name_, buckets, memory_);
   }
-  const auto safely = [this, step, &layout] {
+  const auto safely = [this, step, &layout, buckets] {
     try {
-      work(step, layout);
+      work(step, layout, buckets);
     } catch (...) {
       error_ = std::current_exception();
     }
@@ -64,9 +64,9 @@ void GradientStudy::start(std::uint64_t step, const Layout& layout, Algorithm& a
   }
 }
 
-void GradientStudy::work(std::uint64_t step, const Layout& layout) {
+void GradientStudy::work(std::uint64_t step, const Layout& layout, std::span<const BucketPlan> buckets) {
   if (captures(step)) capture_.write(step, layout, gradient_, memory_);
-  if (measures(step)) errors_->add(step, layout, gradient_);
+  if (measures(step)) errors_->add(step, layout, buckets, gradient_);
 }
 
 void GradientStudy::finish() {

@@ -38,7 +38,7 @@ class GradientStudy {
   bool needs_rest(std::uint64_t step) const { return plan_.memory && plan_.due(step); }
   // Waits for the thread, and returns room for the gradient of a step that is due. Throws what the thread threw.
   std::span<float> room(std::size_t elements);
-  // Starts to work on the gradient in the room. The layout must outlive this object.
+  // Starts to work on the gradient in the room. Layout and buckets must outlive this object.
   void start(std::uint64_t step, const Layout& layout, Algorithm& algorithm, std::span<const BucketPlan> buckets);
   // Waits for the thread, and throws what it threw.
   void finish();
@@ -48,7 +48,7 @@ class GradientStudy {
  private:
   bool captures(std::uint64_t step) const { return captures_ && plan_.due(step); }
   bool measures(std::uint64_t step) const { return errors_ && step % measured_every_ == 0; }
-  void work(std::uint64_t step, const Layout& layout);
+  void work(std::uint64_t step, const Layout& layout, std::span<const BucketPlan> buckets);
 
   CapturePlan plan_;
   bool captures_;  // this rank does

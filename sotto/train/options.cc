@@ -158,7 +158,7 @@ void TrainOptions::visit(OptionVisitor& v) {
       "none");
   v.option("measure-errors", measure_errors,
            "steps between measurements of the codec on the gradient of the first rank that trains, without the memory, "
-           "which go to codec_errors.csv in the run folder; 0: never",
+           "which go to codec_errors.csv and tensor_bytes.csv in the run folder; 0: never",
            natural);
   v.option(
       "csv-format", csv_format,

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "sotto/analyze/codec_study.h"
 #include "sotto/analyze/gradient_analysis.h"
 #include "sotto/analyze/tensor_statistics.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/support/message_of.h"
 
@@ -71,7 +73,9 @@ class Analysis : public testing::Test {
     std::ranges::copy(vector, values.begin() + 16);
     CapturedFile{folder_, memory, step, rank, CaptureFormat::sotto}.write(layout, values);
   }
-  GradientAnalysis analysed() { return analyse(captured_files(folder_), true); }
+  GradientAnalysis analysed() {
+    return *analyse(captured_files(folder_), true, [](std::string_view) { return true; });
+  }
 
   std::filesystem::path folder_;
 };
@@ -126,6 +130,29 @@ TEST_F(Analysis, AMemoryIsComparedToTheGradientOfItsRank) {
   EXPECT_NEAR(*memories[1].beside_gradient, 1, 1e-12);
   EXPECT_NEAR(*memories[1].cosine_to_gradient, -0.8, 1e-12);
   EXPECT_FALSE(memories[2].beside_gradient);
+}
+
+TEST_F(Analysis, SaysWhatItWorksOnAndEndsWhenToldTo) {
+  write(false, 0, std::nullopt, {1, 2, 3, 4}, {0, 0});
+  write(false, 1, std::nullopt, {1, 2, 3, 4}, {0, 0});
+  const auto files = captured_files(folder_);
+  std::vector<StudiedCodec> studied{{"f16"}};
+  std::vector<std::unique_ptr<Codec>> codecs;
+  codecs.push_back(make_codec(read_stages("f16")));
+  const std::vector<std::size_t> merges{2};
+  std::vector<std::string> parts;
+  const auto all = [&](std::string_view part) { return parts.emplace_back(part), true; };
+  EXPECT_TRUE(analyse(files, true, all));
+  EXPECT_TRUE(study(codecs, files, 1, merges, all, studied));
+  EXPECT_EQ(parts,
+            (std::vector<std::string>{"file 1 of 2: m", "file 1 of 2: v", "file 2 of 2: m", "file 2 of 2: v",
+                                      "codecs on file 1 of 2", "codecs on file 2 of 2", "merges of codec 1 of 1"}));
+  for (std::size_t most = 0; most < parts.size(); ++most) {
+    std::size_t calls = 0;
+    const auto some = [&](std::string_view) { return calls++ < most; };
+    EXPECT_FALSE(analyse(files, true, some) && study(codecs, files, 1, merges, some, studied)) << most;
+    EXPECT_EQ(calls, most + 1) << "the work ends at once";
+  }
 }
 
 TEST_F(Analysis, RefusesWhatDoesNotBelongTogether) {

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import re
+import signal
 import struct
 import subprocess
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from conftest import DEADLINE
+from terminal import Terminal
 
 SHAPES = {"conv.weight": (6, 3, 2, 2), "fc.weight": (20, 30), "fc.bias": (20,)}
 STEPS, RANKS = (0, 10, 20), (0, 1, 2)
@@ -195,6 +198,19 @@ def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
     write(tmp_path / "unlike" / "gradient-000001.safetensors", {"b": np.ones(3, np.float32)})
     job = run("analyze", *arguments)
     assert job.status in (1, 2) and message in job.err, job.err
+
+
+def test_progress_on_a_terminal_that_ctrl_c_ends(sotto, tmp_path):
+    (tmp_path / "seen").mkdir()
+    write(tmp_path / "seen" / "gradient-000000.safetensors", {"w": np.random.default_rng(1).random((512, 512), np.float32)})
+    for step in range(1, 1000):  # minutes of work
+        os.link(tmp_path / "seen" / "gradient-000000.safetensors", tmp_path / "seen" / f"gradient-{step:06d}.safetensors")
+    screen = Terminal(sotto, "analyze", "seen", "--csv", "tables", "-o", "page.html", cwd=tmp_path)
+    screen.wait_for("\rfile 2 of 1000: w\x1b[K")
+    os.kill(screen.process.pid, signal.SIGINT)
+    assert screen.end() == 128 + signal.SIGINT
+    assert screen.text.endswith("\r\x1b[Ksotto: stopped; nothing was written\r\n"), "the line of progress is taken away"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seen"]
 
 
 # --- the page ------------------------------------------------------------------------------------------------------------

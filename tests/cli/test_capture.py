@@ -111,6 +111,7 @@ def test_errors_are_measured_in_a_run(good, run, tmp_path):
     good("train", *flags, "run", "--max-steps", 9, "--resume")
     assert [int(row["step"]) for row in rows(tmp_path / "run" / "codec_errors.csv")] == [0, 2, 4, 6, 8]
     assert rows(tmp_path / "run" / "codec_errors.csv")[:3] == found
+    assert list(dict.fromkeys(row["step"] for row in rows(tmp_path / "run" / "tensor_bytes.csv"))) == ["0", "2", "4", "6", "8"]
     job = run("train", *TINY, "--max-steps", 2, "--codec", "power(rank=1)", "--measure-errors", 1, "--train-dir", "other")
     assert job.status == 2 and "--measure-errors 1: `power" in job.err
 

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import DEADLINE, TINY, summary, wait_until
 
-STEPS, EVERY, RANKS = 24, 8, 2
+STEPS, EVERY, RANKS, MEASURED = 24, 8, 2, 10
 RUNS = {"none-1": ("none", 1), "none-2": ("none", 2), "<script>alert(1)<": ("ef | topk(0.01)", 1)}
 TARGET = "accuracy=0.2"
 
@@ -30,7 +30,7 @@ def trained(sotto, tmp_path_factory):
 
     for name, (codec, seed) in RUNS.items():
         program("train", *TINY, "--ranks", RANKS, "--max-steps", STEPS, "--eval-freq", EVERY, "--codec", codec, "--seed", seed,
-                "--lr", 0.05, "--train-dir", name)
+                "--lr", 0.05, "--train-dir", name, *(["--measure-errors", MEASURED] if codec != "none" else []))
     out = program("report", *RUNS, "-o", "page.html", "--target", TARGET)
     assert out.startswith("3 runs in page.html")
     return folder
@@ -101,6 +101,43 @@ def test_times_are_means_of_a_rank(trained):
         table = [row for row in rows(trained / list(RUNS)[time["run"]], "steps") if int(row["rank"]) == time["rank"]]
         for key in ("step", "compute", "wait", "data", "encode", "network", "decode"):
             assert time[key] == pytest.approx(sum(float(row[f"{key}_ms"]) for row in table) / STEPS, rel=1e-5, abs=1e-9), key
+
+
+def tensor_bytes(folder):
+    """By tensor: its elements and the mean of its bytes over the measured steps."""
+    table, found = rows(folder, "tensor_bytes"), {}
+    for row in table:
+        found.setdefault(row["tensor"], (int(row["elements"]), []))[1].append(int(row["bytes"]))
+    steps = sorted({int(row["step"]) for row in table})
+    assert steps == [0, 10, 20] and all(len(sent) == len(steps) for _, sent in found.values())
+    for i, (step, whole) in enumerate(zip(steps, rows(folder, "codec_errors"), strict=True)):
+        assert sum(sent[i] for _, sent in found.values()) == int(whole["bytes"]) and int(whole["step"]) == step
+    return {name: (elements, sum(sent) / len(sent)) for name, (elements, sent) in found.items()}
+
+
+def test_the_bytes_of_tensors_are_those_of_the_messages(trained):
+    page = (trained / "page.html").read_text()
+    (measured,) = page_data(page)["tensors"]
+    wanted = tensor_bytes(trained / "<script>alert(1)<")
+    assert measured["run"] == 2 and measured["steps"] == 3 and 'id="tensor-bars"' in page
+    assert {row["name"]: (row["elements"], row["bytes"]) for row in measured["rows"]} == {
+        name: (elements, pytest.approx(sent, rel=1e-6)) for name, (elements, sent) in wanted.items()}
+    assert list(wanted)[-1] == "(together)" and wanted["(together)"][1] >= 32, "a header at least"
+    for name, (elements, sent) in list(wanted.items())[:-1]:
+        dense = "bias" in name  # the index list leaves out a bias' zeros, and its other values go whole
+        assert sent <= 5 * elements + 4 if dense else 4 * -(-elements // 100) < sent < 8 * -(-elements // 100), name
+
+
+def test_a_damaged_table_of_tensors_is_told_by_line(copy, run, good):
+    path = copy / "<script>alert(1)<" / "tensor_bytes.csv"
+    whole = path.read_text()
+    path.write_text(whole + "23,cut")  # a crash cut off the last step
+    good("report", *RUNS)
+    (measured,) = page_data((copy / "report.html").read_text())["tensors"]
+    assert measured["steps"] == 3
+    path.write_text(whole.replace("\n0,", "\n0,x,", 1))
+    job = run("report", *RUNS)
+    assert job.status == 1 and "tensor_bytes.csv:2: it has 5 cells, not 4" in job.err
 
 
 def first_that_reaches(folder):
@@ -221,6 +258,22 @@ def test_the_table_behind_a_plot(trained, browser):
     for cells, row in zip(alone, steps_of(trained / "<script>alert(1)<"), strict=True):
         assert [float(cell) for cell in cells[1:5]] == pytest.approx(row, rel=1e-5)
     assert len(table) == 2 * STEPS and browser.errors == []
+
+
+def test_the_bars_of_tensors_and_their_table(trained, browser):
+    browser.open(trained / "page.html", 1000)
+    wanted = tensor_bytes(trained / "<script>alert(1)<")
+    table = browser.evaluate(TABLE.replace("#plot-loss-of-steps", "#bars-tensors-2"))
+    assert {cells[0]: float(cells[2]) for cells in table} == {name: pytest.approx(sent, abs=0.06) for name, (_, sent) in wanted.items()}
+    assert [cells[1] for cells in table[:-1]] == [str(elements) for elements, _ in wanted.values() if elements > 0]
+    total = sum(sent for _, sent in wanted.values())
+    for cells, (elements, sent) in zip(table, wanted.values(), strict=True):
+        assert cells[3] == "-" if elements == 0 else float(cells[3]) == pytest.approx(4 * elements / sent, rel=1e-4)
+        assert float(cells[4]) == pytest.approx(sent / total, rel=1e-4, abs=1e-5)
+    drawn = browser.evaluate("[...document.querySelectorAll('#bars-tensors-2 svg g title')].map(title => title.textContent)")
+    large = [name for name, (elements, sent) in wanted.items() if elements > 0 and sent >= total / 100]
+    assert [text.split(": ")[0] for text in drawn][: len(large)] == large and drawn[-1].startswith("(together): ")
+    assert browser.errors == []
 
 
 def test_keys_and_a_download(trained, browser, tmp_path):

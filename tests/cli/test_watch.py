@@ -1,25 +1,21 @@
 """`sotto watch`: a run that goes on is a folder whose lock the test holds, and whose files it writes."""
 
-import contextlib
 import fcntl
 import http.client
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
 import socket
-import struct
 import subprocess
-import termios
 import threading
 
 import chromium
 import pytest
 
 from conftest import DEADLINE, TINY, wait_until
+from terminal import Terminal
 
 STEPS, EVERY, RANKS = 24, 8, 2
 
@@ -151,30 +147,6 @@ def test_a_folder_that_comes_later(folder, start, tmp_path):
     folder.finish()
     os.rename(folder.path, tmp_path / "later")
     assert job.finish().status == 0 and f"ended after {STEPS} steps" in job.out
-
-
-class Terminal:
-    """A screen of 60 columns and 30 lines, on which a program writes."""
-
-    def __init__(self, *command, cwd):
-        self.ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 30, 60, 0, 0))
-        self.process = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
-        os.close(theirs)
-        self.text = ""
-
-    def wait_for(self, text):
-        while text not in self.text:
-            assert select.select([self.ours], [], [], DEADLINE)[0], f"waited in vain for {text}: {self.text}"
-            self.text += os.read(self.ours, 1 << 16).decode(errors="replace")
-
-    def end(self):
-        self.process.wait(timeout=DEADLINE)
-        with contextlib.suppress(OSError):  # the end of a terminal
-            while piece := os.read(self.ours, 1 << 16):
-                self.text += piece.decode(errors="replace")
-        os.close(self.ours)
-        return self.process.returncode
 
 
 def test_a_terminal_is_drawn_over(folder, sotto, tmp_path):

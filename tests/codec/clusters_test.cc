@@ -2,6 +2,7 @@
 #include "sotto/codec/quantise/clusters.h"
 #include "sotto/codec/stages.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -246,10 +247,13 @@ class Liar final : public StateVisitor {
 };
 
 TEST(Clusters, StateThatCannotBeTheirsIsRefused) {
-  const auto read = [](std::uint64_t count, std::vector<float> centres, std::vector<float> sizes) {
+  const auto read = [](std::uint64_t count, std::vector<float> centres, std::vector<float> sizes,
+                       const char* sentence = "clusters(c=2, buckets=50)") {
     Liar liar(count, std::move(centres), std::move(sizes));
-    make_codec(read_stages("clusters(c=2, buckets=50)"))->visit_state(liar);
+    make_codec(read_stages(sentence))->visit_state(liar);
   };
+  EXPECT_NO_THROW(read(1, {-2, -1, 1, 2}, {15, 10, 10, 15}, "clusters(c=2, buckets=50, tables=10/15)"));
+  EXPECT_THROW(read(1, {-2, -1, 1, 2}, {10, 15, 10, 15}, "clusters(c=2, buckets=50, tables=10/15)"), FileError);
   EXPECT_NO_THROW(read(1, {-2, -1, 1, 2}, {10, 10, 10, 20}));
   EXPECT_NO_THROW(read(1, {}, {}));
   EXPECT_THROW(read(std::uint64_t{1} << 60U, {-2, -1, 1, 2}, {10, 10, 10, 20}), FileError);
@@ -278,6 +282,43 @@ TEST(Clusters, OptionsThatDoNotGoTogetherAreRefused) {
   EXPECT_NE(error("clusters(c=60)").find("120 clusters of at least 10 buckets"), std::string::npos);
   EXPECT_EQ(error("clusters(c=60, decode=centre)"), "");
   EXPECT_EQ(error("clusters(c=256, buckets=65535)"), "");
+  EXPECT_NE(error("clusters(c=2, tables=100/300)").find("have 800 buckets: say buckets=800"), std::string::npos);
+  EXPECT_EQ(error("clusters(c=2, tables=100/300, buckets=800)"), "");
+  for (const char* tables :
+       {"100", "100/200/100", "100/3OO", "100/", "/400", "-100/500", "100/5000000000", "400 / 0"}) {
+    EXPECT_NE(error(fmt::format("clusters(c=2, buckets=800, tables={})", tables)).find("are not 2 whole numbers"),
+              std::string::npos)
+        << tables;
+  }
+  EXPECT_NE(error("clusters(c=2, tables=9/391, buckets=800)").find("10 buckets or more"), std::string::npos);
+  EXPECT_NE(error("clusters(c=2, tables=10/10, buckets=40, decode=centre)").find("leave out tables"),
+            std::string::npos);
+}
+
+TEST(Clusters, TablesMayBeGiven) {
+  const Input input = vector_of(3000, 71);
+  const auto codec = make_codec(read_stages("clusters(c=2, buckets=800, tables=300/100)"));
+  const auto message = encode(*codec, input);
+  const Read read(message, 2, 800, 2, 3000);
+  EXPECT_EQ(read.sizes, (std::vector<std::size_t>{100, 300, 300, 100}));
+  EXPECT_NEAR(square_distance(decode(*codec, input, message), input.values),
+              spread_within(input.values, read.bucket, 800), 1e-3);
+  // Another encoder's sizes are refused, though they add up.
+  std::vector<std::byte> body(message.begin() + sizeof(Header), message.end());
+  std::swap_ranges(body.begin(), body.begin() + 2, body.begin() + 2);
+  const auto swapped = sealed(MessageView::parse(message).header(), body);
+  try {
+    decode(*codec, input, swapped);
+    FAIL() << "it was decoded";
+  } catch (const WireError& error) {
+    EXPECT_NE(std::string_view(error.what()).find("of other sizes"), std::string_view::npos) << error.what();
+  }
+  // More than 16 bits hold.
+  const auto large = make_codec(read_stages("clusters(c=2, buckets=1000000, tables=100000/400000)"));
+  const auto long_message = encode(*large, input);
+  EXPECT_EQ(kernels::load<std::uint32_t>(long_message.data() + sizeof(Header), 0), 400000U);
+  EXPECT_EQ(kernels::load<std::uint32_t>(long_message.data() + sizeof(Header), 1), 100000U);
+  EXPECT_LT(square_distance(decode(*large, input, long_message), input.values), 0.02 * square_norm(input.values));
 }
 
 // The entropies and shares that decide the sizes of clusters have these closed forms.

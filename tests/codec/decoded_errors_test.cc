@@ -56,7 +56,8 @@ TEST(DecodedErrors, OfAVectorOfSeveralMessages) {
   const auto codec = make_codec(read_stages("topk(ratio=0.25, dense=0)"));
   Codec* const one = codec.get();
   for (const std::size_t most : {std::size_t{8}, most_elements}) {
-    const MeasuredErrors measured = measure_errors({&one, 1}, layout, x, 2, most).front();
+    const MeasuredErrors measured =
+        measure_errors({&one, 1}, layout, plan_buckets(layout, 1U << 20U, most), x, 2).front();
     EXPECT_DOUBLE_EQ(measured.errors.square, 2 * 91.0 / (2 * 204)) << "the largest two of each are sent";
     EXPECT_NEAR(measured.measurement.relative_error, std::sqrt(measured.errors.square), 1e-9);
   }

@@ -30,10 +30,11 @@ std::vector<Range> cut_at_grain(const Layout& layout, const Contract& contract) 
 TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
   for_all([](const std::string& sentence) {
     if (sentence.find("scope=bucket") != std::string::npos) return;  // selects over the whole message
-    const auto codec = fresh(sentence), other = fresh(sentence);
+    const auto other = fresh(sentence);
     const bool whole = !selects(sentence) && !transforms(sentence), stochastic = is_stochastic(sentence);
     for (const Input& input : all_inputs()) {
       if (input.values.size() < 2 || !fits(sentence, input)) continue;
+      const auto codec = fresh(sentence);  // clusters that are shared may change with each encoding
       const Contract contract = codec->contract(input.layout);
       const auto parts = cut_at_grain(input.layout, contract);
       const auto messages = encode_parts(*codec, input, parts);
@@ -44,7 +45,7 @@ TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
         add_part(*other, input.layout, parts[i], messages[i].bytes(), 1, out);
       }
       if (whole) {
-        EXPECT_EQ(out, decode(*codec, input, encode(*codec, input))) << input.name;
+        EXPECT_EQ(out, decode(*codec, input, encode(*fresh(sentence), input))) << input.name;
       } else if (contract.kind != Contract::Kind::none && !stochastic) {
         for (const Range part : parts) {
           std::int64_t n = 0;  // elements without padding

@@ -107,6 +107,7 @@ std::vector<std::string> list_sentences() {
                                      "clusters(c=1, percentile=100, decode=centre, raw=0)",
                                      "clusters(c=3, decode=centre, raw=2)",
                                      "clusters(c=3, buckets=60, least=2, raw=10, scope=bucket)",
+                                     "clusters(c=3, buckets=40, least=2, raw=5, tables=2/3/15)",
                                      "quantile",
                                      "quantile(bins=11)",
                                      "quantile | minmax_sketch",
@@ -163,6 +164,7 @@ std::vector<std::string> list_sentences() {
   for (const char* quantise :
        {"terngrad(shared=true)", "terngrad(clip=0, shared=true, pack=trits)",
         "clusters(c=3, buckets=40, raw=5, least=3, shared=true)", "clusters(c=2, decode=centre, raw=2, shared=true)",
+        "clusters(c=2, buckets=40, raw=5, shared=true, tables=10/10)",
         "clusters(c=5, buckets=70, least=2, raw=2, shared=true, scope=bucket)"}) {
     for (const char* code : {"", " | zstd"}) sentences.push_back(std::string(quantise) + code);
   }

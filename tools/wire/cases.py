@@ -34,6 +34,8 @@ def cluster_cases():
         ("clusters-shared-centre", dict(c=2, raw=0, decode="centre", shared=True), dict(values=extreme)),
         ("clusters-bucket", dict(c=3, raw=10, buckets=60, least=2, scope="bucket"), {}),
         ("clusters-bucket-part", dict(c=2, raw=0, decode="centre", scope="bucket"), dict(part=(1, 32, 103))),
+        ("clusters-tables", dict(c=3, raw=7, buckets=48, least=2, tables="3/4/17"), {}),
+        ("clusters-tables-shared", dict(c=2, raw=10, buckets=40, least=3, shared=True, tables="5/15"), {}),
         ("clusters-bucket-shared", dict(c=4, raw=10, buckets=80, least=3, shared=True, scope="bucket"), {}),
     ]
 

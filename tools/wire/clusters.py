@@ -68,16 +68,17 @@ def entropy(magnitudes, bins):
 
 class Clusters:
     def __init__(self, c=30, decode="hash", percentile=95, sample=100000, raw=1000, buckets=1000, least=10,
-                 sizes="entropy_centre", outliers=2, bins=100, shared=False, scope="segment"):  # fmt: skip
+                 sizes="entropy_centre", outliers=2, bins=100, shared=False, scope="segment", tables=None):  # fmt: skip
         self.c, self.decode, self.percentile, self.sample_size, self.raw = c, decode, percentile, sample, raw
         self.buckets, self.least, self.rule, self.outliers, self.bins = buckets, least, sizes, outliers, bins
-        self.shared, self.scope = shared, scope
+        self.shared, self.scope, self.tables = shared, scope, tables
 
     def sentence(self):
         return (
             f"clusters(c={self.c}, decode={self.decode}, percentile={self.percentile}, retrain=10, sample={self.sample_size}, "
             f"raw={self.raw}, buckets={self.buckets}, least={self.least}, sizes={self.rule}, outliers={self.outliers}, bins={self.bins}"
-            f", shared={str(self.shared).lower()}, scope={self.scope})"
+            f", shared={str(self.shared).lower()}, scope={self.scope}"
+            + (f", tables={self.tables})" if self.tables else ")")
         )
 
     def sample(self, values, draw):
@@ -96,6 +97,9 @@ class Clusters:
         return sum(v > b for b in bounds)
 
     def table_sizes(self, sample, centres, bounds):
+        if self.tables:
+            side = [int(size) for size in self.tables.split("/")]
+            return side[::-1] + side
         c = self.c
         weights = [0.0] * (2 * c)
         most = max(abs(centres[0]), abs(centres[-1]))

@@ -99,8 +99,8 @@ void SymbolCode::visit_groups(std::span<const SymbolRun> runs, Visit visit) cons
   }
 }
 
-// Calls visit(count, at, plain) for the chunk's part of each run: `count` symbols, whose bytes start at `at` and whose
-// uncoded bits start at `plain`.
+// Calls visit(run, count, at, plain) for the chunk's part of each run: `count` symbols, whose bytes start at `at` and
+// whose uncoded bits start at `plain`.
 template <class Visit>
 void SymbolCode::visit_pieces(std::span<const SymbolRun> runs, const Group& group, const Chunk& chunk, Visit visit) {
   std::size_t at = chunk.at;
@@ -111,7 +111,8 @@ void SymbolCode::visit_pieces(std::span<const SymbolRun> runs, const Group& grou
     const SymbolRun& run = runs[i];
     if (group.has(run)) {
       const std::size_t count = std::min(left, run.count - begin);
-      visit(count, at + kernels::packed_bytes(begin, run.width), plain + kernels::packed_bytes(begin, group.plain()));
+      visit(i, count, at + kernels::packed_bytes(begin, run.width),
+            plain + kernels::packed_bytes(begin, group.plain()));
       plain += kernels::packed_bytes(run.count, group.plain());
       left -= count;
       begin = 0;
@@ -149,22 +150,23 @@ void SymbolCode::in_waves(Task task, Join join_chunk) {
   }
 }
 
-std::optional<std::size_t> SymbolCode::encode_group(const SymbolRuns<const std::byte>& in, const Group& group,
-                                                    std::span<std::byte> out) {
-  const std::size_t plain_bytes = cut_chunks(in.runs, group);
+// Reads the coded bits of a chunk's symbols; the other bits go to `low`, unless it is empty.
+void SymbolCode::read_chunk(const SymbolRuns<const std::byte>& in, const Group& group, const Chunk& chunk,
+                            std::span<std::uint16_t> symbols, std::span<std::byte> low) {
   const unsigned plain = group.plain();
-  // Reads the highest bits of a chunk's symbols; the other bits go to `low`, unless it is empty.
-  const auto read = [&](const Chunk& chunk, std::span<std::uint16_t> symbols, std::span<std::byte> low) {
-    visit_pieces(in.runs, group, chunk, [&](std::size_t count, std::size_t at, std::size_t low_at) {
-      const auto bytes = in.bytes.subspan(at, kernels::packed_bytes(count, group.width));
-      const auto some = symbols.first(count);
-      symbols = symbols.subspan(count);
-      if (plain == 0) return kernels::unpack_bits(bytes, group.width, some);
-      split(bytes, group.width, plain, some,
-            low.empty() ? low : low.subspan(low_at, kernels::packed_bytes(count, plain)));
-    });
-  };
+  visit_pieces(in.runs, group, chunk, [&](std::size_t, std::size_t count, std::size_t at, std::size_t low_at) {
+    const auto bytes = in.bytes.subspan(at, kernels::packed_bytes(count, group.width));
+    const auto some = symbols.first(count);
+    symbols = symbols.subspan(count);
+    if (plain == 0) return kernels::unpack_bits(bytes, group.width, some);
+    split(bytes, group.width, plain, some,
+          low.empty() ? low : low.subspan(low_at, kernels::packed_bytes(count, plain)));
+  });
+}
 
+// REQUIRES the chunks of the group.
+std::optional<std::size_t> SymbolCode::count_and_write_model(const SymbolRuns<const std::byte>& in, const Group& group,
+                                                             std::span<std::byte> out) {
   const auto counts = counts_.room(most_symbols).first(group.alphabet());
   const auto counts_of = [&](std::size_t number) {
     return counts_.room((number + 2) * most_symbols).subspan((number + 1) * most_symbols, group.alphabet());
@@ -174,7 +176,7 @@ std::optional<std::size_t> SymbolCode::encode_group(const SymbolRuns<const std::
     in_waves(
         [&](const Chunk& chunk, std::size_t number) {
           const auto symbols = slot(number).symbols.first(chunk.symbols);
-          read(chunk, symbols, {});
+          read_chunk(in, group, chunk, symbols, {});
           std::ranges::fill(counts_of(number), 0U);
           kernels::count_symbols(symbols, counts_of(number));
         },
@@ -182,7 +184,13 @@ std::optional<std::size_t> SymbolCode::encode_group(const SymbolRuns<const std::
           std::ranges::transform(counts, counts_of(number), counts.begin(), std::plus<>());
         });
   }
-  const auto model = write_model(counts, out);
+  return write_model(counts, out);
+}
+
+std::optional<std::size_t> SymbolCode::encode_group(const SymbolRuns<const std::byte>& in, const Group& group,
+                                                    std::span<std::byte> out) {
+  const std::size_t plain_bytes = cut_chunks(in.runs, group);
+  const auto model = count_and_write_model(in, group, out);
   const std::size_t lengths_bytes = chunks_.size() * sizeof(std::uint32_t);
   if (!model || out.size() - *model < plain_bytes + lengths_bytes) return std::nullopt;
   const auto low = out.subspan(*model, plain_bytes);
@@ -197,7 +205,7 @@ std::optional<std::size_t> SymbolCode::encode_group(const SymbolRuns<const std::
         if (!fits) return;
         const Slot its = slot(number);
         const auto symbols = its.symbols.first(chunk.symbols);
-        read(chunk, symbols, low);
+        read_chunk(in, group, chunk, symbols, low);
         coded[number] = encode_chunk(symbols, group.alphabet(), its.coded);
       },
       [&](const Chunk&, std::size_t number) {
@@ -221,6 +229,41 @@ std::optional<std::size_t> SymbolCode::encode(const SymbolRuns<const std::byte>&
   return fits ? std::optional(used) : std::nullopt;
 }
 
+// Codes ever longer beginnings of each chunk. A beginning may take some bytes more than a longer one.
+void SymbolCode::add_shares_of(const SymbolRuns<const std::byte>& in, const Group& group,
+                               std::span<std::size_t> bytes) {
+  std::array<std::byte, 4 * most_symbols> model;
+  const bool alone = traits_.one_model_a_unit;
+  const std::size_t plain_bytes = cut_chunks(in.runs, group);
+  const std::size_t model_bytes = count_and_write_model(in, group, model).value();
+  if (alone && !chunks_.empty())
+    bytes[chunks_.front().run] += model_bytes + plain_bytes + chunks_.size() * sizeof(std::uint32_t);
+  for (std::size_t i = group.begin; i < group.end && !alone; ++i) {
+    if (group.has(in.runs[i])) bytes[i] += kernels::packed_bytes(in.runs[i].count, group.plain());
+  }
+  for (const Chunk& chunk : chunks_) {
+    const Slot its = slot(0);
+    const auto symbols = its.symbols.first(chunk.symbols);
+    read_chunk(in, group, chunk, symbols, {});
+    const auto size_of = [&](std::size_t count) {
+      return encode_chunk(symbols.first(count), group.alphabet(), its.coded).value().size();
+    };
+    const std::size_t all = size_of(chunk.symbols);
+    std::size_t before = alone ? 0 : std::min(size_of(0), all), count = 0;
+    visit_pieces(in.runs, group, chunk, [&](std::size_t run, std::size_t some, std::size_t, std::size_t) {
+      count += some;
+      const std::size_t until = std::clamp(count < chunk.symbols ? size_of(count) : all, before, all);
+      bytes[run] += until - before;
+      before = until;
+    });
+  }
+}
+
+bool SymbolCode::add_shares(const SymbolRuns<const std::byte>& in, std::span<std::size_t> bytes) {
+  visit_groups(in.runs, [&](const Group& group) { add_shares_of(in, group, bytes); });
+  return true;
+}
+
 // Returns the number of coded bytes of the group.
 std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group& group,
                                      const SymbolRuns<std::byte>& out) {
@@ -242,7 +285,7 @@ std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group&
         auto symbols = slot(number).symbols.first(chunk.symbols);
         decode_chunk(all.subspan(chunk.coded, end_of(chunk) - chunk.coded), group.alphabet(), symbols);
         const unsigned plain = group.plain();
-        visit_pieces(out.runs, group, chunk, [&](std::size_t count, std::size_t at, std::size_t low_at) {
+        visit_pieces(out.runs, group, chunk, [&](std::size_t, std::size_t count, std::size_t at, std::size_t low_at) {
           const auto bytes = out.bytes.subspan(at, kernels::packed_bytes(count, group.width));
           const auto some = symbols.first(count);
           symbols = symbols.subspan(count);

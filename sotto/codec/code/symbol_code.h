@@ -25,6 +25,8 @@ class SymbolCode : public Code {
   bool of_symbols() const final { return true; }
   void reserve(std::size_t symbols) final;
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) final;
+  // A run takes what it adds to the bytes of its chunk. A model belongs to all runs that share it.
+  bool add_shares(const SymbolRuns<const std::byte>& in, std::span<std::size_t> bytes) final;
   void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) final;
 
  protected:
@@ -78,6 +80,11 @@ class SymbolCode : public Code {
   Slot slot(std::size_t number);
   template <class Task, class Join>
   void in_waves(Task task, Join join);
+  static void read_chunk(const SymbolRuns<const std::byte>& in, const Group& group, const Chunk& chunk,
+                         std::span<std::uint16_t> symbols, std::span<std::byte> low);
+  std::optional<std::size_t> count_and_write_model(const SymbolRuns<const std::byte>& in, const Group& group,
+                                                   std::span<std::byte> out);
+  void add_shares_of(const SymbolRuns<const std::byte>& in, const Group& group, std::span<std::size_t> bytes);
   std::optional<std::size_t> encode_group(const SymbolRuns<const std::byte>& in, const Group& group,
                                           std::span<std::byte> out);
   std::size_t decode_group(std::span<const std::byte> in, const Group& group, const SymbolRuns<std::byte>& out);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "sotto/codec/quantise/bucket_shares.h"
 #include "sotto/codec/quantise/k_means.h"
@@ -19,6 +21,20 @@ namespace {
 // Numbers of the random draws of the centres; the draws of the sample have smaller numbers.
 constexpr std::uint32_t draws_positive = 1U << 31;
 constexpr std::uint32_t draws_others = draws_positive + (1U << 16);
+
+// The numbers of a text such as 40/60/400; nothing unless they are whole numbers.
+std::optional<std::vector<std::uint32_t>> numbers_in(std::string_view text) {
+  std::vector<std::uint32_t> numbers;
+  const char* const end = text.data() + text.size();
+  for (const char* place = text.data(); place <= end;) {
+    std::uint32_t number = 0;
+    const auto [next, error] = std::from_chars(place, end, number);
+    if (error != std::errc() || (next != end && *next != '/')) return std::nullopt;
+    numbers.push_back(number);
+    place = next + 1;
+  }
+  return numbers;
+}
 
 }  // namespace
 
@@ -42,12 +58,35 @@ void ClustersOptions::visit(OptionVisitor& v) {
            "clusters a side");
   v.option("scope", scope, "clusters and tables of each segment, or of all values of a bucket together",
            {"segment", "bucket"});
+  v.option("tables", tables,
+           "buckets of each table, in place of `sizes`: of the clusters of one side, from zero on, as 40/60/400");
+}
+
+std::vector<std::uint32_t> ClustersOptions::table_sizes() const {
+  if (!tables) return {};
+  const std::vector<std::uint32_t> side = numbers_in(*tables).value();
+  std::vector<std::uint32_t> both(side.rbegin(), side.rend());
+  both.insert(both.end(), side.begin(), side.end());
+  return both;
 }
 
 std::string ClustersOptions::problem() const {
   if (c == 1 && percentile < 100) return "one cluster a side leaves none for outliers: say percentile=100, or c=2";
   if (decode == "hash" && buckets < 2 * c * least) {
     return fmt::format("{} clusters of at least {} buckets each are more than buckets={}", 2 * c, least, buckets);
+  }
+  if (tables) {
+    if (decode != "hash") return "only values that are decoded by a hash have tables: leave out tables";
+    const auto side = numbers_in(*tables);
+    if (!side || std::ssize(*side) != c) {
+      return fmt::format("tables={} are not {} whole numbers, separated by /: one for each cluster of a side", *tables,
+                         c);
+    }
+    if (std::ranges::any_of(*side, [&](std::uint32_t size) { return size < least; })) {
+      return fmt::format("each of the tables has {} buckets or more (least)", least);
+    }
+    const auto all = 2 * std::accumulate(side->begin(), side->end(), std::int64_t{0});
+    if (all != buckets) return fmt::format("the tables of both sides have {} buckets: say buckets={}", all, all);
   }
   if (shared && c > 8) return "shared clusters can be 8 a side, or fewer: say c=8";
   return "";
@@ -83,7 +122,11 @@ bool ClusterTraining::train(std::span<const float> values, const ElementStream& 
   std::ranges::reverse(others);
   for (float& centre : others) centre = 0.0F - centre;  // so that a zero becomes +0
   find_side(sides.positive, stream, draws_positive, std::span(out.centres).subspan(c));
-  if (options_.decode == "hash") share_buckets(sides, out);
+  if (!table_sizes_.empty()) {
+    out.sizes = table_sizes_;
+  } else if (options_.decode == "hash") {
+    share_buckets(sides, out);
+  }
   return true;
 }
 

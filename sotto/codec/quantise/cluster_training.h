@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,7 +29,11 @@ struct ClustersOptions {
   std::int64_t bins = 100;
   bool shared = false;
   std::string scope = "segment";
+  std::optional<std::string> tables;
   void visit(OptionVisitor& v);
+  // The sizes of the tables of all clusters, in ascending order of these; empty if they follow from the values.
+  // REQUIRES options without a problem.
+  std::vector<std::uint32_t> table_sizes() const;
   std::string problem() const;
 };
 
@@ -51,7 +56,7 @@ struct Boundaries {
 // that percentile as centre; k-means clusters the others. docs/wire describes the steps.
 class ClusterTraining {
  public:
-  explicit ClusterTraining(const ClustersOptions& options) : options_(options) {}
+  explicit ClusterTraining(const ClustersOptions& options) : options_(options), table_sizes_(options.table_sizes()) {}
 
   void reserve(std::size_t values, Clusters& out);
   // Returns false if a value of the sample is not finite; `out` is then unchanged.
@@ -68,6 +73,7 @@ class ClusterTraining {
   double weight(double density, double entropy, double centre) const;
 
   ClustersOptions options_;
+  std::vector<std::uint32_t> table_sizes_;
   Scratch<float> sample_;
   Scratch<double> distances_;
   Scratch<std::uint32_t> bins_;

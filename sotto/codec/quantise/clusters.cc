@@ -23,6 +23,7 @@ ClusterQuantiser::ClusterQuantiser(const ClustersOptions& options)
     : options_(options),
       raw_(static_cast<std::size_t>(options.raw)),
       width_(static_cast<unsigned>(std::bit_width(2 * static_cast<unsigned>(options.c) - 1))),
+      table_sizes_(options.table_sizes()),
       training_(options) {}
 
 std::size_t ClusterQuantiser::side_bytes(std::size_t values) const {
@@ -223,6 +224,10 @@ bool ClusterQuantiser::are_clusters(std::span<const float> centres, std::span<co
   for (const float size : sizes) {
     if (!(size >= least && size <= most && size == std::floor(size))) return false;
     sum += static_cast<double>(size);
+  }
+  if (!table_sizes_.empty() &&
+      !std::ranges::equal(sizes, std::vector<float>(table_sizes_.begin(), table_sizes_.end()))) {
+    return false;
   }
   return sizes.size() == clusters() && sum == static_cast<double>(options_.buckets);
 }

@@ -37,7 +37,7 @@ class ClusterQuantiser final : public Quantise,
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override;
-  std::size_t agreed_count() const override { return options_.shared ? (hashed() ? 2 : 1) * clusters() : 0; }
+  std::size_t agreed_count() const override { return options_.shared ? (shares_out() ? 2 : 1) * clusters() : 0; }
   void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) override;
   bool merges() const override { return options_.shared; }
   bool pools() const override { return options_.scope == "bucket"; }
@@ -56,6 +56,7 @@ class ClusterQuantiser final : public Quantise,
   bool goes_raw(std::size_t values) const { return values <= raw_; }
   unsigned width_of(std::size_t values) const { return goes_raw(values) ? 32 : width_; }
   bool hashed() const { return options_.decode == "hash"; }
+  bool shares_out() const { return hashed() && table_sizes_.empty(); }  // sizes of tables follow from the values
   std::size_t clusters() const { return 2 * static_cast<std::size_t>(options_.c); }
   PackedSymbols symbols() const { return {width_}; }
   bool has_many_buckets() const { return options_.buckets > 65535; }
@@ -81,6 +82,7 @@ class ClusterQuantiser final : public Quantise,
   ClustersOptions options_;
   std::size_t raw_;
   unsigned width_;
+  std::vector<std::uint32_t> table_sizes_;  // of the option `tables`
   ClusterTraining training_;
   std::map<std::uint64_t, Found> found_;  // by place
   Found once_;                            // for values without a place

@@ -34,6 +34,9 @@ std::array<std::uint32_t, most_clusters> ClusterQuantiser::read_sizes(std::span<
 
 void ClusterQuantiser::check_tables(std::span<const std::byte> side) const {
   const auto sizes = read_sizes(side);
+  if (!table_sizes_.empty() && !std::ranges::equal(table_sizes_, std::span(sizes).first(clusters()))) {
+    throw WireError("clusters: tables of other sizes than this codec has");
+  }
   const auto means = side.subspan(sizes_bytes());
   std::size_t bucket = 0;
   for (std::size_t k = 0; k < clusters(); ++k) {

@@ -17,8 +17,9 @@ constexpr std::size_t at_once = 4;         // messages that are counted in one g
 
 }  // namespace
 
-// The numbers of a segment are the magnitudes of its centres and, with tables, their sizes beyond `least`. A rank
-// proposes its clusters `retrain` times before it finds new ones. There is no key here, so all samples are drawn alike.
+// The numbers of a segment are the magnitudes of its centres and, if they vary, the sizes of its tables beyond `least`.
+// A rank proposes its clusters `retrain` times before it finds new ones. There is no key here, so all samples are drawn
+// alike.
 void ClusterQuantiser::propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) {
   std::ranges::fill(numbers, 0.0F);
   if (goes_raw(values.size())) return;
@@ -33,7 +34,7 @@ void ClusterQuantiser::propose(std::span<const float> values, std::uint64_t plac
   const auto least = static_cast<std::uint32_t>(options_.least);
   for (std::size_t k = 0; k < clusters(); ++k) {
     numbers[k] = std::abs(found.clusters.centres[k]);
-    if (hashed()) numbers[clusters() + k] = static_cast<float>(found.clusters.sizes[k] - least);
+    if (shares_out()) numbers[clusters() + k] = static_cast<float>(found.clusters.sizes[k] - least);
   }
 }
 
@@ -50,7 +51,8 @@ const Clusters& ClusterQuantiser::agreed_clusters(std::span<const float> numbers
     agreed_.centres[c - 1 - j] = 0.0F - others;
     agreed_.centres[c + j] = positive;
   }
-  if (!hashed()) return agreed_;
+  agreed_.sizes = table_sizes_;
+  if (!shares_out()) return agreed_;
   std::array<double, most_merged> weights;
   for (std::size_t k = 0; k < clusters(); ++k) weights[k] = std::max(numbers[clusters() + k], 0.0F);
   agreed_.sizes.resize(clusters());

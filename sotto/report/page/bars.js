@@ -92,3 +92,22 @@ function timeBars(id, title, times, nameOf) {
                                    time.hidden === null ? "-" : plainNumber(time.hidden)]);
   return new Bars(id, title, rows, ["run", ...columns.map(column => `${column} ms`), "hidden share"], table);
 }
+
+// The bytes of each tensor in a run's messages. Tensors with less than a hundredth of the bytes share a bar.
+function tensorBars() {
+  return data.tensors.map(({run, steps, rows}) => {
+    const sum = rows.reduce((all, row) => all + row.bytes, 0), ratio = row => row.bytes > 0 && row.elements > 0 ? 4 * row.elements / row.bytes : null;
+    const together = rows.at(-1), tensors = rows.slice(0, -1);
+    const small = tensors.filter(row => row.bytes < sum / 100), shown = tensors.filter(row => row.bytes >= sum / 100);
+    if (small.length > 0) {
+      const total = key => small.reduce((all, row) => all + row[key], 0);
+      shown.push({name: small.length > 1 ? `${small.length} small ones` : small[0].name, elements: total("elements"), bytes: total("bytes")});
+    }
+    const bar = row => ({name: row.name, parts: [{name: "", value: Math.max(0, row.bytes), colour: `--g${data.runs[run].group % 10}`}],
+      text: bytesText(row.bytes) + (ratio(row) === null ? "" : `, ${+ratio(row).toPrecision(3)}x smaller`)});
+    const table = rows.map(row => [row.name, row.elements > 0 ? String(row.elements) : "-", String(+row.bytes.toFixed(1)), plainNumber(ratio(row)), plainNumber(row.bytes / sum)]);
+    const of = steps > 1 ? `mean of ${steps} gradients` : "one gradient";
+    return new Bars(`tensors-${run}`, `${data.runs[run].name}: ${bytesText(sum)}, ${of}`, [...shown, together].map(bar),
+      ["tensor", "elements", "bytes", "ratio", "share"], table);
+  });
+}

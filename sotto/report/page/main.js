@@ -55,6 +55,12 @@ function allBars() {
     bars.push(...three);
   }
   if (data.times) times();
+  const place = document.getElementById("tensor-bars");
+  if (place) {
+    const tensors = tensorBars();
+    place.replaceChildren(...tensors.map(one => one.figure));
+    bars.push(...tensors);
+  }
 }
 
 function drawAll() {

@@ -1,0 +1,36 @@
+"""A terminal, as a program sees it."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import termios
+
+from conftest import DEADLINE
+
+
+class Terminal:
+    """A screen of 60 columns and 30 lines, on which a program writes."""
+
+    def __init__(self, *command, cwd):
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 30, 60, 0, 0))
+        self.process = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+        os.close(theirs)
+        self.text = ""
+
+    def wait_for(self, text):
+        while text not in self.text:
+            assert select.select([self.ours], [], [], DEADLINE)[0], f"waited in vain for {text}: {self.text}"
+            self.text += os.read(self.ours, 1 << 16).decode(errors="replace")
+
+    def end(self):
+        self.process.wait(timeout=DEADLINE)
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := os.read(self.ours, 1 << 16):
+                self.text += piece.decode(errors="replace")
+        os.close(self.ours)
+        return self.process.returncode
