@@ -74,10 +74,10 @@ TEST_F(Membership, MembersLeaveTheirGroupAndLearnOfTheNext) {
   roster_.announce(generations_);
   std::optional<World> next;
   std::string left_out;
-  std::thread first([&] { next = next_generation(world(0), "rank 1 is gone", {}); });
+  std::thread first([&] { next = next_generation(world(0), "rank 1 is gone", false, {}); });
   std::thread third([&] {
     try {
-      next_generation(world(2), "rank 1 is gone", {});
+      next_generation(world(2), "rank 1 is gone", false, {});
     } catch (const CommError& error) {
       left_out = error.what();
     }
@@ -101,7 +101,7 @@ TEST_F(Membership, MembersLeaveTheirGroupAndLearnOfTheNext) {
 TEST_F(Membership, EndsWithTheRunOrInAnError) {
   roster_.close("");
   EXPECT_FALSE(join_generation(world(), {}));
-  EXPECT_THROW(next_generation(world(), "lost", {}), CommError);
+  EXPECT_THROW(next_generation(world(), "lost", false, {}), CommError);
   roster_.close("they lost each other");
   EXPECT_THROW(join_generation(world(), {}), CommError);
 }
