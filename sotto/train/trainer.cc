@@ -52,6 +52,8 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
 }
 
 TrainResult train_with_heartbeat(const Choices& choices, World world) {
+  // The others wait for a newcomer from its first heartbeat on. What it cannot read should be its error alone.
+  if (world.generation > 1) make_task(choices, {0, 1});
   Heartbeat heartbeat(world);
   try {
     TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);

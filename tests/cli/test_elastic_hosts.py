@@ -162,3 +162,9 @@ def test_ranks_die_with_the_launcher(net, elastic):  # noqa: F811
 def test_an_error_of_a_rank_ends_the_job(run):
     job = run("train", *SMALL, "--hosts", "here:2", "--elastic", 1, "--ssh", STAND_IN, "--interface", "nosuch0", "--train-dir", "run")
     assert job.status == 2 and said(job) == ["there is no network interface `nosuch0`" + job.err.split("`nosuch0`")[1].split("\n")[0]]
+
+
+def test_a_newcomer_reads_its_data_before_the_others_wait_for_it(run):
+    job = run("train", "--data-dir", "nowhere", SOTTO_RANK="2", SOTTO_RANKS="4", SOTTO_LOCAL_RANK="0", SOTTO_LOCAL_RANKS="2",
+              SOTTO_MASTER="127.0.0.1:9", SOTTO_GENERATION="2")  # fmt: skip
+    assert job.status != 0 and "nowhere" in job.err, job.err
