@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -168,3 +169,10 @@ def test_a_newcomer_reads_its_data_before_the_others_wait_for_it(run):
     job = run("train", "--data-dir", "nowhere", SOTTO_RANK="2", SOTTO_RANKS="4", SOTTO_LOCAL_RANK="0", SOTTO_LOCAL_RANKS="2",
               SOTTO_MASTER="127.0.0.1:9", SOTTO_GENERATION="2")  # fmt: skip
     assert job.status != 0 and "nowhere" in job.err, job.err
+
+
+def test_a_share_hands_over_why_it_refuses_a_job(sotto, tmp_path):
+    orders = "folder /nowhere\nleast-ranks 1\nstart \n"
+    share = subprocess.run([sotto, "hosts", "serve"], input=orders, text=True, capture_output=True, cwd=tmp_path)
+    assert share.returncode == 2
+    assert share.stdout.splitlines()[-1].startswith("failed Ethe folder /nowhere, from which the job was started, cannot be entered here")
