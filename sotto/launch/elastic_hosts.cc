@@ -66,8 +66,7 @@ void HostsJob::begin_group() {
   const MeetingPlace place = spec_.master.empty() ? MeetingPlace{meeting_host(), 0}
                                                   : read_meeting_place(named("master", spec_.master), spec_.master);
   store_.emplace(place.host, place.port);
-  const bool is_six = place.host.find(':') != std::string::npos;
-  master_ = fmt::format("{0}{1}{2}:{3}", is_six ? "[" : "", place.host, is_six ? "]" : "", store_->port());
+  master_ = text_of(MeetingPlace{place.host, store_->port()});
   parts_.sort([](const Part& a, const Part& b) { return !a.missing && b.missing; });
   std::int64_t first = 0;
   for (Part& part : parts_) first = (part.first_rank = first) + part.host.ranks;

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/output.h"
@@ -80,7 +81,7 @@ std::string meeting_address(std::int64_t hosts) {
                     "in {} as they do, or say where to meet: {}",
                     address, named("hosts"), named("master", "HOST:PORT")));
   }
-  return address.find(':') == std::string::npos ? address + ":0" : fmt::format("[{}]:0", address);
+  return text_of(MeetingPlace{address, 0});
 }
 
 void read_order(const HostMessage& message, Work& work) {
