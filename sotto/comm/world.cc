@@ -221,6 +221,11 @@ MeetingPlace read_meeting_place(const std::string& said, const std::string& text
   return {host, static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), least_port, 65535))};
 }
 
+std::string text_of(const MeetingPlace& place) {
+  const bool is_six = place.host.find(':') != std::string::npos;
+  return (is_six ? "[" + place.host + "]" : place.host) + ":" + std::to_string(place.port);
+}
+
 // Whatever starts the ranks last is checked first: torchrun or our launcher may run below srun, and mpirun in a batch
 // script.
 World find_world(const std::string& master, bool meets) {

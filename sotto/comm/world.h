@@ -47,6 +47,7 @@ struct MeetingPlace {
 // Reads "host:port" or "[IPv6 address]:port". ConfigError, whose text begins with `said`, if it is neither, or the port
 // is below `least_port`.
 MeetingPlace read_meeting_place(const std::string& said, const std::string& text, int least_port = 1);
+std::string text_of(const MeetingPlace& place);  // as it is read
 
 // Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
 // loopback alone if `host` is the loopback, otherwise on all interfaces.

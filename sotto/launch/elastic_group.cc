@@ -9,6 +9,11 @@
 #include "sotto/core/error.h"
 
 namespace sotto {
+namespace {
+
+constexpr int patience_to_start = 5;  // a new rank reads its data before its first heartbeat
+
+}  // namespace
 
 ElasticGroup::ElasticGroup(const LaunchSpec& spec, StoreServer& store, RankStarter& starter, Console& console)
     : spec_(spec),
@@ -29,7 +34,7 @@ void ElasticGroup::begin(std::size_t ranks) {
 
 void ElasticGroup::expect(int id) {
   running_.insert(id);
-  expected_[id] = roster_.beat(id);
+  expected_[id] = {.beat = roster_.beat(id), .time = Clock::now()};
 }
 
 bool ElasticGroup::take_replacement() {
@@ -44,24 +49,29 @@ void ElasticGroup::leave(int id) {
   generations_.leave(id);
 }
 
+// Whether what runs, or is about to, can be a group.
+bool ElasticGroup::enough() const {
+  const bool any_number = spec_.on_failure == OnFailure::checkpoint || generations_.ends();
+  return !running_.empty() && (any_number || running_.size() >= static_cast<std::size_t>(spec_.least_ranks));
+}
+
 bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
   // Members first, because only what is said of them is a reason to change the group.
-  const auto newcomers = std::ranges::stable_partition(ids, [this](int id) { return !is_expected(id); });
+  const std::vector<int> waiting = generations_.waiting();
+  const auto is_member = [&](int id) { return generations_.is_there(id) && !std::ranges::binary_search(waiting, id); };
+  const auto newcomers = std::ranges::stable_partition(ids, is_member);
   const bool no_member = newcomers.begin() == ids.begin();
   for (const int id : ids) {
     running_.erase(id);
     expected_.erase(id);
     given_up_.erase(id);
   }
-  if (no_member) {
-    console_.line(stderr, "sotto: " + why);
+  if (no_member) console_.line(stderr, "sotto: " + why);
+  if (no_member && (!generations_.changing() || over())) {  // nobody waits for them
+    for (const int id : ids) generations_.lose(id, "");
     return true;
   }
-  const bool again = has_replacement() && starter_.can_start(ids.front());
-  const std::size_t left = running_.size();
-  if (spec_.on_failure == OnFailure::stop || left == 0) return false;
-  const bool any_number = spec_.on_failure == OnFailure::checkpoint || generations_.ends();
-  if (!any_number && left + (again ? 1 : 0) < static_cast<std::size_t>(spec_.least_ranks)) return false;
+  if (running_.empty() || (spec_.on_failure == OnFailure::stop && !no_member)) return false;
 
   for (const int id : ids) roster_.end_meeting(generations_, id, why);
   std::vector<int> anew;
@@ -71,7 +81,7 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
       starter_.start_rank(id, generation() + 1);
       anew.push_back(id);
     } catch (const Error& error) {
-      why += fmt::format(", and cannot be started anew: {}", error.what());
+      console_.line(stderr, fmt::format("sotto: rank {} cannot be started anew: {}", id, error.what()));
     }
   }
   if (!anew.empty()) why += ", and is started anew";
@@ -80,15 +90,18 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
     running_.insert(id);
     generations_.come(id);
   }
-  return true;
+  return enough();
 }
 
 // Ranks that were started while others train.
 void ElasticGroup::take_in() {
-  const auto lives = [this](const auto& one) { return roster_.beat(one.first) != one.second; };
+  const auto lives = [this](const auto& one) { return roster_.beat(one.first) != one.second.beat; };
   if (std::ranges::all_of(expected_, lives)) {  // so the group changes once for all of them
-    for (const auto& [id, beat] : expected_) generations_.come(id);
+    for (const auto& [id, start] : expected_) generations_.come(id);
     expected_.clear();
+  }
+  for (const auto& one : expected_) {
+    if (!lives(one) && Clock::now() - one.second.time >= patience_to_start * spec_.patience) give_up(one.first);
   }
   if (!generations_.wants_change() || asked_ == generations_.number()) return;
   asked_ = generations_.number();
@@ -108,9 +121,11 @@ void ElasticGroup::look_after() {
   }
   // Members that have not left their group long after others did.
   if (!in_vain().empty() || Clock::now() - *generations_.changing() < spec_.patience) return;
-  for (const int id : generations_.awaited()) {
-    if (given_up_.insert(id).second) starter_.give_up_rank(id);
-  }
+  for (const int id : generations_.awaited()) give_up(id);
+}
+
+void ElasticGroup::give_up(int id) {
+  if (given_up_.insert(id).second) starter_.give_up_rank(id);
 }
 
 }  // namespace sotto

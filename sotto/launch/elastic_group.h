@@ -11,6 +11,7 @@
 #include "sotto/comm/generations.h"
 #include "sotto/comm/membership.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/timer.h"
 #include "sotto/launch/console.h"
 #include "sotto/launch/launcher.h"
 
@@ -37,7 +38,8 @@ class ElasticGroup {
   ElasticGroup(const LaunchSpec& spec, StoreServer& store, RankStarter& starter, Console& console);
 
   void begin(std::size_t ranks);  // the ids below are the first generation; the owner starts them
-  // The owner is about to start this rank while others train. It becomes a member as soon as all such ranks live.
+  // The owner is about to start this rank while others train. It becomes a member as soon as all such ranks live. One
+  // that does not live for long is given up.
   void expect(int id);
   bool is_expected(int id) const { return expected_.contains(id); }
   // Whether one more of the lost ranks may be started anew; if so, it counts from now on.
@@ -57,15 +59,23 @@ class ElasticGroup {
   const std::string& in_vain() const { return generations_.in_vain(); }
 
  private:
+  // The start of a rank that is no member yet, and the last heartbeat that was its before.
+  struct Start {
+    std::optional<std::string> beat;
+    Clock::time_point time;
+  };
+
+  bool enough() const;
   void take_in();
+  void give_up(int id);
 
   const LaunchSpec& spec_;
   RankStarter& starter_;
   Console& console_;
   Roster roster_;
   Generations generations_;
-  std::set<int> running_;                               // started, and not ended
-  std::map<int, std::optional<std::string>> expected_;  // and the last heartbeat that was theirs before
+  std::set<int> running_;  // started, and not ended
+  std::map<int, Start> expected_;
   std::set<int> given_up_;
   std::uint64_t asked_ = 0;  // the generation that was asked to make room
   std::int64_t replaced_ = 0;

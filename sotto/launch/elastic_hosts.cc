@@ -66,8 +66,7 @@ void HostsJob::begin_group() {
   const MeetingPlace place = spec_.master.empty() ? MeetingPlace{meeting_host(), 0}
                                                   : read_meeting_place(named("master", spec_.master), spec_.master);
   store_.emplace(place.host, place.port);
-  const bool is_six = place.host.find(':') != std::string::npos;
-  master_ = fmt::format("{0}{1}{2}:{3}", is_six ? "[" : "", place.host, is_six ? "]" : "", store_->port());
+  master_ = text_of(MeetingPlace{place.host, store_->port()});
   parts_.sort([](const Part& a, const Part& b) { return !a.missing && b.missing; });
   std::int64_t first = 0;
   for (Part& part : parts_) first = (part.first_rank = first) + part.host.ranks;
@@ -82,20 +81,25 @@ void HostsJob::begin_group() {
 bool HostsJob::goes_on_without(Part& part) {
   if (part.missing) return true;
   if (ending_ || failed_ || stop_ != 0) return false;
-  if (!part.begun) {
+  const bool orderly = *part.remote.ended() == 0 || is_stop(part);
+  if (!part.begun || (dismissed_ && !orderly)) {
     miss(part);
     return true;
   }
   const std::vector<int> running = group_->running();
   std::vector<int> lost = ids_of(part);
   std::erase_if(lost, [&](int id) { return !std::ranges::binary_search(running, id); });
-  const bool is_new = !lost.empty() && std::ranges::all_of(lost, [this](int id) { return group_->is_expected(id); });
+  const bool is_new = std::ranges::all_of(lost, [this](int id) { return group_->is_expected(id); });
   const bool failed = !part.report.empty();
-  if (*part.remote.ended() == 0 || is_stop(part) || (failed && !is_new)) return false;
+  if (orderly || (failed && !is_new)) return false;
   const std::string why = explain(part);
   miss(part);
   if (failed) part.retry.reset();  // it would fail again
-  if (!lost.empty()) lose(lost, failed ? why : fmt::format("{} lost: {}", ranks_text(lost), why));
+  if (!lost.empty()) {
+    lose(lost, failed ? why : fmt::format("{} lost: {}", ranks_text(lost), why));
+  } else if (failed) {
+    console_.line(stderr, "sotto: " + why);
+  }
   return true;
 }
 
@@ -111,6 +115,7 @@ void HostsJob::lose(const std::vector<int>& ids, const std::string& why) {
 }
 
 void HostsJob::hear_of_group(Part& part, const HostMessage& message) {
+  if (dismissed_) return;
   if (message.kind == "ready") return start_all(part);
   std::istringstream words(message.text);
   int id = 0;
@@ -127,6 +132,7 @@ void HostsJob::hear_of_group(Part& part, const HostMessage& message) {
 
 // The host is ready. Its ranks are in the first group, or join the others.
 void HostsJob::start_all(Part& part) {
+  part.ready = true;
   const std::vector<int> running = group_->running();
   const bool again = std::exchange(part.was_there, true);
   for (const int id : ids_of(part)) {
@@ -156,7 +162,7 @@ void HostsJob::look_after_group() {
   if (group_->over()) return dismiss();
   if (!group_->in_vain().empty()) return give_up(group_->in_vain(), 1);
   for (Part& part : parts_) {
-    if (!part.missing && !part.begun && has_answered(part)) begin(part);
+    if (!part.missing && !part.begun && await_answer(part)) begin(part);
   }
   reach_missing();
 }
@@ -165,11 +171,15 @@ void HostsJob::reach_missing() {
   for (auto part = parts_.begin(); part != parts_.end(); ++part) {
     if (!part->ended || !part->retry || Clock::now() < *part->retry) continue;
     if (part->was_there && !group_->has_replacement()) continue;
-    const auto anew = parts_.emplace(part, hosts_.ssh, part->host, part->first_rank);
-    anew->was_there = part->was_there;
-    anew->pause = part->pause;
-    parts_.erase(part);
-    part = anew;
+    try {
+      const auto anew = parts_.emplace(part, hosts_.ssh, part->host, part->first_rank);
+      anew->was_there = part->was_there;
+      anew->pause = part->pause;
+      parts_.erase(part);
+      part = anew;
+    } catch (const Error&) {  // this machine has no process left for ssh
+      miss(*part);            // once more
+    }
   }
 }
 
@@ -177,7 +187,7 @@ void HostsJob::reach_missing() {
 void HostsJob::dismiss() {
   dismissed_ = true;
   for (Part& part : parts_) {
-    if (part.begun) {
+    if (follows(part)) {
       part.remote.send({"dismiss", ""});
     } else {
       miss(part);

@@ -65,7 +65,8 @@ void LocalJob::follow_group_order(const HostMessage& order) {
   std::uint64_t generation = 0;
   words >> id;
   const bool is_ours = !words.fail() && id >= spec_.share->first_rank && place_of(id) < ranks_.size();
-  if (order.kind == "start-rank" && is_ours && words >> generation && stop_ == 0) start_rank(id, generation);
+  if (order.kind == "start-rank" && is_ours && words >> generation && stop_ == 0 && killing_ == 0)
+    start_rank(id, generation);
   if (order.kind == "kill-rank" && is_ours) give_up_rank(id);
   if (order.kind == "dismiss") dismiss_all();
 }

@@ -27,7 +27,7 @@ HostsJob::HostsJob(const LaunchSpec& spec, Console& console, OnProgress on_progr
     : spec_(spec), hosts_(*spec.hosts), console_(console), on_progress_(std::move(on_progress)) {
   std::int64_t first = 0;
   for (const JobHost& host : hosts_.list) {
-    parts_.emplace_back(hosts_.ssh, host, first);
+    parts_.emplace_back(hosts_.ssh, host, first).pause = hosts_.pause;
     first += host.ranks;
   }
 }
@@ -39,6 +39,9 @@ bool HostsJob::running() const {
 bool HostsJob::begun() const {
   return std::ranges::any_of(parts_, [](const Part& part) { return part.begun; });
 }
+
+// Whether it does what it is told now. One of an elastic job that is not ready yet may have to wait for minutes.
+bool HostsJob::follows(const Part& part) const { return is_elastic() ? part.ready && !part.missing : part.begun; }
 
 void HostsJob::add_to(std::vector<pollfd>& polled) const {
   for (const Part& part : parts_) {
@@ -57,9 +60,9 @@ void HostsJob::pass_on(int number) {
   if (number == SIGUSR1 && (stop_ != 0 || ending_)) return;
   if ((stop_ != 0 && stop_ != SIGUSR1) || ending_) return end_all();
   stop_ = number;
-  if (!begun()) return end_all();
+  if (std::ranges::none_of(parts_, [this](const Part& part) { return follows(part); })) return end_all();
   for (Part& part : parts_) {
-    if (part.begun) {
+    if (follows(part)) {
       part.remote.send({"stop", std::to_string(number)});
     } else {
       miss(part);
@@ -131,14 +134,14 @@ void HostsJob::hear(Part& part, const HostMessage& message) {
 void HostsJob::begin_when_all_answered() {
   if (begun() || failed_ || ending_) return;
   for (Part& part : parts_) {
-    if (!part.missing && !has_answered(part)) return;
+    if (!part.missing && !await_answer(part)) return;
   }
   if (is_elastic()) return begin_group();
   begin(parts_.front());  // which says where the ranks meet
 }
 
 // Gives up a host that has not answered for too long.
-bool HostsJob::has_answered(Part& part) {
+bool HostsJob::await_answer(Part& part) {
   if (part.launcher) return true;
   if (part.ended || Clock::now() - part.start < answer_deadline) return false;
   const std::string why =
@@ -210,7 +213,8 @@ std::string HostsJob::explain(const Part& part) const {
   }
   const auto says_the_same = [&](const Part& other) { return other.missing || other.report == part.report; };
   const std::string reason = part.report.substr(1);
-  return std::ranges::all_of(parts_, says_the_same) ? reason : fmt::format("{}: {}", part.host.name, reason);
+  return !part.missing && std::ranges::all_of(parts_, says_the_same) ? reason
+                                                                     : fmt::format("{}: {}", part.host.name, reason);
 }
 
 LaunchResult HostsJob::result() {

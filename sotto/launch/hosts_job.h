@@ -20,8 +20,9 @@ namespace sotto {
 struct JobHosts {
   std::vector<JobHost> list;
   Ssh ssh;
-  std::string version;           // of this program; every host must have the same
-  std::optional<Secret> secret;  // of the job; the ranks get it over ssh, and no file holds it
+  std::string version;            // of this program; every host must have the same
+  std::optional<Secret> secret;   // of the job; the ranks get it over ssh, and no file holds it
+  std::chrono::seconds pause{5};  // until a host that is missing is tried again; longer each time
 };
 
 // A job whose ranks run on several hosts. On each of them ssh starts one share (share.h), which starts the ranks. They
@@ -60,9 +61,10 @@ class HostsJob final : public Job, private RankStarter {
     bool by_us = false;  // it ended because we wanted it to
     std::string report;  // what it handed over as the reason of its end
     // If ranks may be lost:
+    bool ready = false;                      // none of its ranks of a former connection runs; it follows orders
     bool missing = false;                    // the job goes on without this host
     bool was_there = false;                  // its ranks have been started before this connection
-    std::chrono::seconds pause{5};           // until it is tried again; longer each time
+    std::chrono::seconds pause{};            // until it is tried again
     std::optional<Clock::time_point> retry;  // then
   };
 
@@ -70,12 +72,13 @@ class HostsJob final : public Job, private RankStarter {
   void hear(Part& part, const HostMessage& message);
   void begin(Part& part);
   void begin_when_all_answered();
-  bool has_answered(Part& part);
+  bool await_answer(Part& part);
   void give_up(std::string why, int status);
   void end_all();
   void escalate();
   bool is_stop(const Part& part) const;
   bool begun() const;
+  bool follows(const Part& part) const;
   Ending ending(const Part& part) const;
   std::string explain(const Part& part) const;
   // If ranks may be lost, in elastic_hosts.cc:

@@ -76,7 +76,7 @@ void LocalJob::choose_meeting_place() {
                                 ? MeetingPlace{"127.0.0.1", 0}
                                 : read_meeting_place(named("master", asked), asked, spec_.share == nullptr ? 1 : 0);
   store_.emplace(host, port);
-  master_ = fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());
+  master_ = text_of(MeetingPlace{host, store_->port()});
   if (spec_.share != nullptr) spec_.share->serves(master_);
 }
 

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/output.h"
@@ -80,7 +81,7 @@ std::string meeting_address(std::int64_t hosts) {
                     "in {} as they do, or say where to meet: {}",
                     address, named("hosts"), named("master", "HOST:PORT")));
   }
-  return address.find(':') == std::string::npos ? address + ":0" : fmt::format("[{}]:0", address);
+  return text_of(MeetingPlace{address, 0});
 }
 
 void read_order(const HostMessage& message, Work& work) {
@@ -150,16 +151,7 @@ Descriptor wait_for_former(MessageReader& orders, const Work& work) {
   return place;
 }
 
-}  // namespace
-
-std::string greeting(const std::string& version) {
-  return to_line({"sotto-share", fmt::format("{}, protocol {}", version, protocol)});
-}
-
-int run_share(const std::string& version) {
-  Console console(Console::To::relay);  // ignores SIGPIPE from now on
-  write_text(stdout, greeting(version));
-  say({"launcher", word_of_connection(0)});
+int serve(Console& console) {
   MessageReader orders(STDIN_FILENO);
   Work work;
   if (const int status = await(orders, work)) return status;
@@ -177,6 +169,24 @@ int run_share(const std::string& version) {
   const LaunchResult result = launch(work.spec, console);
   if (!result.error.empty()) say({"failed", report_text(result.reason, result.error)});
   return result.status;
+}
+
+}  // namespace
+
+std::string greeting(const std::string& version) {
+  return to_line({"sotto-share", fmt::format("{}, protocol {}", version, protocol)});
+}
+
+int run_share(const std::string& version) {
+  Console console(Console::To::relay);  // ignores SIGPIPE from now on
+  write_text(stdout, greeting(version));
+  say({"launcher", word_of_connection(0)});
+  try {
+    return serve(console);
+  } catch (const Error& error) {  // so it is no lost connection
+    say({"failed", report_text(Reason::other, error.what())});
+    throw;
+  }
 }
 
 }  // namespace sotto

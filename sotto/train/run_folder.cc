@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -11,12 +12,14 @@
 #include <thread>
 #include <utility>
 
+#include "sotto/comm/stop.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/timer.h"
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/recorder.h"
+#include "sotto/train/stop_signal.h"
 
 namespace sotto {
 namespace fs = std::filesystem;
@@ -71,8 +74,11 @@ void RunFolder::choose(std::chrono::seconds patience) {
     throw ConfigError(named("resume") + ": there is no folder " + path_.string());
   }
   make_folder(path_);
-  const auto until = Clock::now() + patience;
+  const auto until = Clock::now() + std::min(patience, std::chrono::seconds(options_.disk_deadline));
   for (lock_.emplace(path_); !lock_->held() && Clock::now() < until; lock_.emplace(path_)) {
+    if (const int signal = StopSignal::caught(); signal != 0) {
+      throw Stopped("stopped by a signal while another run was at work in " + path_.string(), signal);
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   if (!lock_->held()) {

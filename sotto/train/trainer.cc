@@ -42,9 +42,9 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
     } catch (const CommError& error) {
       if (world.planned() && dynamic_cast<const GroupChange*>(&error) == nullptr) throw;
       reason = error.what();
-    } catch (const ConfigError& error) {  // that others have other options
+    } catch (const ConfigError& error) {  // that others have other options, as only ranks of a coordinator can
       const bool came_first = rollback.last().has_value();
-      if (heartbeat == nullptr || !came_first) throw;
+      if (!world.coordinated || !came_first) throw;
       reason = error.what();
     }
     world = next_generation(world, reason, rollback.begun() > before, StopSignal::caught);
@@ -52,6 +52,8 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
 }
 
 TrainResult train_with_heartbeat(const Choices& choices, World world) {
+  // The others wait for a newcomer from its first heartbeat on. What it cannot read should be its error alone.
+  if (world.generation > 1) make_task(choices, {0, 1});
   Heartbeat heartbeat(world);
   try {
     TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sotto/comm/membership_keys.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
@@ -19,10 +20,14 @@ namespace keys = membership_keys;
 class Words final : public RankStarter {
  public:
   bool can_start(int id) override { return !unreachable.contains(id); }
-  void start_rank(int id, std::uint64_t generation) override { started.emplace_back(id, generation); }
+  void start_rank(int id, std::uint64_t generation) override {
+    if (full) throw Error("there is no process");
+    started.emplace_back(id, generation);
+  }
   void give_up_rank(int id) override { given_up.push_back(id); }
 
   std::set<int> unreachable;
+  bool full = false;
   std::vector<std::pair<int, std::uint64_t>> started;
   std::vector<int> given_up;
 };
@@ -112,6 +117,74 @@ TEST_F(ElasticGroupTest, ANewcomerThatIsLostWasNoMember) {
   group.expect(2);
   EXPECT_TRUE(group.lose({2}, "rank 2 was killed"));
   EXPECT_FALSE(group.lose({1}, "rank 1 was killed"));
+}
+
+TEST_F(ElasticGroupTest, NewcomersThatTheOthersNeedAreNoLessThanMembers) {
+  auto group = this->group(4);
+  group.begin(4);
+  group.expect(4);
+  group.expect(5);
+  EXPECT_TRUE(group.lose({2, 3}, "ranks 2, 3 are lost")) << "two others come";
+  EXPECT_FALSE(group.lose({4}, "rank 4 was killed"));
+}
+
+TEST_F(ElasticGroupTest, DoesNotWaitForAReplacementThatCannotBeStarted) {
+  auto group = this->group(4, 1);
+  group.begin(4);
+  words_.full = true;
+  EXPECT_FALSE(group.lose({1}, "rank 1 was killed"));
+}
+
+TEST_F(ElasticGroupTest, AReplacementIsStartedAnewWhileTheOthersWait) {
+  auto group = this->group(4, 2);
+  group.begin(4);
+  EXPECT_TRUE(group.lose({1}, "rank 1 was killed"));
+  EXPECT_TRUE(group.lose({1}, "rank 1 was killed"));
+  EXPECT_EQ(words_.started.size(), 2U);
+  report(1, {0, 2, 3});
+  group.look_after();
+  EXPECT_EQ(members(2), "0 1 2 3");
+}
+
+TEST_F(ElasticGroupTest, GivesUpNewcomersThatDoNotLive) {
+  auto group = this->group(2);
+  group.begin(2);
+  group.expect(2);
+  group.expect(3);
+  beat(2, "1");
+  group.look_after();
+  EXPECT_TRUE(words_.given_up.empty());
+  spec_.patience = std::chrono::seconds(0);
+  group.look_after();
+  group.look_after();
+  EXPECT_EQ(words_.given_up, std::vector<int>{3}) << "once";
+  EXPECT_TRUE(group.lose({3}, "rank 3 did not answer"));
+  group.look_after();
+  EXPECT_TRUE(store_.find(keys::change(1))) << "the other newcomer joins";
+}
+
+TEST_F(ElasticGroupTest, TheReasonIsThatOfAMember) {
+  auto group = this->group(2, 0, OnFailure::stop);
+  group.begin(2);
+  group.expect(2);
+  beat(2, "1");
+  group.look_after();
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(group.lose({2}, "rank 2 was killed")) << "it waited";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "sotto: rank 2 was killed\n");
+}
+
+TEST_F(ElasticGroupTest, TheReasonIsToldThoughTheFirstRankWaits) {
+  auto group = this->group(2, 1);
+  group.begin(4);
+  EXPECT_TRUE(group.lose({2}, "rank 2 was killed"));
+  words_.unreachable = {2, 3};
+  EXPECT_TRUE(group.lose({2, 3}, "ranks 2, 3 are lost"));
+  report(1, {0, 1});
+  testing::internal::CaptureStderr();
+  group.look_after();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "sotto: rank 2 was killed, and is started anew; ranks 2, 3 are lost; going on with ranks 0, 1\n");
 }
 
 TEST_F(ElasticGroupTest, KillsMembersThatDoNotLeave) {

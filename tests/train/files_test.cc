@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
+#include "sotto/comm/stop.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
@@ -15,6 +17,8 @@
 #include "sotto/train/file_work.h"
 #include "sotto/train/folder_lock.h"
 #include "sotto/train/manifest.h"
+#include "sotto/train/run_folder.h"
+#include "sotto/train/stop_signal.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 
@@ -40,6 +44,20 @@ TEST(Checkpoint, FindsWholeOnesAscendingAndRemovesPartialOnes) {
 TEST(Checkpoint, MetadataComesBack) {
   const checkpoint::Metadata metadata{{"codec", "ef | topk(ratio=0.01)"}, {"ranks", "4"}};
   EXPECT_EQ(checkpoint::from_text(checkpoint::to_text(metadata)), metadata);
+}
+
+TEST(RunFolder, ASignalEndsTheWaitForAnotherRun) {
+  const TempFolder temp;
+  const FolderLock other(temp.path());
+  TrainOptions options;
+  options.train_dir = temp.path().string();
+  const Choices choices = read_choices(options);
+  const StopSignal signals;
+  std::raise(SIGINT);
+  run_threads(1, std::chrono::seconds(20), [&](Communicator& communicator) {
+    EXPECT_THROW(RunFolder(choices, communicator, std::chrono::seconds(60)), Stopped);
+  });
+  const StopSignal none;  // forgets it
 }
 
 TEST(FolderLock, OnlyAnotherHolderKeepsItAway) {
