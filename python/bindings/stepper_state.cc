@@ -5,7 +5,6 @@
 #include <exception>
 #include <functional>
 #include <numeric>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -75,11 +74,9 @@ void Stepper::refuse_load() {
 }
 
 std::vector<std::string> Stepper::shared() {
-  StateCollector collector;
-  algorithm_->visit_shared(collector);
-  const StateValues values = collector.take();
-  const auto names = std::views::keys(values);
-  return {names.begin(), names.end()};
+  StateNames names;
+  algorithm_->visit_shared(names);
+  return names.take();
 }
 
 void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
