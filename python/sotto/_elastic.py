@@ -23,6 +23,7 @@ from sotto._elastic_group import all_groups, close, send_from
 from sotto._elastic_state import ElasticState
 from sotto._errors import CommError, ConfigError
 from sotto._report import write
+from sotto._steps import GIVEN_UP
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -187,7 +188,7 @@ class _Job:
             _forget_frames(error)
         finally:
             state._group = None
-            state._give_up("sotto.elastic has ended the group of ranks")
+            state._give_up(GIVEN_UP)
             _state.on_remember, _check.default_timeout = None, before
             self._wishes = None
             self._leaving = all_groups()
