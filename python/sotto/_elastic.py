@@ -114,7 +114,7 @@ class _Job:
         self._asked = asked
         self._wishes: tuple[torch.Tensor, Any] | None = None  # that are on their way
         self._leaving: list[dist.ProcessGroup] = []  # those of the last generation, which others may not have left
-        self._called = 0  # commits before the function was called
+        self._called: int | None = None  # commits before the function was called
         self._first = True  # this rank had no state before
         self._new = False  # some rank of the group had none
         state._commits, state._owed, state._wrappers = [], [], []
@@ -140,7 +140,7 @@ class _Job:
                     return result
                 except _Change as change:
                     reason = str(change)
-                self._member.next(reason, self._called > before, self._asked)
+                self._member.next(reason, before is not None and self._called is not None and self._called > before, self._asked)
         except _Leave:
             words = f"rank {self._member.id()}: stopped by signal {self._asked()}"
             raise SystemExit(128 + self._asked()) from None
