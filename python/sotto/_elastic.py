@@ -237,8 +237,10 @@ class _Job:
         self._wishes = wishes, dist.all_reduce(wishes, async_op=True)
 
     def leave(self) -> NoReturn:
-        with contextlib.suppress(Exception):  # one that is lost now has the same commit as all others
-            dist.all_reduce(torch.zeros(1))  # neighbours may need this rank until they have made that commit
+        # Neighbours may need this rank until they have made this commit. One that is lost before it has made it does no harm:
+        # all others keep the commit before it, too.
+        with contextlib.suppress(Exception):
+            dist.all_reduce(torch.zeros(1))
         if self._asked():
             raise _Leave
         raise _Change("the group changes")
