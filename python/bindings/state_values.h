@@ -40,6 +40,19 @@ class StateCollector final : public StateVisitor {
   StateValues values_;
 };
 
+// Collects their names alone.
+class StateNames final : public StateVisitor {
+ public:
+  void visit(std::string_view name, std::vector<float>& /*values*/) override { names_.emplace(name); }
+  void visit(std::string_view name, std::vector<std::uint8_t>& /*bytes*/) override { names_.emplace(name); }
+  void visit(std::string_view name, std::uint64_t& /*value*/) override { names_.emplace(name); }
+
+  std::vector<std::string> take() const { return {names_.begin(), names_.end()}; }
+
+ private:
+  std::set<std::string, std::less<>> names_;
+};
+
 // Writes collected values back. FileError if one is missing, of another kind, or of another length than the vector that
 // it is written into (an empty vector takes any length).
 class StateRestorer final : public StateVisitor {

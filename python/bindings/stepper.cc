@@ -107,7 +107,7 @@ void Stepper::take_mean(std::vector<float> by_hand, bool counts, const std::func
 void Stepper::refuse(const std::string& why) {
   if (failed()) return;
   thread_.end();
-  fail(CommError(why));
+  fail(ConfigError(why));  // no loss of a peer, from which an elastic job would go on
 }
 
 void Stepper::show_mean() {

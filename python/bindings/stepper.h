@@ -90,9 +90,9 @@ class Stepper final : private Worker {
   // what this rank was there. Its rank is below 0 if this rank is new, and then its values are only the shared() ones
   // of another rank. The parameters become the exact mean of the models of those that are not new. Each rank keeps what
   // it held back; the steps of ranks that go at their own speed are dealt out evenly. FileError on this rank is a
-  // CommError on the others; so are states of different steps.
+  // CommError on the others; states of different steps are a ConfigError on all.
   void rejoin(std::uint64_t step, const FormerState& former);
-  // This rank fails for good, and the others are told why.
+  // This rank fails for good, with a ConfigError, and the others are told why.
   void refuse(const std::string& why);
 
  private:
@@ -119,6 +119,7 @@ class Stepper final : private Worker {
   std::vector<float> changes() const;
   void take_mean(std::vector<float> by_hand, bool counts, const std::function<void()>& average);
   void require_same_load(std::uint64_t step, const std::exception_ptr& refusal);
+  void require_even_commits(std::uint64_t step);
   Traffic traffic() const;
   // Runs `work`; an error in it is for good.
   template <class Work>

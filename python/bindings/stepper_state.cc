@@ -5,7 +5,6 @@
 #include <exception>
 #include <functional>
 #include <numeric>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -75,16 +74,14 @@ void Stepper::refuse_load() {
 }
 
 std::vector<std::string> Stepper::shared() {
-  StateCollector collector;
-  algorithm_->visit_shared(collector);
-  const StateValues values = collector.take();
-  const auto names = std::views::keys(values);
-  return {names.begin(), names.end()};
+  StateNames names;
+  algorithm_->visit_shared(names);
+  return names.take();
 }
 
 void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
   idle();
-  require_same_load(step, nullptr);
+  require_even_commits(step);
   const bool is_new = former.rank < 0;
   guarded([&] {
     algorithm_->enter(step);
@@ -122,6 +119,18 @@ void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& re
     throw CommError(fmt::format("rank {} loads the state of step {}, and rank {} that of step {}", rank, all[rank] - 1,
                                 communicator_->rank(), step));
   }
+}
+
+// Ranks would find states of different steps again in each next group, so this is no loss of a peer.
+void Stepper::require_even_commits(std::uint64_t step) {
+  std::vector<std::uint64_t> all;
+  guarded([&] { all = of_all_ranks(*communicator_, step + 1); });
+  const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all[0]; });
+  if (other == all.end()) return;
+  throw ConfigError(fmt::format(
+      "the last commit of rank {} was after step {}, and that of rank 0 after step {}; call commit() on all "
+      "ranks after the same steps",
+      other - all.begin(), *other - 1, all[0] - 1));
 }
 
 std::vector<std::string> Stepper::gather(const std::string& own) {

@@ -23,6 +23,7 @@ from sotto._elastic_group import all_groups, close, send_from
 from sotto._elastic_state import ElasticState
 from sotto._errors import CommError, ConfigError
 from sotto._report import write
+from sotto._steps import GIVEN_UP
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -113,7 +114,7 @@ class _Job:
         self._asked = asked
         self._wishes: tuple[torch.Tensor, Any] | None = None  # that are on their way
         self._leaving: list[dist.ProcessGroup] = []  # those of the last generation, which others may not have left
-        self._called = 0  # commits before the function was called
+        self._called: int | None = None  # commits before the function was called
         self._first = True  # this rank had no state before
         self._new = False  # some rank of the group had none
         state._commits, state._owed, state._wrappers = [], [], []
@@ -139,7 +140,7 @@ class _Job:
                     return result
                 except _Change as change:
                     reason = str(change)
-                self._member.next(reason, self._called > before, self._asked)
+                self._member.next(reason, before is not None and self._called is not None and self._called > before, self._asked)
         except _Leave:
             words = f"rank {self._member.id()}: stopped by signal {self._asked()}"
             raise SystemExit(128 + self._asked()) from None
@@ -187,7 +188,7 @@ class _Job:
             _forget_frames(error)
         finally:
             state._group = None
-            state._give_up("sotto.elastic has ended the group of ranks")
+            state._give_up(GIVEN_UP)
             _state.on_remember, _check.default_timeout = None, before
             self._wishes = None
             self._leaving = all_groups()
@@ -236,8 +237,10 @@ class _Job:
         self._wishes = wishes, dist.all_reduce(wishes, async_op=True)
 
     def leave(self) -> NoReturn:
-        with contextlib.suppress(Exception):  # one that is lost now has the same commit as all others
-            dist.all_reduce(torch.zeros(1))  # neighbours may need this rank until they have made that commit
+        # Neighbours may need this rank until they have made this commit. One that is lost before it has made it does no harm:
+        # all others keep the commit before it, too.
+        with contextlib.suppress(Exception):
+            dist.all_reduce(torch.zeros(1))
         if self._asked():
             raise _Leave
         raise _Change("the group changes")

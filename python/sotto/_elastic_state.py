@@ -92,7 +92,9 @@ class ElasticState:
             raise ConfigError("commit() is for the inside of a function of sotto.elastic")
         changes = self._group.agree_on_change()  # first: so no rank is two commits ahead of another
         number = self._commits[-1].number + 1
-        oldest = self._commits.pop(0) if len(self._commits) == 2 else None
+        oldest = self._commits.pop(0) if len(self._commits) == 2 else None  # all ranks have made the one after it
+        if oldest is not None:
+            oldest.wrappers = []  # which have room of their own each time
         self._commits.append(self._copy(number, oldest))
         if changes:
             self._group.leave()
@@ -123,7 +125,7 @@ class ElasticState:
             part.load_state_dict(copied(value))  # an optimizer takes over the tensors that it is given
             if isinstance(part, torch.nn.Module):
                 part.zero_grad(set_to_none=True)
-        self._owed = commit.wrappers
+        self._owed = list(commit.wrappers)
 
     def _packed(self) -> memoryview:
         """The last commit, as others take it up: without what is this rank's own of the wrappers."""
@@ -150,7 +152,13 @@ class ElasticState:
         self._wrappers.append((weakref.ref(user), engine))
         if place >= len(self._owed):
             return False
-        _go_on(engine, self._owed[place])
+        try:
+            _go_on(engine, self._owed[place])
+        except Exception as error:
+            self._wrappers.pop()  # the function may wrap again, which must not begin anew
+            engine.refuse(str(error))
+            raise
+        self._owed[place] = {}  # not needed any more, and as large as several models
         return True
 
     def _give_up(self, why: str) -> None:

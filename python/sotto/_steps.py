@@ -22,6 +22,7 @@ from sotto._topology import Topology, sentence_of
 
 
 _all: weakref.WeakSet[Steps] = weakref.WeakSet()
+GIVEN_UP = "this was made in another group of ranks; make it within the function of sotto.elastic, anew for each group"
 
 
 class Steps:
@@ -79,6 +80,7 @@ class Steps:
         self.module = module
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
+        self._given_up = False
         self._hooks: list[Any] = []
         self._stepping: FrameType | None = None  # the outermost running call of optimizer.step()
         if not remember(owner, self.stepper, user=self):
@@ -105,6 +107,7 @@ class Steps:
 
     def before_forward(self) -> None:
         """Sends the messages that travel while the gradient is computed."""
+        self._require_group()
         self._require_own_parameters()
         if self.stepper.starts_early() and not self._averaged:
             optimizer = None if self._optimizer is None else self._optimizer()
@@ -112,6 +115,7 @@ class Steps:
 
     @contextlib.contextmanager
     def average(self) -> Iterator[None]:
+        self._require_group()
         tensors = self._statistics()
         own = [tensor.detach().clone() for tensor in tensors]
         self.stepper.show_mean()
@@ -127,6 +131,7 @@ class Steps:
                     tensor.copy_(values)
 
     def take_average(self) -> None:
+        self._require_group()
         self.stepper.take_average()
         self._average_statistics()
 
@@ -151,9 +156,23 @@ class Steps:
             weakref.finalize(self, handle.remove)
 
     def give_up(self, why: str) -> None:
-        """Fails for good, and tells the other ranks why. The optimizer is free for another."""
+        """Fails for good, and tells the other ranks why. The optimizer is free for another. Until there is one, steps of somebody
+        who keeps this are errors: otherwise each rank would train alone, and nobody would notice."""
         self._unfollow()
+        self._given_up = True
         self.stepper.refuse(why)
+        me = weakref.ref(self)
+
+        def before(stepping: torch.optim.Optimizer, *_: Any) -> None:
+            if (this := me()) is not None and this._moves(stepping):
+                this._require_group()
+
+        self._hooks = [register_optimizer_step_pre_hook(before)]
+        weakref.finalize(self, self._hooks[0].remove)
+
+    def _require_group(self) -> None:
+        if self._given_up:
+            raise ConfigError(GIVEN_UP)
 
     def _unfollow(self) -> None:
         for handle in self._hooks:

@@ -39,7 +39,7 @@ class Coordinator {
  private:
   struct Life {
     std::string beat;
-    bool was_member = false;  // of the job of the coordinator in whose place this one is
+    bool was_member = false;  // it was a member before this coordinator was started anew
     Clock::time_point heard = Clock::now();
   };
 

@@ -34,6 +34,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
     if (heartbeat != nullptr) heartbeat->enter(world.generation);
     std::string reason;
+    const bool is_new = !rollback.last();
     const std::uint64_t before = rollback.begun();
     try {
       return Run(with_groups(choices, world), world, &rollback, heartbeat).run();
@@ -47,7 +48,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       if (!world.coordinated || !came_first) throw;
       reason = error.what();
     }
-    world = next_generation(world, reason, rollback.begun() > before, StopSignal::caught);
+    world = next_generation(world, reason, !is_new && rollback.begun() > before, StopSignal::caught);
   }
 }
 

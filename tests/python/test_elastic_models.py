@@ -67,6 +67,71 @@ def test_a_graph_that_is_not_there_for_more_ranks_refuses_a_newcomer(job):
     job.finish(ranks)
 
 
+class Engine:
+    """In place of a Hook."""
+
+    refused = ""
+
+    def identity(self):
+        return "ef | topk"
+
+    def state(self):
+        return {"memory": [3]}
+
+    def refuse(self, why):
+        self.refused = why
+
+    def spread(self, step, former):
+        self.former = former
+
+    def rank(self):
+        return 0
+
+    def ranks(self):
+        return 1
+
+    def step(self):
+        return 7
+
+
+def test_what_a_wrapper_goes_on_from(package):
+    """One that cannot go on from its state is refused, and so is the next one in its place. A state is let go once it is used."""
+    state, user, engine = package.ElasticState(step=0), Engine(), Engine()
+    state._commits = [state._copy(0)]
+    assert not state._wrapped(user, engine)
+    state._commits.append(state._copy(1))
+    state._give_up("the end")
+    state._go_back(1)
+    for _ in range(2):
+        other = Engine()
+        other.identity = lambda: "ef | signs"
+        with pytest.raises(package.ConfigError, match="another compression"):
+            state._wrapped(other, other)
+        assert "another compression" in other.refused
+    again = Engine()
+    assert state._wrapped(again, again) and again.former == [(0, 1, {"memory": [3]})]
+    assert state._owed == [{}] and len(state._commits[-1].wrappers) == 1
+
+
+def test_a_commit_makes_room_before_it_copies(package):
+    class Alone:
+        def agree_on_change(self):
+            return False
+
+        def tell_wishes(self):
+            pass
+
+    state, engine = package.ElasticState(step=0), Engine()
+    state._commits, state._group = [state._copy(0)], Alone()
+    state._wrapped(engine, engine)
+    state.commit()
+    state.commit()
+    oldest = state._commits[0]
+    engine.state = lambda: {"memory": len(oldest.wrappers)}
+    state.commit()
+    assert state._commits[-1].wrappers[0]["values"] == {"memory": 0}
+
+
 def test_a_state_in_the_middle_of_a_step(package):
     """Of a scaler and a scheduler: it goes back to a commit, and reaches a new rank with NumPy's numbers in it."""
     import numpy

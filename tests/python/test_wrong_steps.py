@@ -69,6 +69,29 @@ def test_wrapping_anew_after_a_failure(pair):
         assert failed and steps == 2 and end == pytest.approx([0.7] * 3)
 
 
+def test_a_wrapper_of_another_group_of_ranks(pair):
+    for said, steps in pair.values("of_another_group"):
+        assert len(said) == 7 and all("made in another group of ranks; make it within the function" in text for text in said)
+        assert steps == 1
+
+
+def test_uneven_commits(pair):
+    """The error is the same on all ranks, and no CommError, after which a job would go back to the same commits."""
+    assert pair.values("uneven_commits", how="local") == 2 * [
+        "ConfigError: the last commit of rank 1 was after step 12, and that of rank 0 after step 2; call commit() on all ranks "
+        "after the same steps"]
+
+
+@pytest.mark.parametrize("how", [{"how": "push_sum"}, {"how": "local", "every": 3}], ids=str)
+def test_a_group_after_changes_by_hand(pair, how):
+    """What was moved by hand is part of the mean. If none is left who was there, all have the model of one that was."""
+    old = pair.values("rejoins", new=False, **how)
+    mean = [sum(both) / 2 for both in zip(*(before for before, _ in old))]
+    assert all(after == pytest.approx(mean, abs=1e-5) for _, after in old)
+    new = pair.values("rejoins", new=True, **how)
+    assert all(after == pytest.approx(new[0][0], abs=1e-5) for _, after in new)
+
+
 def test_bad_calls(trio):
     wanted = {
         "algorithm": "did you mean `push_sum`?",

@@ -8,10 +8,11 @@ import torch.distributed as dist
 from torch import nn
 
 import sotto
+from sotto._elastic_state import kept
 
 from .net import batch, digest
 from .refusals import Refusals
-from .steps import learn, LR, network, Point, points, steps_straight
+from .steps import learn, LR, network, Point, points, steps_straight, wrap
 
 
 def step_dies(how, **options):
@@ -110,6 +111,62 @@ def wrapped_anew():
         point.p.grad = torch.full((3,), 1.0 + dist.get_rank())
         optimizer.step()
     return [failed, second.stats().steps, point.p.tolist()]
+
+
+def of_another_group():
+    """What is said to somebody who keeps wrappers when their group has ended. Then the module is wrapped anew."""
+    said, makers = [], (sotto.LocalSGD, lambda point, _: sotto.GossipDataParallel(point), sotto.LocalSGD)
+    point = Point()
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    point.p.grad = torch.zeros(5)
+    for make in makers:
+        wrapper = make(point, optimizer)
+        optimizer.step()
+        steps = wrapper.stats().steps
+        wrapper._steps.give_up("the group has changed")
+        for use in (optimizer.step, wrapper.take_average, *([wrapper] if isinstance(wrapper, nn.Module) else [])):
+            try:
+                use()
+            except sotto.ConfigError as error:
+                said.append(str(error))
+    del wrapper, use
+    optimizer.step()
+    return [said, steps]
+
+
+def uneven_commits(how):
+    """Rank 1 has made more steps than the others at its last commit."""
+    net, optimizer, owner, model = network(how, timeout=60)
+    learn(model, optimizer, 0, 2)
+    state = kept(owner._steps.stepper)
+    state["step"] += 10 * dist.get_rank()
+    anew = network(how, timeout=60)[2]._steps.stepper
+    try:
+        anew.rejoin(state["step"], (state["rank"], state["ranks"], state["values"]))
+    except sotto.Error as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def rejoins(how, new, **options):
+    """This rank's vector, moved by hand after two steps, and the one after a rejoin: of a rank that was there, or of one that is
+    new and has the vector of rank 0."""
+    point = Point()
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    owner, model = wrap(point, how, optimizer, **options)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model().backward()
+        optimizer.step()
+    with torch.no_grad():
+        point.p += 1 + dist.get_rank()
+    before, state = point.p.tolist(), kept(owner._steps.stepper)
+    if new:
+        dist.broadcast(point.p.data, 0)
+        state |= {"rank": -1, "values": {name: state["values"][name] for name in state["shared"]}}
+    owner._steps.give_up("the group has changed")
+    anew = wrap(point, how, optimizer, **options)[0]
+    anew._steps.stepper.rejoin(state["step"], (state["rank"], state["ranks"], state["values"]))
+    return before, point.p.tolist()
 
 
 class Lazy(collections.UserDict):
