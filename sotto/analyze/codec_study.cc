@@ -21,26 +21,25 @@ void study_gradient(std::span<Codec* const> codecs, const CapturedFile& captured
 
 }  // namespace
 
-bool study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
+void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
            std::span<const std::size_t> merges, const AnalysisProgress& progress, std::span<StudiedCodec> studied) {
   std::vector<Codec*> turns;
   for (const auto& codec : codecs) turns.push_back(codec.get());
   std::vector<GradientFile> inputs;
   for (std::size_t f = 0; f < files.size() && !turns.empty(); ++f) {
     if (files[f].memory) continue;
-    if (!progress(fmt::format("codecs on file {} of {}", f + 1, files.size()))) return false;
+    progress(fmt::format("codecs on file {} of {}", f + 1, files.size()));
     study_gradient(turns, files[f], repeats, studied);
     if (!merges.empty() && inputs.size() < most_inputs) inputs.push_back(files[f].read());
   }
-  if (merges.empty() || inputs.empty()) return true;
+  if (merges.empty() || inputs.empty()) return;
   std::vector<std::span<const float>> values;
   for (const GradientFile& input : inputs) values.emplace_back(input.values);
   for (std::size_t c = 0; c < codecs.size(); ++c) {
-    if (!progress(fmt::format("merges of codec {} of {}", c + 1, codecs.size()))) return false;
+    progress(fmt::format("merges of codec {} of {}", c + 1, codecs.size()));
     const auto measured = measure_merges(*codecs[c], inputs.front().layout, values, merges);
     for (std::size_t m = 0; m < merges.size(); ++m) studied[c].merges.push_back({merges[m], measured[m]});
   }
-  return true;
 }
 
 }  // namespace sotto

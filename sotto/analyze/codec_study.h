@@ -39,9 +39,8 @@ struct StudiedCodec {
 };
 
 // Measures the codecs in turns on each gradient among the files (measure()), and then merges of these numbers of
-// messages, which are made of at most 16 of the gradients. Fills in all but sentences and values. Returns false if
-// `progress` ended it. FileError.
-bool study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
+// messages, which are made of at most 16 of the gradients. Fills in all but sentences and values. FileError.
+void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
            std::span<const std::size_t> merges, const AnalysisProgress& progress, std::span<StudiedCodec> studied);
 
 }  // namespace sotto

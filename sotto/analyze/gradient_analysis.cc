@@ -69,12 +69,12 @@ void compare_to(std::span<const float> gradient, std::span<const float> memory, 
   if (held > 0) row.cosine_to_gradient = dot(gradient, memory) / (norm * held);
 }
 
-// `gradient` belongs to a memory, if it was captured. Returns false if `progress` ended the work.
-bool add_tensors(const CapturedFile& captured, const GradientFile& file, const GradientFile* gradient, bool spectra,
+// `gradient` belongs to a memory, if it was captured.
+void add_tensors(const CapturedFile& captured, const GradientFile& file, const GradientFile* gradient, bool spectra,
                  const AnalysisProgress& progress, std::vector<AnalysedTensor>& rows) {
   for (std::size_t s = 0; s < file.layout.segments().size(); ++s) {
     const Segment& segment = file.layout.segments()[s];
-    if (!progress(segment.name)) return false;
+    progress(segment.name);
     const auto values = std::span(file.values).subspan(segment.offset, segment.numel());
     AnalysedTensor& row = rows.emplace_back();
     row = {captured.memory, captured.step, captured.rank, segment.name, segment.shape, statistics_of(values)};
@@ -95,7 +95,6 @@ bool add_tensors(const CapturedFile& captured, const GradientFile& file, const G
            {static_cast<std::int64_t>(values.size())},
            statistics_of(values)};
   if (gradient != nullptr) compare_to(gradient->values, file.values, whole);
-  return true;
 }
 
 }  // namespace
@@ -110,8 +109,7 @@ std::size_t AnalysedTensor::rank90() const {
   return weights.spectrum.size();
 }
 
-std::optional<GradientAnalysis> analyse(std::span<const CapturedFile> files, bool spectra,
-                                        const AnalysisProgress& progress) {
+GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra, const AnalysisProgress& progress) {
   GradientAnalysis analysis;
   analysis.files = files.size();
   std::optional<Layout> layout;
@@ -138,9 +136,9 @@ std::optional<GradientAnalysis> analyse(std::span<const CapturedFile> files, boo
     const bool follows = captured.memory && before != nullptr && !before->memory && before->step == captured.step &&
                          before->rank == captured.rank;
     const auto of_file = [&](std::string_view tensor) {
-      return progress(fmt::format("file {} of {}: {}", &captured - files.data() + 1, files.size(), tensor));
+      progress(fmt::format("file {} of {}: {}", &captured - files.data() + 1, files.size(), tensor));
     };
-    if (!add_tensors(captured, file, follows ? &gradient : nullptr, spectra, of_file, analysis.tensors)) return {};
+    add_tensors(captured, file, follows ? &gradient : nullptr, spectra, of_file, analysis.tensors);
     if (!captured.memory) {
       sums->add(*layout, file.values);
       gradient = std::move(file);

@@ -47,13 +47,12 @@ struct GradientAnalysis {
   std::size_t files = 0;
 };
 
-// Called before each part of a long work, with its name. If it returns false, the work ends there.
-using AnalysisProgress = std::function<bool(std::string_view part)>;
+// Called before each part of a long work, with its name.
+using AnalysisProgress = std::function<void(std::string_view part)>;
 
 // Analyses the captured files, in the order of captured_files(). With `spectra` it computes singular values, which
-// takes longest. Nothing if `progress` ended it. FileError, which names the file: it is damaged, holds other tensors
-// than the first one, or a value that is not finite.
-std::optional<GradientAnalysis> analyse(std::span<const CapturedFile> files, bool spectra,
-                                        const AnalysisProgress& progress);
+// takes longest. FileError, which names the file: it is damaged, holds other tensors than the first one, or a value
+// that is not finite.
+GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra, const AnalysisProgress& progress);
 
 }  // namespace sotto

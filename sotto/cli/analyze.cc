@@ -17,7 +17,6 @@
 #include "sotto/core/file.h"
 #include "sotto/core/options.h"
 #include "sotto/launch/console.h"
-#include "sotto/train/stop_signal.h"
 
 namespace sotto {
 namespace {
@@ -104,22 +103,16 @@ int run_analyze(std::span<const std::string> arguments) {
                     "--capture every=100,dir={}` writes some",
                     folder, folder));
   }
-  const StopSignal signals;
-  Console console;
-  const AnalysisProgress progress = [&](std::string_view part) {
-    console.progress(part);
-    return StopSignal::caught() == 0;
-  };
-  const auto analysis = analyse(files, own.spectra, progress);
-  const bool whole = analysis && study(codecs, files, static_cast<int>(own.repeats), merges, progress, studied);
-  console.clear();
-  if (!whole) {
-    fmt::print(stderr, "sotto: stopped; nothing was written\n");
-    return 128 + StopSignal::caught();
+  GradientAnalysis analysis;
+  {
+    Console console;  // ends before tables are printed, since it ignores SIGPIPE
+    const AnalysisProgress progress = [&](std::string_view part) { console.progress(part); };
+    analysis = analyse(files, own.spectra, progress);
+    study(codecs, files, static_cast<int>(own.repeats), merges, progress, studied);
   }
-  if (own.csv) write_csv(*own.csv, *analysis, studied);
-  if (own.out) write_file_atomic(*own.out, analysis_page(folder, *analysis, studied));
-  fmt::print("{}\n{}", step_figures(*analysis, most_steps).text(), tensor_figures(*analysis).text());
+  if (own.csv) write_csv(*own.csv, analysis, studied);
+  if (own.out) write_file_atomic(*own.out, analysis_page(folder, analysis, studied));
+  fmt::print("{}\n{}", step_figures(analysis, most_steps).text(), tensor_figures(analysis).text());
   if (!studied.empty()) fmt::print("\n{}", codec_figures(studied).text());
   if (!merges.empty()) fmt::print("\n{}", merge_figures(studied).text());
   return 0;

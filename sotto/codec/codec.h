@@ -85,11 +85,11 @@ class Opened : public Sent {
   // WireError if this codec cannot have made the message for this layout and part. Any rank can open any rank's
   // message. The bytes of the message must stay valid until the next one is opened.
   virtual void open(const MessageView& message, const Layout& layout, Range part) = 0;
-  // Adds to bytes[s] those bytes of the open message that segment s of its layout takes: side information, symbols and
-  // indices. Returns the others: header, seed, lengths, the tables of a code. A code of symbols (rans, huffman, elias)
-  // counts for each segment what it adds to the coded bytes. The other codes see segments together: then segments have
-  // their bytes before that code, and the bytes that it saves count as a negative part of what is returned. REQUIRES an
-  // open message.
+  // Adds to bytes[s] what segment s of the layout takes of the open message: side information, symbols and indices.
+  // Returns the rest: header, seed, lengths, tables of a code, and the side information of `clusters(scope=bucket)`,
+  // whose symbols are shared out by number of values. A code of symbols (rans, huffman, elias) counts for each segment
+  // what it adds to the coded bytes. The other codes see segments together: these have their bytes before that code,
+  // and what it saves is a negative part of the rest. REQUIRES an open message that encode() of such a codec made.
   virtual std::int64_t add_shares(std::span<std::size_t> bytes) = 0;
 };
 

@@ -40,8 +40,11 @@ std::string to_page(const Report& report) {
   if (report.target) page.add("target", "Until " + report.target->text(), "<div id=\"target-bars\"></div>\n");
   page.add("curves", "Curves", PageFrame::plots);
   page.add("time", "Where the time of a step goes", "<div id=\"times\"></div>\n");
-  const auto measures = [](const RecordedRun& run) { return run.options.measure_errors > 0; };
-  if (std::ranges::any_of(report.runs, measures)) {
+  // A page that is served fills in what comes later, but only where it has a place for it.
+  const auto measured = [&](const RecordedRun& run) {
+    return !run.tensors.rows.empty() || (report.goes_on && run.options.measure_errors > 0);
+  };
+  if (std::ranges::any_of(report.runs, measured)) {
     page.add("tensors", "Which tensors the bytes belong to", "<div id=\"tensor-bars\"></div>\n");
   }
   page.add("notes", "What went wrong, and other remarks", notes_html(report));

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "sotto/codec/measure.h"
 #include "sotto/core/csv_cells.h"
@@ -85,6 +86,7 @@ MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir) {
   if (!path_exists(path)) return found;
   const std::string text = read_text(path);
   std::vector<TensorBytes> of_step;
+  std::uint64_t step = 0;  // of these rows
   std::vector<std::string_view> cells;
   std::size_t number = 0, at = 0;
   for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
@@ -94,15 +96,21 @@ MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir) {
         if (!text.starts_with(tensors_columns)) throw FileError("its columns are not step,tensor,elements,bytes");
         continue;
       }
-      of_step.push_back(row_of({text.data() + at, end - at}, cells).tensor);
+      TensorRow row = row_of({text.data() + at, end - at}, cells);
+      if (row.step != step) of_step.clear();  // its end is missing
+      step = row.step;
+      of_step.push_back(std::move(row.tensor));
       if (of_step.back().tensor != TensorBytes::together) continue;
       if (found.steps++ == 0) found.rows.assign(of_step.size(), {});
       if (of_step.size() != found.rows.size()) {
         throw FileError(fmt::format("a step of {} rows after one of {}", of_step.size(), found.rows.size()));
       }
       for (std::size_t i = 0; i < of_step.size(); ++i) {
-        const double sum = found.rows[i].bytes + of_step[i].bytes;
-        found.rows[i] = {of_step[i].tensor, of_step[i].elements, sum};
+        TensorBytes& sum = found.rows[i];
+        if (found.steps > 1 && of_step[i].tensor != sum.tensor) {
+          throw FileError(fmt::format("a step with {} after one with {}", of_step[i].tensor, sum.tensor));
+        }
+        sum = {of_step[i].tensor, of_step[i].elements, sum.bytes + of_step[i].bytes};
       }
       of_step.clear();
     } catch (const FileError& error) {

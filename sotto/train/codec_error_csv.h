@@ -45,8 +45,8 @@ struct MeasuredTensors {
   std::vector<TensorBytes> rows;  // in the model's order; `together` is last
 };
 
-// Reads a run's tensor_bytes.csv, without the rows of a last step that a crash cut off; nothing if there is no such
-// file. FileError, with the line, if it holds something else.
+// Reads a run's tensor_bytes.csv, without the rows of a step whose end could not be written; nothing if there is no
+// such file. FileError, with the line, if it holds something else.
 MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir);
 
 }  // namespace sotto

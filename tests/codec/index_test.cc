@@ -71,6 +71,31 @@ TEST(Indices, GoThereAndBackWithinTheBound) {
   }
 }
 
+TEST(Indices, SharesOfAListAreItsBits) {
+  constexpr std::size_t atoms = 100'003;
+  for (const double share : {0.00002, 0.01, 0.5}) {
+    const auto indices = draw_indices(atoms, share, 1);
+    for (const IndexPlan& plan : all_plans(indices, atoms)) {
+      std::vector<std::byte> list(plan.bytes);
+      write_indices(one, indices, plan, list);
+      std::uint64_t bits = 0;
+      std::size_t taken = 0, begin = 0;
+      for (const std::size_t end : {std::size_t{7}, std::size_t{40'000}, atoms}) {
+        const auto until = static_cast<std::size_t>(std::ranges::lower_bound(indices, end) - indices.begin());
+        bits += index_bits(indices, {taken, until}, end - begin, plan.code, list);
+        taken = until;
+        begin = end;
+      }
+      if (plan.code == IndexCode::rice) {  // a head, and remainders and quotients, each in whole bytes
+        const std::uint64_t remainders = indices.size() * plan.shift;
+        EXPECT_EQ(5 + (remainders + 7) / 8 + (bits - remainders + 7) / 8, list.size()) << plan.shift;
+      } else {
+        EXPECT_EQ((bits + 7) / 8, list.size()) << static_cast<int>(plan.code);
+      }
+    }
+  }
+}
+
 TEST(Indices, TakeTheSmallestForm) {
   EXPECT_EQ(plan_indices(one, draw_indices(1000, 0.01, 1), 1000).code, IndexCode::delta);
   EXPECT_EQ(plan_indices(one, draw_indices(100'000, 0.01, 1), 100'000).code, IndexCode::rice);

@@ -103,6 +103,18 @@ TEST(Page, ATargetHasStepsTimeAndBytes) {
       << data.substr(data.find("\"target\""), 400);
 }
 
+TEST(Page, HasAPlaceForTensorsWhereTheyWereMeasured) {
+  Report report = made_report(2, 10);
+  const auto there = [&] { return has(to_page(report), "id=\"tensor-bars\""); };
+  report.runs[1].options.measure_errors = 5;
+  EXPECT_FALSE(there()) << "no step was measured";
+  report.goes_on = true;
+  EXPECT_TRUE(there()) << "it will be";
+  report.goes_on = false;
+  report.runs[0].tensors = {1, {{"w", 4, 10}, {"(together)", 0, 32}}};
+  EXPECT_TRUE(there()) << "measured before a resume without the option";
+}
+
 TEST(Page, TenLongRunsAreLessThanAMegabyte) {
   const std::string page = to_page(made_report(10, 10'000));
   EXPECT_LT(page.size(), 1'000'000U);

@@ -13,7 +13,8 @@ Settings run(const std::string& codec, const std::string& seed, const std::strin
 const std::vector<std::string> folders{"a", "b", "c", "d", "e"};
 
 TEST(Settings, AreWhatDecidesTheResult) {
-  const Settings settings = settings_of({{"train-dir", "x"}, {"lr", "1"}, {"resume", "true"}, {"master", "y"}});
+  const Settings settings =
+      settings_of({{"train-dir", "x"}, {"lr", "1"}, {"resume", "true"}, {"master", "y"}, {"measure-errors", "5"}});
   EXPECT_EQ(settings, (Settings{{"lr", "1"}}));
 }
 

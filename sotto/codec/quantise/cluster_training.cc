@@ -79,8 +79,8 @@ std::string ClustersOptions::problem() const {
     if (decode != "hash") return "only values that are decoded by a hash have tables: leave out tables";
     const auto side = numbers_in(*tables);
     if (!side || std::ssize(*side) != c) {
-      return fmt::format("tables={} are not {} whole numbers, separated by /: one for each cluster of a side", *tables,
-                         c);
+      return fmt::format("tables={}: there must be {} whole numbers, separated by /, one for each cluster of a side",
+                         *tables, c);
     }
     if (std::ranges::any_of(*side, [&](std::uint32_t size) { return size < least; })) {
       return fmt::format("each of the tables has {} buckets or more (least)", least);
