@@ -16,9 +16,9 @@ constexpr std::int64_t bert_vocabulary = 23, context = 12, size = 3 * context;
 constexpr std::string_view small_bert = "bert-mini(layers=2, heads=4, width=16, inner=24, context=12, dropout=0)";
 
 constexpr std::array known_logits{-0.76750338, -0.015614837, -0.15586361, 0.51555729,  0.76126724,  0.20690247,
-                            0.42536348,  -0.36750153,  -0.65331012, -0.32787615, -0.66233879, 0.17554578,
-                            0.45480967,  0.36175907,   0.83133167,  0.023746908, -0.19098394, -0.30668062,
-                            -0.90662432, -0.19324705,  -0.10274254, 0.17587124,  0.87630534};
+                                  0.42536348,  -0.36750153,  -0.65331012, -0.32787615, -0.66233879, 0.17554578,
+                                  0.45480967,  0.36175907,   0.83133167,  0.023746908, -0.19098394, -0.30668062,
+                                  -0.90662432, -0.19324705,  -0.10274254, 0.17587124,  0.87630534};
 constexpr std::array losses{3.4335272, 3.3218884,  3.1247439,  2.8784359,  2.6233079,  2.3919301, 2.1983528,
                             2.0344708, 1.8813201,  1.7234104,  1.5586103,  1.400139,   1.2636052, 1.1508554,
                             1.051466,  0.95835793, 0.87235218, 0.79496247, 0.72509289, 0.66603613};
@@ -55,7 +55,8 @@ TEST_F(Bert, LogitsAreTheirs) {
   const at::Tensor batch = at::from_blob(tokens_.data(), {3, context}, at::kLong);
   const at::Tensor ours = network->logits(network->forward(batch, 0).flatten(0, 1)).select(0, places_[0]).contiguous();
   ASSERT_EQ(ours.numel(), static_cast<std::int64_t>(known_logits.size()));
-  for (std::size_t i = 0; i < known_logits.size(); ++i) EXPECT_NEAR(ours.const_data_ptr<float>()[i], known_logits[i], 4e-6) << i;
+  for (std::size_t i = 0; i < known_logits.size(); ++i)
+    EXPECT_NEAR(ours.const_data_ptr<float>()[i], known_logits[i], 4e-6) << i;
 }
 
 TEST_F(Bert, LossesOfTwentyStepsAreTheirs) {

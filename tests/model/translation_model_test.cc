@@ -18,7 +18,8 @@ namespace {
 constexpr std::int64_t pieces = 9;
 constexpr std::string_view small = "transformer-tiny(layers=2, heads=2, width=8, inner=16, context=12, dropout=0, ";
 
-std::unique_ptr<TranslationModel> translation_model_of(const std::string& more = "label-smoothing=0)", std::uint64_t seed = 1) {
+std::unique_ptr<TranslationModel> translation_model_of(const std::string& more = "label-smoothing=0)",
+                                                       std::uint64_t seed = 1) {
   const TranslationModelSpec spec = translation_model_table().read("model", std::string(small) + more);
   return spec.entry->make(spec.options, spec.said(), pieces, seed);
 }
