@@ -289,6 +289,7 @@ def test_keys_and_a_download(trained, browser, tmp_path):
     assert browser.evaluate("curves[0].chart.scales.x.max") >= STEPS
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "taken"))
     names = browser.evaluate("""[...document.querySelectorAll('button[aria-label^="Download"]')].filter(b => b.offsetParent)
+        .filter(button => button.closest('figure').id !== 'plot-metric-top5')  // Chromium saves ten files of a page, and no more
         .map(button => (button.click(), button.closest('figure').id.replace(/^(plot|bars)-/, '')))""")
     assert len(names) > 7
     wait_until(lambda: all((tmp_path / "taken" / f"{name}.svg").exists() for name in names), "the drawings")

@@ -195,7 +195,7 @@ std::vector<std::string> listed_sentences() { return is_sample ? sample(list_sen
 
 // Fewer are generated where a sanitizer makes each of them slow.
 const std::vector<std::string>& all_sentences() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if SOTTO_SANITIZED
   constexpr std::size_t generated = 100;
 #else
   constexpr std::size_t generated = 400;

@@ -10,7 +10,7 @@
 
 #include "thread_limit.h"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers replace pthread_create themselves
+#if !SOTTO_SANITIZED  // sanitizers replace pthread_create themselves
 #define COUNTS_THREADS
 #endif
 
