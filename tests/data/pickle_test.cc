@@ -98,7 +98,7 @@ TEST(Pickle, DamageIsAnErrorOrOtherData) {
     std::string damaged = whole;
     for (std::uint32_t change = 0; change <= i % 3; ++change) {
       const auto at = static_cast<std::size_t>(draws.uniform(8 * i + 2 * change) * static_cast<float>(whole.size()));
-      damaged.at(at) = static_cast<char>(draws.uniform(8 * i + 2 * change + 1) * 256);
+      damaged.at(at) = static_cast<char>(static_cast<int>(draws.uniform(8 * i + 2 * change + 1) * 256));
     }
     try {
       const Pickle pickle("batch", bytes_of(damaged));
