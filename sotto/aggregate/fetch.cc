@@ -99,7 +99,7 @@ class Fetch final : public Aggregator {
 }  // namespace
 
 std::string fetch_suits(const FetchOptions& /*options*/, const AggregatorParts& parts) {
-  if (parts.memory->remembers()) return "keeps what it did not send in the sketch: no memory may stand before it";
+  if (parts.memory_spec) return "keeps what it did not send in the sketch: no memory may stand before it";
   if (parts.codec->traits().linear_type == DType::f32) return "";
   return "adds sketches of many steps: what follows it must end in f32";
 }

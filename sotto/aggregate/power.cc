@@ -1,5 +1,7 @@
 #include "sotto/aggregate/power.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "sotto/aggregate/linear_mean.h"
@@ -208,6 +210,12 @@ class Power final : public Aggregator {
 };
 
 }  // namespace
+
+std::string power_suits(const PowerOptions& /*options*/, const AggregatorParts& parts) {
+  if (!parts.memory_spec || parts.memory_spec.entry->holds) return "";
+  return fmt::format("leaves out most of a matrix, and `{}` does not hold that back; use `ef` or `momentum`",
+                     parts.memory_spec.entry->name);
+}
 
 std::unique_ptr<Aggregator> make_power(const PowerOptions& options, AggregatorParts parts) {
   return std::make_unique<Power>(options, std::move(parts));

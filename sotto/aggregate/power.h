@@ -21,6 +21,8 @@ struct PowerOptions {
 // M - P Q^T stays in the memory. One all-reduce carries all P of a bucket, and another one all Q. Tensors that are no
 // matrices, or that would shrink by a factor below min_rate, are sent uncompressed along with P.
 std::unique_ptr<Aggregator> make_power(const PowerOptions& options, AggregatorParts parts);
+// Why a memory does not suit it; empty if it does.
+std::string power_suits(const PowerOptions& options, const AggregatorParts& parts);
 // Implements MethodTraits::bytes_of.
 std::size_t power_bytes(const AnyOptions& options, Codec& codec, const Layout& bucket);
 

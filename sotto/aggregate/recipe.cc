@@ -207,16 +207,18 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
     if (contract.kind == Contract::Kind::unbiased) worst = std::max(worst, contract.omega);
     if (contract.kind == Contract::Kind::contraction && !contract.signs) least = std::min(least, contract.delta);
   }
+  const bool holds = recipe.memory && recipe.memory.entry->holds;
   const std::string said = named(recipe.option, recipe.said);
-  if (recipe.memory && worst >= 1) {
+  if (holds && worst >= 1) {
     return fmt::format(
         "{}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "
-        "use a contraction (unbiased=false where there is one), a larger share or more bits, or no memory",
+        "use a contraction (unbiased=false where there is one), a larger share or more bits, `velocity`, or no memory",
         said, worst, recipe.memory.entry->name);
   }
-  if (!recipe.memory && least < 0.5) {
-    return fmt::format("{}: what it leaves out, up to {:.3g} of |x|^2, is lost; a memory sends it later: ef | {}", said,
-                       1 - least, recipe.said);
+  if (!holds && least < 0.5) {
+    const std::string later = recipe.memory ? "momentum | " + text_of(recipe.stages) : "ef | " + recipe.said;
+    return fmt::format("{}: what it leaves out, up to {:.3g} of |x|^2, is lost; a memory sends it later: {}", said,
+                       1 - least, later);
   }
   return "";
 }

@@ -44,11 +44,6 @@ constexpr AggregatorEntry with_options(std::string_view name, std::string_view s
           .method = method};
 }
 
-template <class Options>
-std::string always(const Options& /*options*/, const AggregatorParts& /*parts*/) {
-  return "";
-}
-
 constexpr MethodTraits power_traits{
     .memory = [](const AnyOptions& /*options*/) { return std::string_view("ef"); },
     .momentum = false,
@@ -90,9 +85,8 @@ constexpr AggregatorEntry entries[] = {
     plain<vote_suits, make_vote>("vote", "each rank counts the signs of a chunk and sends the majority: signs"),
     with_options<hierarchical_suits, make_hierarchical>(
         "hierarchical", "dense inside groups of ranks, such as hosts, and compressed between them: any codec", ""),
-    with_options<always<PowerOptions>, make_power>("power",
-                                                   "matrices as products of a few vectors, which are summed on the way",
-                                                   "PowerSGD: Vogels et al., NeurIPS 2019", &power_traits),
+    with_options<power_suits, make_power>("power", "matrices as products of a few vectors, which are summed on the way",
+                                          "PowerSGD: Vogels et al., NeurIPS 2019", &power_traits),
     with_options<fetch_suits, make_fetch>(
         "fetch", "sums of sketches, in which momentum and error are kept; a step is their largest elements",
         "FetchSGD: Rothchild et al., ICML 2020", &fetch_traits),

@@ -147,7 +147,7 @@ const Transport& read_transport(const TrainOptions& options) {
 void require_memory(const Choices& choices) {
   if (!choices.capture.memory) return;
   const std::string said = named("capture", *choices.options.capture) + ": memory=true: ";
-  if (!choices.recipe.memory) {
+  if (!choices.recipe.memory || !choices.recipe.memory.entry->holds) {
     throw ConfigError(said +
                       fmt::format("{} holds nothing back; `ef | ...` does", named("codec", choices.recipe.said)));
   }

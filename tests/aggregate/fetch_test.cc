@@ -133,6 +133,7 @@ TEST(Fetch, RefusesWhatDoesNotFit) {
     return message_of([&] { make_aggregator(read_recipe(method), sample_buckets(), 0, 2); });
   };
   EXPECT_NE(refusal("ef | fetch").find("no memory may stand before it"), std::string::npos);
+  EXPECT_NE(refusal("velocity | fetch").find("no memory may stand before it"), std::string::npos);
   EXPECT_NE(refusal("fetch | f16").find("must end in f32"), std::string::npos);
   EXPECT_NE(refusal("fetch | topk(0.1)").find("what follows `fetch` is summed on the way"), std::string::npos);
   EXPECT_NE(refusal("fetch(ratio=2)").find("ratio must be in (0, 1]"), std::string::npos);

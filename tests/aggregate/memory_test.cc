@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::average_all, test::message_of, test::sample_gradient, test::sample_layout, test::sample_rate;
 
-// Memories, and the names of the vectors that they offer.
+// Memories that hold back what was not sent, and the names of the vectors that they offer.
 const std::map<std::string, std::string> offered_by{
     {"ef", "memory.ef"},
     {"memsgd", "memory.memsgd"},
@@ -35,15 +36,23 @@ const std::map<std::string, std::string> offered_by{
     {"momentum(clip=3)", "memory.momentum.v"},
 };
 
+// These, and the ones that hold nothing back.
+std::vector<std::string> all_memories() {
+  std::vector<std::string> all{"velocity", "velocity(0.5)"};
+  std::ranges::copy(offered_by | std::views::keys, std::back_inserter(all));
+  return all;
+}
+
 TEST(Memories, AreAllHere) {
   for (const MemoryEntry& entry : memory_table()) {
-    EXPECT_TRUE(std::ranges::any_of(offered_by, [&](const auto& pair) { return pair.first.starts_with(entry.name); }))
-        << entry.name;
+    const auto has_name = [&](const std::string& sentence) { return sentence.starts_with(entry.name); };
+    EXPECT_TRUE(std::ranges::any_of(all_memories(), has_name)) << entry.name;
+    EXPECT_EQ(entry.holds, std::ranges::any_of(offered_by | std::views::keys, has_name)) << entry.name;
   }
 }
 
 TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
-  for (const auto& [sentence, name] : offered_by) {
+  for (const std::string& sentence : all_memories()) {
     const std::string canonical = memory_table().read("codec", sentence).text();
     EXPECT_EQ(memory_table().read("codec", canonical).text(), canonical);
   }
@@ -60,13 +69,15 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   }
   for (const char* method : {"randomk(0.01, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)",
                              "ef | count_sketch", "memsgd | natural", "qsgd", "int8", "signs", "topk(0.6)",
-                             "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)"}) {
+                             "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)",
+                             "velocity | qsgd(bits=1)", "velocity | randomk(0.01, unbiased=true, dense=0)"}) {
     EXPECT_EQ(doubt_about(read_recipe(method), buckets), "") << method;
   }
   for (const char* method : {"topk(0.01)", "topk | qsgd", "sampled_topk", "randomk(0.01)"}) {
     EXPECT_NE(doubt_about(read_recipe(method), buckets).find("a memory sends it later: ef | "), std::string::npos)
         << method;
   }
+  EXPECT_NE(doubt_about(read_recipe("velocity | topk(1%)"), buckets).find(": momentum | topk("), std::string::npos);
   for (const auto& [memory, name] : offered_by) {
     EXPECT_NE(doubt_about(read_recipe(memory + " | randomk(0.5, unbiased=true, dense=0)"), buckets), "") << memory;
   }
@@ -197,7 +208,7 @@ TEST(Memories, TakeOverWhatAnotherHeld) {
 TEST(Memories, LoseNothingInAFailedExchange) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  for (const auto& [sentence, name] : offered_by) {
+  for (const std::string& sentence : all_memories()) {
     for (const auto& [aggregator, codec] :
          std::vector<std::pair<std::string, std::string>>{{"gather", "topk(0.05)"}, {"all_reduce", "f16"}}) {
       bool broken = false;
@@ -221,11 +232,12 @@ TEST(Memories, LoseNothingInAFailedExchange) {
 
 TEST(Memories, ResumeToTheLastBit) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
-  for (const auto& [sentence, name] : offered_by) {
+  for (const std::string& sentence : all_memories()) {
     EXPECT_TRUE(test::resumes(3, "gather", sentence + " | topk(0.05) | qsgd(bits=4)", buckets)) << sentence;
     EXPECT_TRUE(test::resumes(3, "scatter_reduce", sentence + " | topk(0.05)", buckets)) << sentence;
     EXPECT_TRUE(test::resumes(3, "all_reduce", sentence + " | f16", buckets)) << sentence;
-    EXPECT_TRUE(test::resumes(3, "auto", sentence + " | power(1)", buckets)) << sentence;
+    const std::string last = sentence.starts_with("velocity") ? " | terngrad" : " | power(1)";
+    EXPECT_TRUE(test::resumes(3, "auto", sentence + last, buckets)) << sentence;
   }
 }
 
@@ -248,13 +260,13 @@ TEST(Momentum, OfWhatIsSentWholeIsMomentumAfterAveraging) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);
   const int ranks = 4;
-  for (const bool nesterov : {false, true}) {
+  for (const std::string memory : {"momentum(0.7)", "momentum(0.7, nesterov=true)", "velocity(0.7)"}) {
+    const bool nesterov = memory.find("nesterov") != std::string::npos;
     for (const char* codec : {"f32", "f32()", "bf16", "topk(1)", "sampled_topk(1)", "randomk(1)", "block(4, 1)"}) {
       const double tolerance = std::string(codec) == "bf16" ? 0.1 : 1e-5;
       run_threads(ranks, 20s, [&](Communicator& communicator) {
-        const std::string memory = nesterov ? "momentum(0.7, nesterov=true) | " : "momentum(0.7) | ";
-        const auto aggregator =
-            make_aggregator(read_recipe(memory + codec, tolerance > 0.01 ? "gather" : "auto"), buckets, communicator);
+        const auto aggregator = make_aggregator(
+            read_recipe(memory + " | " + codec, tolerance > 0.01 ? "gather" : "auto"), buckets, communicator);
         std::vector<double> buffer(layout.size());
         for (int step = 0; step < 8; ++step) {
           auto values = sample_gradient(layout, communicator.rank(), step);
@@ -266,7 +278,7 @@ TEST(Momentum, OfWhatIsSentWholeIsMomentumAfterAveraging) {
           }
           for (std::size_t i = 0; i < mean.size(); ++i) {
             buffer[i] = 0.7 * buffer[i] + mean[i];
-            ASSERT_NEAR(values[i], nesterov ? mean[i] + 0.7 * buffer[i] : buffer[i], tolerance) << codec << step;
+            ASSERT_NEAR(values[i], nesterov ? mean[i] + 0.7 * buffer[i] : buffer[i], tolerance) << memory << codec;
           }
         }
       });
@@ -314,6 +326,22 @@ TEST(Momentum, ClipsEachSegmentByItself) {
     }
     EXPECT_GT(clipped, 0);
     EXPECT_LT(clipped, 4);
+  }
+}
+
+// What was sent does not change what is offered next, whether a codec draws or selects.
+TEST(Velocity, IsTheMomentumOfTheGradientsAlone) {
+  for (const char* codec : {"terngrad", "topk(0.05)", "f32"}) {
+    Exchange exchange("velocity(0.8)", codec);
+    std::vector<double> wanted(exchange.layout.size());
+    for (int step = 0; step < 5; ++step) {
+      exchange.step(step);
+      const auto offered = exchange.state("memory.velocity");
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        wanted[i] = 0.8 * wanted[i] + exchange.values[i];
+        ASSERT_NEAR(offered[i], wanted[i], 1e-5) << codec << step;
+      }
+    }
   }
 }
 

@@ -299,6 +299,7 @@ TEST(Power, IsAMethodOfItsOwn) {
     has(error("gather", "power(2)"), "is an aggregator itself");
     has(error("power", "none"), "write it in the sentence of codec");
     has(error("auto", "power | qsgd"), "what follows `power` is summed on the way");
+    has(error("auto", "velocity | power"), "`velocity` does not hold that back; use `ef` or `momentum`");
   });
 }
 

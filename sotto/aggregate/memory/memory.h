@@ -18,8 +18,8 @@ struct StepContext {
   double rate = 0;  // the learning rate; 0: unknown
 };
 
-// The part of its gradients that this rank has not sent yet. An aggregator owns it, because only the aggregator knows
-// that a message arrived, and so may settle it:
+// What a rank keeps of its gradients between steps: mostly the part that it has not sent yet. An aggregator owns it,
+// because only the aggregator knows that a message arrived, and so may settle it:
 //   p = prepare(g);  exchange p;  settle(p, sent)
 // If the exchange fails, settle() is not called, and everything that was accumulated is still held.
 class Memory {
@@ -33,7 +33,7 @@ class Memory {
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
   // Takes over a residual of these gradients that somebody else held back, and sends it with the next ones.
   virtual void hold(const Bucket& owed) = 0;
-  virtual bool remembers() const { return true; }  // false (no memory at all): settle() need not be called
+  virtual bool remembers() const { return true; }  // false (holds nothing back): settle() need not be called
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
@@ -50,6 +50,7 @@ struct MemoryEntry {
   std::string_view paper;
   bool momentum;  // makes the momentum itself, so the optimiser must have none
   bool rate;      // needs StepContext::rate
+  bool holds;     // holds back what was not sent
   AnyOptions (*options)();
   std::unique_ptr<Memory> (*make)(const AnyOptions& options, const MemoryParts& parts);
 };

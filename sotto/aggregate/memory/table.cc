@@ -4,6 +4,7 @@
 #include "sotto/aggregate/memory/memory.h"
 #include "sotto/aggregate/memory/memsgd.h"
 #include "sotto/aggregate/memory/momentum.h"
+#include "sotto/aggregate/memory/velocity.h"
 
 namespace sotto {
 namespace {
@@ -22,17 +23,19 @@ class NoMemory final : public Memory {
 
 constexpr MemoryEntry entries[] = {
     {"ef", "error feedback: what a codec left out is added to the next gradient",
-     "Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019", false, false, Made<make_error_feedback>::options,
-     Made<make_error_feedback>::make},
+     "Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019", false, false, true,
+     Made<make_error_feedback>::options, Made<make_error_feedback>::make},
     {"momentum",
      "momentum correction: each rank makes its momentum before it sends; the momentum of an element stops when it is "
      "sent",
-     "Deep Gradient Compression: Lin et al., ICLR 2018", true, false, Made<make_momentum>::options,
+     "Deep Gradient Compression: Lin et al., ICLR 2018", true, false, true, Made<make_momentum>::options,
      Made<make_momentum>::make},
     {"memsgd", "error feedback with the learning rate inside: what was held back keeps the rate of its step",
-     "Stich, Cordonnier, Jaggi, NeurIPS 2018", false, true, Made<make_memsgd>::options, Made<make_memsgd>::make},
+     "Stich, Cordonnier, Jaggi, NeurIPS 2018", false, true, true, Made<make_memsgd>::options, Made<make_memsgd>::make},
     {"demo", "decoupled momentum: each rank has a momentum of its own, from which it subtracts what it sends",
-     "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, Made<make_demo>::options, Made<make_demo>::make},
+     "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, true, Made<make_demo>::options, Made<make_demo>::make},
+    {"velocity", "each rank sends its momentum in place of its gradient; what a codec leaves out is not held back",
+     "none known", true, false, false, Made<make_velocity>::options, Made<make_velocity>::make},
 };
 constexpr Table<MemoryEntry> table("memory", entries);
 

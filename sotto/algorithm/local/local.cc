@@ -16,7 +16,7 @@ std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(opt
 bool sends_late(const AlgorithmOptions& options, std::span<const BucketPlan> buckets) {
   for (const Phase& phase : options.phases) {
     if (phase.recipe.by_itself()) return true;  // power, which has a memory of its own
-    if (!phase.recipe.memory) continue;
+    if (!phase.recipe.memory || !phase.recipe.memory.entry->holds) continue;
     const auto codec = make_codec(phase.recipe.stages);
     for (const BucketPlan& bucket : buckets) {
       if (contraction_of(codec->contract(bucket.layout)) < 0.5) return true;
