@@ -12,7 +12,7 @@ struct HostCost {
   double of(std::size_t bytes) const { return message + byte * static_cast<double>(bytes); }
 };
 
-// Measures it between two ranks over Gloo and the loopback. CommError.
+// Measures it between two ranks over the default transport and the loopback. CommError.
 HostCost measure_host_cost();
 
 }  // namespace sotto

@@ -13,7 +13,7 @@ struct MeasuredCompute {
   Layout layout;
   std::vector<BucketPlan> buckets;
   ComputeTimes times;  // medians over steps
-  double share = 1;    // of the time in which the computing thread had a core: less if others had it
+  double share = 1;    // of the time in which the computing thread had a core; 1: always
   std::vector<std::vector<float>>
       gradients;  // one for each rank: the vectors that were offered in the first steps, which are not timed
 };

@@ -15,8 +15,8 @@ class BucketThread {
  public:
   using Work = std::function<void(std::size_t bucket)>;
   // When a bucket is ready, offer(bucket) runs on the thread that computes, and then exchange(bucket) on this one,
-  // beside backward. Without `overlap` both run after backward. Ranks that take one step together give their
-  // communicator: they agree on void steps, in which no bucket is offered or exchanged.
+  // beside backward. Without `overlap` both run after backward. In a void step no bucket is offered or exchanged. All
+  // ranks of `together` agree whether a step is void; without it each rank decides for itself.
   BucketThread(std::size_t buckets, bool overlap, Work offer, Work exchange, Communicator* together = nullptr);
   BucketThread(const BucketThread&) = delete;
   BucketThread& operator=(const BucketThread&) = delete;

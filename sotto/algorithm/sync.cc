@@ -66,7 +66,7 @@ class Sync final : public Algorithm {
   Worker* worker_ = nullptr;
   Key key_;
   StepContext step_;
-  StepReport report_;  // its timings belong to the communication thread until wait()
+  StepReport report_;  // its timings belong to the communication thread until run() returns
   float stop_ = 0;
   BucketThread thread_;  // last: it is destroyed before what its work uses
 };

@@ -289,7 +289,7 @@ class Code : public Stage {
   // Returns the size of the coded form in `out`, or nothing if it does not fit; the body is then sent uncoded.
   virtual std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) = 0;
   // Adds to bytes[r] what run r takes of the coded form of `in`; the rest belongs to all runs. Returns false, and does
-  // nothing, if the code cannot tell. REQUIRES runs that encode() has coded.
+  // nothing, if the code cannot tell: only codes of symbols can. REQUIRES runs that encode() has coded.
   virtual bool add_shares(const SymbolRuns<const std::byte>& /*in*/, std::span<std::size_t> /*bytes*/) { return false; }
   // Fills out.bytes. The runs come from the message and have been checked. WireError if the coded bytes do not decode
   // to such runs. The bits after the last symbol of a run may have any value: the chain checks that they are zero.

@@ -29,10 +29,10 @@ struct Send {
 // Reads the length of the message at the front of a buffer from the message itself.
 using MessageLength = std::size_t (*)(std::span<const std::byte> buffer);
 
-// Room for the next message from a peer; a shorter message is at the front. Transports do not report the length (Gloo
-// does not know it), so a message that may be shorter contains it, and `length` reads it; without `length` the message
-// counts as filling the room. Only traffic() and the time on an emulated link depend on the length. The exchange fills
-// in `arrived`.
+// Room for the next message from a peer. A shorter message lies at the front of it. Gloo cannot tell how long a message
+// was, so one that may be shorter contains its length, and `length` reads it. Without `length` the message counts as
+// filling the room. Only traffic() and the time on an emulated link depend on the length. The exchange fills in
+// `arrived`.
 struct Recv {
   int peer = 0;
   std::span<std::byte> buffer;
@@ -67,7 +67,7 @@ class Communicator {
   std::chrono::milliseconds deadline() const { return deadline_; }
   // The number of `rank` in the whole job, for errors. A Subgroup numbers its ranks anew.
   virtual int number(int rank) const { return rank; }
-  virtual std::string_view name() const = 0;  // of the backend: "threads", "gloo", "shaped"
+  virtual std::string_view name() const = 0;  // of the backend: "tcp", "gloo", "shaped"
 
   // All sends and receives are posted together, so that no order of calls can deadlock. Messages between a pair of
   // ranks stay in order. A rank cannot exchange with itself. Empty messages are delivered, too.
@@ -99,12 +99,12 @@ class Communicator {
   std::unique_ptr<Mailbox> open_mailbox(std::size_t max_bytes);
 
   // This rank gives up because of `reason`. Operations of other ranks that need it fail at once with that reason if the
-  // backend can tell them (Gloo), otherwise at their deadline.
+  // backend can tell them (tcp, Gloo, NCCL, MPI), otherwise at their deadline.
   virtual void give_up(const std::string& reason);
 
   // Sets a mark that all ranks must share from now on. If a peer's mark differs, the next message to or from it is an
   // error on both sides, with the text `otherwise` (a literal). Costs 8 bytes with that message, and no extra round, if
-  // the backend supports it (c10d); other backends do nothing.
+  // the backend supports it (c10d, but not NCCL); other backends do nothing.
   virtual void require_same(std::uint64_t mark, std::string_view otherwise);
 
   // Traffic so far; may be read while another thread is inside an operation.

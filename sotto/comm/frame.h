@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-// The header that a network mailbox sends before each message's data: 8 bytes, little-endian, the kind in the highest
-// byte.
+// The header that a mailbox over Gloo sends before each message's data: 8 bytes, little-endian, the kind in the highest
+// byte. MPI and tcp use the kinds alone.
 struct Frame {
   enum class Kind : std::uint8_t { mail = 1, goodbye = 2, thanks = 3 };  // `thanks` answers `goodbye`
   static constexpr std::size_t bytes = 8;

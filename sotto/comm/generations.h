@@ -22,8 +22,8 @@ OnFailure read_on_failure(std::string_view text);  // `continue`, `stop` or `che
 // This knows neither processes nor stores: the launcher and the coordinator say what they see of the ranks.
 class Generations {
  public:
-  // A generation has at least `least` ranks, and `most` at most. The first one is `number`, with these members; with no
-  // members it is none, and the first one that next() returns has the number after it.
+  // A generation has `least` to `most` ranks. The present one is `number`, with these members. Without members none has
+  // begun yet, and next() begins the one with the number after it.
   Generations(std::size_t least, std::size_t most, std::uint64_t number = 0, std::vector<int> members = {},
               OnFailure on_failure = OnFailure::go_on);
 
@@ -38,8 +38,8 @@ class Generations {
   void lose(int id, const std::string& why);
   void withdraw(int id, const std::string& why);  // it was asked to end, and the others go on
   void leave(int id);                             // it has come to the end of the run
-  // A member has left its group, and waits for the next one. `moved`: the group began after more steps than
-  // the one before it.
+  // A member has left its group, and waits for the next one. `moved`: the group began at a later step
+  // than the one before it, so the run makes progress.
   void report(int id, std::string why, bool moved = false);
 
   // Since when some member has known that the group must change, or nothing.
@@ -51,7 +51,7 @@ class Generations {
 
   // Begins the next generation if the group must change, no member is awaited, and there are enough ranks. Members come
   // before those that wait. Once a member has come to the end of the run, the others finish it, however few. After a
-  // failure that ends the job it has the other members, however few, which write a checkpoint, or there is none.
+  // failure that ends the job it has the other members, however few, to write a checkpoint; none with OnFailure::stop.
   // Returns whether it began.
   bool next();
   // Why it began: which ranks were lost or have come.

@@ -10,9 +10,8 @@
 
 namespace sotto {
 
-// Tells the coordinator or the launcher of a job twice a second that this rank lives, and hears whether it wants
-// another group of ranks. It has a thread of its own. While the coordinator is gone, it tries to reach it, and nothing
-// else happens.
+// Tells the coordinator or the launcher of a job twice a second that this rank lives, and asks whether the group of
+// ranks is to change. It has a thread of its own. While the coordinator is gone, it only tries to reach it.
 class Heartbeat {
  public:
   explicit Heartbeat(const World& world);  // of a rank with an id; Error if there is no thread

@@ -20,7 +20,7 @@ class Inbox {
 
   explicit Inbox(int size) : peers_(static_cast<std::size_t>(size)) {}
 
-  // Waits until `until` for room: there is room for `depth` messages of each sender. The message is not handed out
+  // Waits for room, until `until` at most: each sender may have `depth` messages here. The message is not handed out
   // before mail.arrived, nor before an earlier one of its sender. Returns `closed` if nobody will poll it.
   Put put(Mail mail, Clock::time_point until);
   bool has_room(int sender) const;  // whether there is room for a message now

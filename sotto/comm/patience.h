@@ -12,7 +12,7 @@ class Patience {
  public:
   explicit Patience(Clock::duration longest = std::chrono::microseconds(200)) : longest_(longest) {}
   void progress() { since_ = Clock::now(); }
-  bool is_long() const { return long_; }  // whether a pause is long enough to check other things, too
+  bool is_long() const { return long_; }  // nothing has happened for long: time to check slower things
   Clock::duration moment();               // the time to wait now; zero: only yields
   void pause(Clock::time_point wake);     // waits for a moment, but not beyond `wake`
 

@@ -57,7 +57,7 @@ class QueuedMailbox : public Mailbox {
   virtual void posted(int /*to*/) SOTTO_REQUIRES(mutex_) {}
 
   // Called, without the lock, after a message was polled or close() has begun: the inbox may have room again. Tcp's
-  // thread stops reading a connection while there is none, and looks again then; the threads of Gloo and MPI wait in
+  // thread stops reading from a peer while the inbox is full, and then looks again; the threads of Gloo and MPI wait in
   // the inbox itself.
   virtual void made_room() {}
 

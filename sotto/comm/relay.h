@@ -11,7 +11,7 @@
 namespace sotto {
 
 struct RelaySettings {
-  std::chrono::milliseconds patience{10000};  // with a connection that says nothing, and of a guest with its host
+  std::chrono::milliseconds patience{10000};  // how long it waits for a first word, and a guest for its host
   std::chrono::milliseconds grace{10000};     // for a rank whose connection broke, until it counts as ended
   std::size_t most_waiting = 1024;            // connections that say nothing, and guests
   std::size_t most_guests = 64;               // of one door

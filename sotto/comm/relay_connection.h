@@ -40,15 +40,15 @@ struct RelayConnection {
 
   asio::ip::tcp::socket socket;
   std::string from;              // its address
-  asio::steady_timer patience;   // of the relay with it
-  RelayRoom word{};              // that comes
-  RelayId door{};                // that it serves, or at which it waits
+  asio::steady_timer patience;   // ends when the relay closes it
+  RelayRoom word{};              // the word that is arriving
+  RelayId door{};                // the one that it serves, or at which it waits
   RelayId token{};               // its number as a guest
   bool heard = false;            // it has said what it wants
   bool guest = false;            // it waits to be taken
   bool ended = false;            // it sends nothing more
   bool closed = false;           // the relay has forgotten it
-  std::vector<std::byte> ahead;  // what came and was not handed on
+  std::vector<std::byte> ahead;  // bytes that arrived and were not passed on
 };
 
 }  // namespace sotto

@@ -23,8 +23,8 @@ namespace sotto {
 // Where a rank listens for its peers. If there is a secret, a new connection must first prove that it knows it, and is
 // private from then on. Then it must say which rank it is from, with the key of this door.
 // Connections of strangers, and those that send garbage, are closed; the only effect is a line in the log
-// (TcpRefusals). At most `most_guests` connections that have not yet said this stay open; a member whose connection was
-// closed for that reason tries again. Everything runs on the thread that runs the io_context.
+// (TcpRefusals). At most `most_guests` connections stay open that have not yet sent a hello; a member whose connection
+// was closed for that reason tries again. Everything runs on the thread that runs the io_context.
 class TcpDoor {
  public:
   static constexpr std::size_t most_guests = 64;

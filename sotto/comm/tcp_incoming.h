@@ -14,8 +14,8 @@
 namespace sotto {
 
 // What a rank receives from a peer, over one connection after another. Data go directly into the room of the owner;
-// bytes that come behind them are staged. What had not arrived in whole pieces when a connection broke comes once more,
-// into the same room.
+// bytes that arrive after them go into a buffer first. If a connection breaks, the piece that was arriving is sent
+// again, into the same room.
 class TcpIncoming {
  public:
   using Space = std::array<std::span<std::byte>, 2>;
@@ -49,11 +49,11 @@ class TcpIncoming {
   std::uint64_t due_ = 1;
   std::size_t unacknowledged_ = 0;  // bytes
 
-  std::optional<TcpFrame> message_;           // that is arriving
+  std::optional<TcpFrame> message_;           // the message that is arriving
   std::size_t rest_ = 0;                      // its bytes that have not arrived in whole pieces
-  std::optional<std::span<std::byte>> room_;  // for these
-  std::optional<TcpFrame> frame_;             // that is arriving
-  std::size_t filled_ = 0;                    // bytes of its data that have arrived
+  std::optional<std::span<std::byte>> room_;  // the room for those bytes
+  std::optional<TcpFrame> frame_;             // the frame that is arriving
+  std::size_t filled_ = 0;                    // bytes of its data that are in the room
 };
 
 }  // namespace sotto

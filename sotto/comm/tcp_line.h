@@ -32,7 +32,7 @@ struct TcpLines::Line {
 
   // Connections between these two have numbers in the order in which they were tried; each rank makes a new number from
   // the largest one that it knows. A hello is refused if it is older than the present connection, or if the peer wrote
-  // it before it knew of that one: then it has given it up, though its number may be larger.
+  // it before it knew of that connection: such a peer has given up the attempt since, though its number may be larger.
   std::uint64_t number = 0, tried = 0;
   std::uint64_t known = 0;  // the last connection of which the peer has said that it was made
   std::array<std::byte, TcpHello::bytes> greeting{};
@@ -40,7 +40,7 @@ struct TcpLines::Line {
   std::chrono::milliseconds pause = shortest_pause;
   Clock::time_point since;    // of the present connection, or of the attempts to make one
   Clock::time_point asked;    // when the owner last waited for it to be made
-  std::uint64_t carried = 0;  // frames, before the last connection broke; if it has carried none, the pauses grow
+  std::uint64_t carried = 0;  // frames until the last break; if the next connection carries none, pauses grow
   std::string broken;         // why the last connection ended
   std::string failed;         // why the last attempt failed
 

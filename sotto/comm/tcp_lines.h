@@ -19,8 +19,8 @@ namespace sotto {
 
 // One rank's connections to the others, for one communicator or mailbox. A connection to a peer is made when either
 // side first sends to it or expects something from it, so a rank has a socket for each peer that it uses, and one that
-// listens. Everything runs on the thread that runs the io_context, which must not run any more after the lines are
-// destroyed; no function blocks.
+// listens. Everything runs on the thread that runs the io_context; do not run it after the lines are destroyed. No
+// function blocks.
 //
 // A connection that breaks is made again by whichever side can, and no message is lost or comes twice. The peer is lost
 // if nobody listens at its door any more (or its relay says so), or if that does not succeed within the deadline. A
@@ -30,7 +30,7 @@ class TcpLines {
  public:
   using Owner = TcpOwner;
 
-  // One of settings.streams. CommError if this rank cannot listen at the address.
+  // `io` and `owner` are borrowed. TcpStripes makes settings.streams of these. CommError if this rank cannot listen.
   TcpLines(asio::io_context& io, int rank, int size, const TcpSettings& settings, Owner& owner);
   ~TcpLines();
   TcpLines(const TcpLines&) = delete;
@@ -40,7 +40,7 @@ class TcpLines {
   std::string place() const { return door_.place(); }
   // Sends a frame after those that were sent before. The data must stay until Owner::sent(). To a lost peer: lost().
   void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
-  // There is room for data from the peer: makes the connection if there is none, and goes on reading.
+  // Call this when there is room for data from the peer. Makes the connection if there is none, and goes on reading.
   void resume(int peer);
   // Why there is no connection to the peer; empty if there is one, or nothing has gone wrong.
   std::string trouble(int peer) const;

@@ -14,9 +14,9 @@ namespace sotto {
 // What a rank sends to a peer, over one connection after another. It keeps what the peer has not acknowledged, so that
 // a new connection can begin where the broken one ended.
 //
-// A message that is on its way stays in the memory of its owner, and is copied at its end as far as it is not
-// acknowledged. So no message waits for an acknowledgement, and the copy is about as long as what the system and the
-// link hold, unless the peer's acknowledgements are stuck behind a message for which this rank has no room.
+// A message stays in the memory of its owner until all of it was handed to the system. Then the frames that the peer
+// has not acknowledged are copied. So no message waits for an acknowledgement, and the copy is about as long as what
+// system and link hold, unless the acknowledgements are stuck behind a message for which this rank has no room.
 class TcpOutgoing {
  public:
   using Parts = std::array<std::span<const std::byte>, 2>;
@@ -28,7 +28,7 @@ class TcpOutgoing {
 
   // A message to send after the others. Its data must stay until it is reported as complete.
   void add(TcpFrame::Kind kind, std::span<const std::byte> data) { letters_.push_back({kind, data}); }
-  // A welcome or an acknowledgement, which goes before what waits.
+  // Sends a welcome or an acknowledgement before the frames that wait, in place of an earlier one that was not begun.
   void say(TcpFrame::Kind kind, std::uint64_t due) { word_ = {kind, due, 0}, has_word_ = true; }
 
   // The bytes to write next, which stay until they are written() or the connection ends; empty: there are none.
@@ -41,7 +41,7 @@ class TcpOutgoing {
   std::size_t begin_again(std::uint64_t due);
 
   std::uint64_t acknowledged() const { return acknowledged_; }  // the number of the first frame that is not
-  // If all is written: how many bytes an acknowledgement must still come for; 0 if the peer need not send one.
+  // Once all is written: the bytes that the peer must still acknowledge. It need not acknowledge fewer than that: 0.
   std::size_t awaited() const { return letters_.empty() && kept_bytes() >= unacknowledged_bytes ? kept_bytes() : 0; }
 
  private:
@@ -68,7 +68,7 @@ class TcpOutgoing {
   std::uint64_t kept_first_ = 1;  // at kept_begin_; lags behind until it is dropped
   std::uint64_t first_ = 1;       // of the first letter
   std::uint64_t next_ = 1;        // is written next, or being written
-  std::uint64_t begun_ = 1;       // no connection has seen any of this one
+  std::uint64_t begun_ = 1;       // the first of which nothing was written on any connection
   std::vector<std::byte> kept_;   // frames as they were sent, from kept_begin_ on
   std::size_t kept_begin_ = 0;
   std::size_t again_at_ = 0;  // where frame next_ begins, if it is before first_

@@ -16,7 +16,7 @@ struct TcpSettings {
   std::shared_ptr<const Tls> tls;  // the secret of all ranks; null: none, and everything can be read on the way
   int streams = 1;                 // connections to each peer; the same on all ranks
   std::chrono::milliseconds deadline{60000};
-  // Through this relay (relay.h) peers come to this rank, and this rank to those that are behind the same relay.
+  // Peers reach this rank through this relay (relay.h), and this rank reaches others with a relay through it.
   std::optional<asio::ip::tcp::endpoint> relay{};
 };
 

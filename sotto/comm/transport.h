@@ -31,15 +31,16 @@ struct Transport {
   std::string_view summary;
   std::string_view needs;  // what it needs from the machine, in words that follow "which wants"; empty: nothing
 
-  // Who chooses the network, as a whole clause; empty: TransportOptions::interface and ::address do.
+  // The next five are empty if users have the choice. Otherwise each is a reason, as a clause for an error.
+  // Who chooses the network; empty: TransportOptions::interface and ::address do.
   std::string_view own_networks;
-  // Why it takes no secret, as a whole clause; empty: TransportOptions::secret makes its connections private.
+  // Why it takes no secret; empty: TransportOptions::secret makes its connections private.
   std::string_view no_secret;
-  // Why its ranks cannot meet through a relay, as a whole clause; empty: TransportOptions::relay is where they do.
+  // Why its ranks cannot meet through a relay; empty: TransportOptions::relay is where they do.
   std::string_view no_relay;
-  // Who chooses the number of connections, as a whole clause; empty: TransportOptions::streams does.
+  // Who chooses the number of connections; empty: TransportOptions::streams does.
   std::string_view own_streams;
-  // How the ranks find each other, as a whole clause; empty: they meet in a store at World::host and World::port.
+  // How the ranks find each other; empty: they meet in a store at World::host and World::port.
   std::string_view own_meeting;
 
   // ConfigError if the ranks of this world cannot use the transport: it was not built, or lacks what it needs. For
@@ -53,7 +54,7 @@ struct Transport {
 
 const Table<Transport>& transport_table();  // the default first
 
-// For help: "gloo; mpi, which wants mpirun or srun as the starter; or ..."
+// For help: "tcp; gloo; mpi, which wants mpirun or srun as the starter; or ..."
 std::string transport_choices();
 
 }  // namespace sotto

@@ -24,7 +24,7 @@ struct World {
   bool coordinated = false;      // ranks come by themselves; a coordinator serves the store
   int id = 0;                    // a number that this rank keeps
   std::uint64_t generation = 0;  // of which it is a member
-  std::string failure;  // this generation makes no step, but writes a checkpoint because of it; empty: it trains
+  std::string failure;           // why this generation only writes a checkpoint; empty: it trains
   // If it is known beforehand how the group will change: the step before which each generation ends, from the first one
   // on, whose number is 1. The last one is most_steps.
   std::vector<std::uint64_t> ends;

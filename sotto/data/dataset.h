@@ -25,7 +25,7 @@ class Dataset {
   virtual std::int64_t label(std::size_t index) const = 0;  // the label that read() gives, with less work
   virtual std::vector<float> black() const = 0;             // the normalised value of a black pixel, for each channel
 
-  // Whether examples are pictures of any size, which are decoded when they are read.
+  // Whether examples are pictures of any size, which are decoded when they are read: only in sets of files.
   virtual bool decodes() const { return false; }
   // Like read(), but gives a random part of the picture, perhaps mirrored, for training: a pure function of the drawn
   // numbers. REQUIRES decodes().

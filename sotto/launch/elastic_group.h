@@ -59,7 +59,7 @@ class ElasticGroup {
   const std::string& in_vain() const { return generations_.in_vain(); }
 
  private:
-  // The start of a rank that is no member yet, and the last heartbeat that was its before.
+  // When a rank that is no member yet was started, and the heartbeat found then: another one shows that it lives.
   struct Start {
     std::optional<std::string> beat;
     Clock::time_point time;

@@ -55,7 +55,7 @@ class HostsJob final : public Job, private RankStarter {
     Remote remote;
     const Clock::time_point start = Clock::now();
     bool answered = false;                // it has greeted
-    std::optional<std::string> launcher;  // this machine's address, as seen there: now it can begin
+    std::optional<std::string> launcher;  // this machine's address as the host sees it; none yet
     bool begun = false;                   // it knows the job
     bool ended = false;
     bool by_us = false;  // it ended because we wanted it to

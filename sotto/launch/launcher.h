@@ -22,7 +22,7 @@ struct JobShare;
 // The members of a generation (comm/generations.h) of a job in which it is known beforehand how its group will change.
 struct PlannedGroup {
   std::vector<int> ids;                   // ascending
-  std::vector<int> newcomers{};           // those of them that are started for it; of the first one, all are
+  std::vector<int> newcomers{};           // ids that are started for this group; in the first group, all
   std::uint64_t end = World::most_steps;  // they leave it together before this step
 };
 

@@ -35,7 +35,7 @@ class LocalJob final : public Job, private RankStarter {
  private:
   struct Rank {
     Process process;
-    bool lost = false;         // it is no member any more, or not yet, and the others go on without it
+    bool lost = false;         // the others train without it: it is lost, or has not joined yet
     bool hung = false;         // it was killed because it did not answer
     std::string out, err;      // lines that are not complete yet
     std::string report;        // what it handed over as the reason of its end

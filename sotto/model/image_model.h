@@ -36,7 +36,7 @@ class ImageModel : public Model {
   virtual double evaluate(const Batch& batch, const SeeOutputs& see = nullptr) = 0;
 };
 
-class ImageNetwork;  // the torch side of a model: sotto/model/network.h
+class ImageNetwork;  // the torch side of a model: sotto/model/image_network.h
 
 // A line of the table of models of images.
 struct ImageModelEntry {

@@ -30,7 +30,7 @@ struct TokenSums {
 };
 
 // A model that predicts tokens of a text: at each place the next token from those up to there, or hidden tokens from
-// all others.
+// all others. Abstract so that tasks need no header of LibTorch.
 class LanguageModel : public Model {
  public:
   virtual std::size_t context() const = 0;  // the longest piece

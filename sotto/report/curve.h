@@ -21,8 +21,8 @@ struct Curve {
   void add(double steps, double at_seconds, double at_bytes, double value);
 };
 
-// The mean over the ranks that made a step; `column` is what is drawn. Seconds are means over those ranks, bytes the
-// sum over all.
+// At each step the mean of `column`, and of the seconds, over the ranks that made it, and the bytes of all ranks until
+// then.
 Curve curve_of_steps(std::span<const StepFigures> rows, double StepFigures::*column);
 // Metric number `metric` of the rows of this split.
 Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::size_t metric, Split split);

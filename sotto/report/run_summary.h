@@ -39,10 +39,10 @@ struct RunSummary {
   std::uint64_t steps = 0;
   std::vector<std::uint64_t> rank_steps;      // of each rank, if ranks go at their own speed
   double bytes_sent = 0, bytes_per_step = 0;  // mean over the ranks
-  double dense_bytes_per_step = 0;
-  std::string remark;            // what was chosen during the run, and why
-  int signal = 0;                // that ended the run early, or 0
-  std::uint64_t first_step = 0;  // of the last start: that of the checkpoint it went on from
+  double dense_bytes_per_step = 0;            // of an uncompressed all-reduce, per rank
+  std::string remark;                         // what was chosen during the run, and why
+  int signal = 0;                             // that ended the run early, or 0
+  std::uint64_t first_step = 0;               // of the last start: that of the checkpoint it went on from
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;
   std::string parameters_sha256;  // at the end

@@ -57,7 +57,7 @@ class Task {
   // The tally of this share of the examples of a split, in evaluation mode: no gradients, no random draws.
   virtual Tally evaluate(Split split, Share share) = 0;
   // One text for each example of the test data, in their order, such as a translation: what the last evaluate() of that
-  // split made, empty for examples of other shares. No texts at all if the task makes none.
+  // split made, empty for examples of other shares. No texts at all if the task makes none; only `translate` does.
   virtual std::span<const std::string> texts() const { return {}; }
   // The tally of all accumulate_gradient() calls since it was last set to zeros. It is part of a checkpoint.
   virtual Tally& trained() = 0;

@@ -28,7 +28,7 @@ class Course {
 
   std::uint64_t epoch_of(std::uint64_t step) const { return epochs_.at(step * size_.accumulate).epoch; }
   double epochs_at(std::uint64_t step) const;
-  // The first step that begins in this epoch or later, and how many steps are complete before it.
+  // The first step that begins in this epoch or later, and the number of steps that are complete before the epoch.
   std::uint64_t first_step_in(std::uint64_t epoch) const;
   std::uint64_t steps_before(std::uint64_t epoch) const { return epochs_.begin_of(epoch) / size_.accumulate; }
 
@@ -54,7 +54,7 @@ class Course {
   std::uint64_t batches_ = 1, accumulate_ = 1;  // of the first start
   StepSize size_;
   Epochs epochs_;
-  std::uint64_t made_ = 0;     // batches of epochs_.epoch, counted in those of the first start, that were read before
+  std::uint64_t made_ = 0;     // batches of epochs_.epoch read earlier, in batches of the first start
   std::vector<Reading> read_;  // what was read of epochs_.epoch before
 };
 

@@ -12,7 +12,7 @@ namespace sotto {
 struct GenerationRow {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;        // its first
-  std::vector<int> ids{};        // of its members, in the order of their ranks, which ascends
+  std::vector<int> ids{};        // of its members, ascending: their places are their ranks
   std::vector<int> newcomers{};  // those of them that brought no state of their own
   std::vector<int> threads{};    // that each member computes with
   bool starts = true;            // it begins at step 0, or with the checkpoint of its first step

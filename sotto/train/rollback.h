@@ -32,7 +32,7 @@ class Rollback {
   // The generation that came to this step first, and its manifest. REQUIRES has(step).
   std::uint64_t generation(std::uint64_t step) const { return find(step)->origin->generation; }
   Manifest manifest(std::uint64_t step) const;
-  // Gives back the state of that step. Only what was held back of the algorithm's: Algorithm::take_over(). REQUIRES
+  // Restores the state of that step; of the algorithm's only what it held back, by Algorithm::take_over(). REQUIRES
   // has(step), and enter(step) of a new algorithm.
   void give(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals& totals);
 

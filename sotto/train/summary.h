@@ -43,6 +43,7 @@ struct Summary {
   double seconds = 0;
 };
 
+// Writes the whole file or none. FileError.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 }  // namespace sotto

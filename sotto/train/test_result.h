@@ -21,7 +21,7 @@ struct TestResult {
   std::string text() const;  // one line
 };
 
-// Collective. Each rank evaluates its share of the examples, but all of them for its own model.
+// Collective. Ranks share out the examples of a common model. A rank evaluates a model of its own on all examples.
 TestResult test_together(Replica& replica, bool replicated, Communicator& communicator);
 
 // NumericError if a model is so much worse than guessing that it has learned nothing, whatever its parameters are.

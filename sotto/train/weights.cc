@@ -94,7 +94,7 @@ std::uint64_t export_weights(const ExportOptions& options) {
 
 void ImportOptions::visit(OptionVisitor& v) {
   v.option("task", task,
-           "what the model is for: see `sotto train --help`; auto: the first that has this model and data");
+           "what the model is for, a task of `sotto train`; auto: the first that has this model and data");
   v.option("model", model, "the model whose weights the file has, with its options: resnet18, gpt-mini(context=128)");
   v.option("train-dir", train_dir, "run folder to make");
   data.visit(v);
