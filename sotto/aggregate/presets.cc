@@ -60,9 +60,8 @@ constexpr std::array entries{
            "first: a `codec-start-after` of 500"},
     Preset{"atomo-svd", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
-           "decomposing takes longer than computing on small models; its noise wants a smaller learning rate, or "
-           "`velocity` "
-           "in front of it"},
+           "decomposing takes longer than computing on small models; its noise wants a smaller learning rate, or a "
+           "`velocity` in front of it"},
     Preset{"atomo-entry", "", "atomo(s=5%, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "5 % of the elements of each tensor, drawn for the least variance, unbiased",
            "without error feedback its noise wants a smaller learning rate than dense; s=1% has five times as much"},
