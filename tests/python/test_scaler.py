@@ -8,6 +8,7 @@ import pytest
     {"codec": "ef | topk(0.1)"},
     {"codec": "ef | topk(0.05) | int8", "aggregator": "scatter_reduce"},
     {"codec": "momentum | topk(0.1)"},
+    {"codec": "velocity | int8"},
     {"codec": "power(1)"},
     {"codec": "ef | topk(0.1)", "rules": {"*.bias": "none", "conv.*": "ef | f16"}},
 ], ids=str)

@@ -35,7 +35,8 @@ constexpr MemoryEntry entries[] = {
     {"demo", "decoupled momentum: each rank has a momentum of its own, from which it subtracts what it sends",
      "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, true, Made<make_demo>::options, Made<make_demo>::make},
     {"velocity", "each rank sends its momentum in place of its gradient; what a codec leaves out is not held back",
-     "none known", true, false, false, Made<make_velocity>::options, Made<make_velocity>::make},
+     "none known; Signum and 1-bit Adam also send momenta", true, false, false, Made<make_velocity>::options,
+     Made<make_velocity>::make},
 };
 constexpr Table<MemoryEntry> table("memory", entries);
 
