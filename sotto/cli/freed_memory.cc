@@ -1,5 +1,7 @@
 #include "sotto/cli/freed_memory.h"
 
+#include <cstdlib>  // defines __GLIBC__, if that is the library
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
