@@ -129,9 +129,9 @@ std::unique_ptr<Dataset> open_cifar(const CifarForm& form, const DataOptions& op
     } else if (path_exists(pickled)) {
       append_pickled(form, pickled, records, examples);
     } else {
-      throw FileError(fmt::format(
-          "{}: no such file, and no pickled {}; unpack {} (https://www.cs.toronto.edu/~kriz/cifar.html) there",
-          binary.string(), name, form.archive));
+      throw FileError(
+          fmt::format("{}: no such file, and no pickled {}; `sotto data get {}` downloads it, or unpack {} there",
+                      binary.string(), name, form.name, form.archive));
     }
   }
   return std::make_unique<StoredDataset>(cifar_shape, form.classes[1], form.normalisation, count,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,25 +36,30 @@ std::string name_of(std::string_view cell) {
   return name;
 }
 
-std::size_t label_column(const std::vector<std::string_view>& names) {
+// The column of the label, by the names that it usually has.
+std::optional<std::size_t> label_column(const std::vector<std::string_view>& names) {
   for (const std::string_view usual : {"label", "target", "class", "y"}) {
     const auto found = std::ranges::find(names, usual, name_of);
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
-  return 0;
+  return std::nullopt;
 }
 
 void read_csv(std::string_view text, const std::string& file, Rows& rows) {
   TextLines lines(text, file);
   std::size_t columns = 0, label = 0;
   for (std::string_view line; lines.next(line);) {
-    if (trimmed(line).empty()) continue;
+    if (trimmed(line).empty()) {
+      if (!lines.has_text()) break;
+      lines.fail("an empty line");
+    }
     const std::vector<std::string_view> cells = cells_of(line);
     if (columns == 0) {
       columns = cells.size();
       if (columns < 2) lines.fail("a label and one feature at least are wanted, with commas between them");
-      if (!std::ranges::all_of(cells, is_number)) {
-        label = label_column(cells);
+      const auto named = label_column(cells);
+      if (named || std::ranges::none_of(cells, is_number)) {  // a line of names
+        label = named.value_or(0);
         continue;
       }
     }
@@ -66,7 +72,7 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       rows.columns.push_back(static_cast<std::uint32_t>(i - (i > label ? 1 : 0)));
       rows.values.push_back(value);
     }
-    rows.end_row(lines.number(cells[label], "label"));
+    rows.end_row(lines.number(cells[label], "label"), lines);
   }
 }
 

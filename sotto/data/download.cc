@@ -17,6 +17,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/sentence.h"
+#include "sotto/data/unpack.h"
 
 namespace sotto {
 namespace {
@@ -205,6 +206,24 @@ constexpr std::array mnist_files{
     NamedFile{"t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1'648'877},
     NamedFile{"t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4'542},
 };
+constexpr std::array fashion_mnist_files{
+    NamedFile{"train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26'421'880},
+    NamedFile{"train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe", 29'515},
+    NamedFile{"t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79", 4'422'102},
+    NamedFile{"t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310", 5'148},
+};
+constexpr std::array kmnist_files{
+    NamedFile{"train-images-idx3-ubyte.gz", "bdb82020997e1d708af4cf47b453dcf7", 18'165'135},
+    NamedFile{"train-labels-idx1-ubyte.gz", "e144d726b3acfaa3e44228e80efcd344", 29'497},
+    NamedFile{"t10k-images-idx3-ubyte.gz", "5c965bf0a639b31b8f53240b1b52f4d7", 3'041'136},
+    NamedFile{"t10k-labels-idx1-ubyte.gz", "7320c461ea6c1c855c0b718fb2a4b134", 5'120},
+};
+constexpr std::array cifar10_files{
+    NamedFile{"cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170'052'171},
+};
+constexpr std::array cifar100_files{
+    NamedFile{"cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 168'513'733},
+};
 constexpr std::array svhn_files{
     NamedFile{"train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182'040'794},
     NamedFile{"test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64'275'384},
@@ -217,6 +236,11 @@ struct Source {
 constexpr std::array sources{
     Source{{"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist", "CC BY-SA 3.0 (LeCun, Cortes, Burges)"},
            mnist_files},
+    Source{{"fashion-mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com", "MIT (Zalando SE)"},
+           fashion_mnist_files},
+    Source{{"kmnist", "http://codh.rois.ac.jp/kmnist/dataset/kmnist", "CC BY-SA 4.0 (CODH, 2018)"}, kmnist_files},
+    Source{{"cifar10", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"}, cifar10_files},
+    Source{{"cifar100", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"}, cifar100_files},
     Source{{"svhn", "http://ufldl.stanford.edu/housenumbers", "for non-commercial use (Netzer et al., 2011)"},
            svhn_files},
 };
@@ -280,6 +304,7 @@ Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_v
     const Download wanted{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
     const Fetched fetched = download(wanted, folder / file.name, progress);
     if (fetched == Fetched::cancelled) return fetched;
+    if (file.name.ends_with(".tar.gz")) unpack_tar(folder / file.name, ".bin", folder);
     if (fetched == Fetched::done) all = fetched;
   }
   return all;

@@ -35,8 +35,8 @@ struct DownloadSource {
 // No value if the set cannot be downloaded.
 const DownloadSource* find_download(std::string_view name);
 
-// Downloads all files of a data set into a folder, which is created if needed. A non-empty `base_url` replaces the
-// usual mirror. ConfigError when this data set cannot be downloaded.
+// Downloads all files of a data set into a folder, which is created if needed, and unpacks archives there. A non-empty
+// `base_url` replaces the usual mirror. ConfigError when this data set cannot be downloaded.
 Fetched get_dataset(std::string_view name, const std::filesystem::path& folder, std::string_view base_url,
                     const Progress& progress);
 

@@ -33,8 +33,9 @@ std::uint32_t column_of(std::string_view text, const TextLines& lines) {
 void read_libsvm(std::string_view text, const std::string& file, Rows& rows) {
   TextLines lines(text, file);
   for (std::string_view line; lines.next(line);) {
+    if (trimmed(line).empty() && lines.has_text()) lines.fail("an empty line");
     line = trimmed(line.substr(0, line.find('#')));
-    if (line.empty()) continue;
+    if (line.empty()) continue;  // a comment, or an empty line at the end
     const float label = lines.number(take_word(line), "label");
     const std::size_t begin = rows.columns.size();
     for (std::string_view pair = take_word(line); !pair.empty(); pair = take_word(line)) {
@@ -49,7 +50,7 @@ void read_libsvm(std::string_view text, const std::string& file, Rows& rows) {
       rows.columns.push_back(column);
       rows.values.push_back(lines.number(pair.substr(colon + 1), "value"));
     }
-    rows.end_row(label);
+    rows.end_row(label, lines);
   }
 }
 

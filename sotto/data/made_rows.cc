@@ -13,8 +13,7 @@ std::unique_ptr<Rows> open_made_rows(const DataOptions& options, Split split) {
   const ElementStream plane = element_stream(seed, Purpose::data, 0, 0, 0);
   auto rows = std::make_unique<Rows>();
   rows->features = features;
-  rows->least_label = -1;
-  rows->most_label = 1;
+  rows->seen_labels = {{.label = -1}, {.label = 1}};
   std::vector<std::uint32_t> columns;
   const std::size_t count = generated_size(options, split, 50'000, 10'000);
   for (std::size_t index = 0; index < count; ++index) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -35,14 +37,19 @@ Lines read_lines(const DataOptions& options, std::string_view stem, std::string_
   return result;
 }
 
-std::unique_ptr<Pairs> open_parallel(const DataOptions& options, Split split) {
+// The lines of both languages, which are pairs.
+std::array<Lines, 2> read_pairs(const DataOptions& options, std::string_view stem) {
   const PairLanguages languages = pair_languages(options);
-  const std::string_view stem = split == Split::train ? "train" : std::string_view(options.test_set);
-  Lines source = read_lines(options, stem, languages.source), target = read_lines(options, stem, languages.target);
-  if (source.all.size() != target.all.size()) {
-    throw FileError(fmt::format("{} has {} lines, and {} has {}; they must be pairs", source.file, source.all.size(),
-                                target.file, target.all.size()));
+  std::array pairs{read_lines(options, stem, languages.source), read_lines(options, stem, languages.target)};
+  if (pairs[0].all.size() != pairs[1].all.size()) {
+    throw FileError(fmt::format("{} has {} lines, and {} has {}; they must be pairs", pairs[0].file,
+                                pairs[0].all.size(), pairs[1].file, pairs[1].all.size()));
   }
+  return pairs;
+}
+
+std::unique_ptr<Pairs> open_parallel(const DataOptions& options, Split split) {
+  auto [source, target] = read_pairs(options, split == Split::train ? "train" : std::string_view(options.test_set));
   const std::filesystem::path model = pair_vocabulary_file(options.data_dir);
   if (!path_exists(model)) {
     throw FileError(fmt::format("{}: there is no such file; `sotto data prepare {}` makes it from the training text",
@@ -95,10 +102,9 @@ std::filesystem::path pair_vocabulary_file(const std::filesystem::path& folder) 
 }
 
 void make_pair_vocabulary(const DataOptions& options, std::int64_t size) {
-  const PairLanguages languages = pair_languages(options);
-  Lines both = read_lines(options, "train", languages.source);
-  for (std::string& line : read_lines(options, "train", languages.target).all) both.all.push_back(std::move(line));
-  train_sentencepiece(both.all, size, Keeps::words, pair_vocabulary_file(options.data_dir));
+  auto [lines, translations] = read_pairs(options, "train");
+  std::ranges::move(translations.all, std::back_inserter(lines.all));
+  train_sentencepiece(lines.all, size, Keeps::words, pair_vocabulary_file(options.data_dir));
 }
 
 }  // namespace sotto

@@ -68,6 +68,19 @@ void keep_first(Rows& rows, std::size_t count) {
   rows.values.resize(rows.columns.size());
 }
 
+std::vector<Rows::SeenLabel> seen_in(const Rows& train, const Rows& test) {
+  std::vector<Rows::SeenLabel> all = train.seen_labels;
+  for (const Rows::SeenLabel& seen : test.seen_labels) {
+    const auto found = std::ranges::find(all, seen.label, &Rows::SeenLabel::label);
+    if (found != all.end()) {
+      found->rows += seen.rows;
+    } else if (all.size() < 3) {
+      all.push_back(seen);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 Row Rows::at(std::size_t index) const {
@@ -78,6 +91,16 @@ Row Rows::at(std::size_t index) const {
 void Rows::end_row(float label) {
   ends.push_back(columns.size());
   labels.push_back(label);
+}
+
+void Rows::end_row(float label, const TextLines& at) {
+  end_row(label);
+  const auto found = std::ranges::find(seen_labels, label, &SeenLabel::label);
+  if (found != seen_labels.end()) {
+    ++found->rows;
+  } else if (seen_labels.size() < 3) {
+    seen_labels.push_back({label, 1, at.place()});
+  }
 }
 
 const Table<RowEntry>& row_table() { return row_sets; }
@@ -103,6 +126,7 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
   };
   Rows train = rows_of(train_file);
   Rows test = test_file.empty() ? every_tenth(train, true) : rows_of(test_file);
+  std::vector<Rows::SeenLabel> seen = seen_in(train, test);
   if (test_file.empty()) train = every_tenth(train, false);
   auto rows = std::make_unique<Rows>(std::move(split == Split::train ? train : test));
   const Rows& other = split == Split::train ? test : train;
@@ -112,11 +136,7 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
     }
   }
   if (rows->size() == 0) throw FileError(path.string() + ": too few rows for tests");
-  const auto [least, most] = std::ranges::minmax(rows->labels);
-  const auto [other_least, other_most] =
-      other.labels.empty() ? std::ranges::minmax(rows->labels) : std::ranges::minmax(other.labels);
-  rows->least_label = std::min(least, other_least);
-  rows->most_label = std::max(most, other_most);
+  rows->seen_labels = std::move(seen);
   keep_first(*rows, chosen_size(options, split, rows->size(), (folder ? path : train_file).string()));
   return rows;
 }

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sotto/core/rows.h"
 #include "sotto/data/source.h"
+#include "sotto/data/text_lines.h"
 
 namespace sotto {
 
@@ -19,13 +21,20 @@ struct Rows {
   std::vector<std::uint32_t> columns;
   std::vector<float> values;
   std::vector<float> labels;
-  std::size_t features = 0;               // of training and test rows together
-  float least_label = 0, most_label = 0;  // of both, too
+  std::size_t features = 0;  // of training and test rows together
+  // The first labels that differ in the files of both, three at most: a classifier wants two.
+  struct SeenLabel {
+    float label = 0;
+    std::size_t rows = 1;
+    std::string place{};  // of the first row with it: file:line
+  };
+  std::vector<SeenLabel> seen_labels{};
 
   std::size_t size() const { return labels.size(); }
   Row at(std::size_t index) const;
   // Adds a row that consists of the columns and values added since the last row.
   void end_row(float label);
+  void end_row(float label, const TextLines& at);  // a row of a file, whose label was seen there
 };
 
 using RowEntry = SourceEntry<Rows>;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "sotto/core/error.h"
 
@@ -20,7 +21,11 @@ bool TextLines::next(std::string_view& line) {
   return true;
 }
 
-void TextLines::fail(const std::string& why) const { throw FileError(fmt::format("{}:{}: {}", file_, number_, why)); }
+bool TextLines::has_text() const { return rest_.find_first_not_of(" \t\r\n") != std::string_view::npos; }
+
+std::string TextLines::place() const { return fmt::format("{}:{}", file_, number_); }
+
+void TextLines::fail(const std::string& why) const { throw FileError(fmt::format("{}: {}", place(), why)); }
 
 float TextLines::number(std::string_view text, std::string_view what) const {
   float value = 0;
@@ -30,6 +35,7 @@ float TextLines::number(std::string_view text, std::string_view what) const {
   if (digits.empty() || (error != std::errc() && !range) || end != digits.data() + digits.size()) {
     fail(fmt::format("{} `{}` is not a number", what, text.substr(0, 40)));
   }
+  if (range && std::abs(std::strtod(std::string(digits).c_str(), nullptr)) < 1) return 0;  // it is too small
   if (range || !std::isfinite(value)) fail(fmt::format("{} `{}` is not a finite float", what, text.substr(0, 40)));
   return value;
 }

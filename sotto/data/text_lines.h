@@ -13,8 +13,10 @@ class TextLines {
 
   // Sets `line` to the next line, without its end; false if there is none.
   bool next(std::string_view& line);
+  bool has_text() const;                                 // whether some line after this one is not blank
+  std::string place() const;                             // of the line: file:line
   [[noreturn]] void fail(const std::string& why) const;  // FileError: file:line: why
-  // The finite number that the whole `text` is; otherwise fail().
+  // The finite number that the whole `text` is; otherwise fail(). A number too small for a float is 0.
   float number(std::string_view text, std::string_view what) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -75,15 +76,18 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
 
 // Makes the two labels of the data -1 and 1.
 void make_classes(Rows& rows) {
-  const float least = rows.least_label, most = rows.most_label;
-  if (least == most) throw ConfigError(fmt::format("all examples have the label {}; two classes are wanted", least));
-  for (float& label : rows.labels) {
-    if (label != least && label != most) {
-      throw ConfigError(
-          fmt::format("an example has the label {}, others {} and {}; two classes are wanted", label, least, most));
-    }
-    label = label == most ? 1.0F : -1.0F;
+  std::vector<Rows::SeenLabel> seen = rows.seen_labels;
+  if (seen.size() == 1) {
+    throw FileError(
+        fmt::format("{}: all rows have the label {}; two classes are wanted", seen[0].place, seen[0].label));
   }
+  std::ranges::sort(seen, std::greater(), &Rows::SeenLabel::rows);
+  if (seen.size() > 2) {
+    throw FileError(fmt::format("{}: label {}, and other rows have {} and {}; two classes are wanted", seen[2].place,
+                                seen[2].label, seen[0].label, seen[1].label));
+  }
+  const float most = std::max(seen[0].label, seen[1].label);
+  for (float& label : rows.labels) label = label == most ? 1.0F : -1.0F;
 }
 
 LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)

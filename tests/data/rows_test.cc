@@ -44,25 +44,32 @@ class RowFiles : public testing::Test {
 };
 
 TEST_F(RowFiles, LibsvmRows) {
-  write("train.libsvm", "# two rows and an empty one\n-1 1:2 3:-4  # the first\n\n+1\t2:5\r\n7\n");
+  write("train.libsvm", "# two rows and one without values\n-1 1:2 3:-4  # the first\n+1\t2:5\r\n7\n\n");
   write("test.libsvm", "9 12:1\n");
   const Rows train = open("libsvm", Split::train), test = open("libsvm", Split::test);
   EXPECT_EQ(text_of(train), "-1: 0=2 2=-4;1: 1=5;7:;");
   EXPECT_EQ(text_of(test), "9: 11=1;");
   for (const Rows* rows : {&train, &test}) {
     EXPECT_EQ(rows->features, 12U) << "of both";
-    EXPECT_EQ(rows->least_label, -1);
-    EXPECT_EQ(rows->most_label, 9);
+    ASSERT_EQ(rows->seen_labels.size(), 3U) << "of both, and no more";
+    EXPECT_EQ(rows->seen_labels[1].label, 1);
+    EXPECT_EQ(rows->seen_labels[1].place, (folder_ / "train.libsvm").string() + ":3");
   }
   EXPECT_EQ(text_of(open("libsvm", Split::train, "", 1)), "-1: 0=2 2=-4;");
   EXPECT_EQ(open("libsvm", Split::train, "", 1).features, 12U);
 }
 
 TEST_F(RowFiles, CsvRows) {
-  write("train.csv", "a, \"Target\",b\n1,5,0\n\n2, 6 ,3\n");
+  write("train.csv", "a, \"Target\",b\n1,5,0\n2, 6 ,3\n\r\n \n");
   write("test.csv", "5,1,2\n6,3,4\n");
   EXPECT_EQ(text_of(open("csv", Split::train)), "5: 0=1;6: 0=2 1=3;");
   EXPECT_EQ(text_of(open("csv", Split::test)), "5: 0=1 1=2;6: 0=3 1=4;") << "without names the label comes first";
+}
+
+TEST_F(RowFiles, NamesOfColumnsMayBeNumbers) {
+  write("file", "0,label,1\n" + std::string("5,1,1e-300\n5,-1,-1e-999\n") + "5,1,1\n");
+  EXPECT_EQ(text_of(open("csv", Split::train, "file", 3)), "1: 0=5;-1: 0=5;1: 0=5 1=1;")
+      << "and tiny numbers are zeros";
 }
 
 TEST_F(RowFiles, ASingleFileHasItsTestsBesideOrInIt) {
@@ -83,6 +90,8 @@ TEST_F(RowFiles, NameFileAndLine) {
   EXPECT_TRUE(has(error("libsvm", "1 1:nan\n"), "file:1: value `nan` is not a finite float"));
   EXPECT_TRUE(has(error("libsvm", "inf 1:1\n"), "file:1: label `inf` is not a finite float"));
   EXPECT_TRUE(has(error("libsvm", "1 1:1e99\n"), "file:1: value `1e99` is not a finite float"));
+  EXPECT_TRUE(has(error("libsvm", "1 1:-1e999\n"), "file:1: value `-1e999` is not a finite float"));
+  EXPECT_TRUE(has(error("libsvm", "1 1:1\n \n1 1:1\n"), "file:2: an empty line"));
   EXPECT_TRUE(has(error("libsvm", "1 1000000000:1\n"), "file:1: index 1000000000 is above 268435456"));
   EXPECT_TRUE(has(error("libsvm", "1 99999999999999999999:1\n"), "is above 268435456"));
   EXPECT_TRUE(has(error("libsvm", "1 0:1\n"), "file:1: index `0` is not a whole number from 1 on"));
@@ -97,6 +106,8 @@ TEST_F(RowFiles, NameFileAndLine) {
       has(error("csv", "1\n"), "file:1: a label and one feature at least are wanted, with commas between them"));
   EXPECT_TRUE(has(error("csv", "1,2\n1,2,3\n"), "file:2: 3 cells, in the first line 2"));
   EXPECT_TRUE(has(error("csv", "1,2\n1,\n"), "file:2: cell 2 `` is not a number"));
+  EXPECT_TRUE(has(error("csv", "1,NA\n1,2\n"), "file:1: cell 2 `NA` is not a number")) << "no line of names";
+  EXPECT_TRUE(has(error("csv", "1,2\n\n1,2\n"), "file:2: an empty line"));
   EXPECT_TRUE(has(error("csv", "a,b\n1,NaN\n"), "file:2: cell 2 `NaN` is not a finite float"));
   const std::string missing = error_of<FileError>([&] { open("libsvm", Split::train); });
   EXPECT_NE(missing.find("train.libsvm: there is no such file"), std::string::npos) << missing;
