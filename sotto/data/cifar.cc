@@ -15,6 +15,7 @@
 #include "sotto/core/file.h"
 #include "sotto/data/pickle.h"
 #include "sotto/data/pixels.h"
+#include "sotto/data/unpack.h"
 
 namespace sotto {
 namespace {
@@ -65,7 +66,7 @@ struct Examples {
 };
 
 void append_binary(const CifarForm& form, const std::filesystem::path& path, std::size_t records, Examples& examples) {
-  const std::vector<std::byte> bytes = read_file(path);
+  const std::vector<std::byte> bytes = read_unpacked(path);
   const std::size_t record_bytes = form.labels() + pixels_each;
   const std::size_t wanted = records * record_bytes;
   if (bytes.size() != wanted) {
@@ -124,8 +125,8 @@ std::unique_ptr<Dataset> open_cifar(const CifarForm& form, const DataOptions& op
   for (const auto name : names) {
     const std::filesystem::path pickled = folder / name;
     const std::filesystem::path binary = folder / fmt::format("{}.bin", name);
-    if (path_exists(binary)) {
-      append_binary(form, binary, records, examples);
+    if (const std::filesystem::path found = find_packed(binary); !found.empty()) {
+      append_binary(form, found, records, examples);
     } else if (path_exists(pickled)) {
       append_pickled(form, pickled, records, examples);
     } else {

@@ -1,6 +1,8 @@
 """sotto data and sotto eval."""
 
+import gzip
 import http.server
+import lzma
 import os
 import re
 import signal
@@ -91,6 +93,16 @@ def test_made_cifar(good, tmp_path, name, classes):
     told = good("data", "info", name, "--data-dir", "made").out
     assert f"50000 images of 3x32x32 (channels, height, width), {classes} of {classes} classes" in told
     assert "10000 images of 3x32x32" in told
+
+
+def test_packed_cifar(good, tmp_path):
+    good("data", "make", "cifar10", "--data-dir", "made")
+    told = good("data", "info", "cifar10", "--data-dir", "made").out
+    for pack, ending in ((gzip.compress, ".gz"), (lambda content, level: lzma.compress(content, preset=level), ".xz")):
+        path = next((tmp_path / "made").rglob("*.bin"))
+        path.with_name(path.name + ending).write_bytes(pack(path.read_bytes(), 1))
+        path.unlink()
+    assert good("data", "info", "cifar10", "--data-dir", "made").out == told
 
 
 def test_info_of_what_needs_no_files(good):
