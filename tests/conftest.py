@@ -9,6 +9,11 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+# Files that take longest, which begin first: no process is left with one of them when the others have nothing to do.
+LONG = ["test_elastic_function", "test_shell_blocks", "test_own_network", "test_install", "test_package", "test_replay",
+        "test_elastic", "test_coordinator", "test_slurm", "test_resume"]  # fmt: skip
+
+
 def pytest_addoption(parser):
     parser.addoption("--matching", metavar="REGEX", help="only tests whose names match, as ctest -R does")
     parser.addoption("--faults", action="store_true", help="all cases of tests that are marked `sample`")
@@ -26,6 +31,7 @@ def pytest_collection_modifyitems(config, items):
     regex = config.getoption("--matching")
     if regex is not None:
         items[:] = [item for item in items if re.search(regex, item.nodeid)]
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 
 def in_sample(item, seen):
