@@ -108,6 +108,7 @@ mv one/gradient-000000.sotto GRADIENT
 seq 4000 > shakespeare.txt
 mkdir multi30k
 for name in train.de train.en test.de test.en; do seq 200 > multi30k/$name; done
+for name in a9a housing_scale; do for i in $(seq 600); do echo $((i % 2)) 1:$i; done > $name; done
 """
 
 
