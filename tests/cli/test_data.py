@@ -97,12 +97,12 @@ def test_made_cifar(good, tmp_path, name, classes):
 
 def test_packed_cifar(good, tmp_path):
     good("data", "make", "cifar10", "--data-dir", "made")
-    told = good("data", "info", "cifar10", "--data-dir", "made").out
+    told = good("data", "info", "cifar10", "--data-dir", "made").out.partition("\ntrain ")[2]
     for pack, ending in ((gzip.compress, ".gz"), (lambda content, level: lzma.compress(content, preset=level), ".xz")):
         path = next((tmp_path / "made").rglob("*.bin"))
         path.with_name(path.name + ending).write_bytes(pack(path.read_bytes(), 1))
         path.unlink()
-    assert good("data", "info", "cifar10", "--data-dir", "made").out == told
+    assert told and good("data", "info", "cifar10", "--data-dir", "made").out.partition("\ntrain ")[2] == told
 
 
 def test_info_of_what_needs_no_files(good):
