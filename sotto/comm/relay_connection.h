@@ -40,7 +40,7 @@ struct RelayConnection {
 
   asio::ip::tcp::socket socket;
   std::string from;              // its address
-  asio::steady_timer patience;   // ends when the relay closes it
+  asio::steady_timer patience;   // the relay closes it when this ends
   RelayRoom word{};              // the word that is arriving
   RelayId door{};                // the one that it serves, or at which it waits
   RelayId token{};               // its number as a guest

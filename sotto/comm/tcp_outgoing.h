@@ -41,7 +41,7 @@ class TcpOutgoing {
   std::size_t begin_again(std::uint64_t due);
 
   std::uint64_t acknowledged() const { return acknowledged_; }  // the number of the first frame that is not
-  // Once all is written: the bytes that the peer must still acknowledge. It need not acknowledge fewer than that: 0.
+  // Once all is written: the bytes that the peer must still acknowledge; 0 if it may leave the rest unacknowledged.
   std::size_t awaited() const { return letters_.empty() && kept_bytes() >= unacknowledged_bytes ? kept_bytes() : 0; }
 
  private:

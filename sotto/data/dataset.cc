@@ -50,13 +50,12 @@ constexpr std::array entries{
                  open_as<emnist_mnist_form>},
     DatasetEntry{"cifar10", "photographs, 3x32x32, 10 classes, 50,000 + 10,000",
                  "the binary version, packed by gzip or xz, or not: data_batch_1.bin to data_batch_5.bin and "
-                 "test_batch.bin, here or in "
-                 "cifar-10-batches-bin; or the Python version, without .bin, here or in cifar-10-batches-py",
+                 "test_batch.bin, here or in cifar-10-batches-bin; or the Python version, without .bin, here or in "
+                 "cifar-10-batches-py",
                  open_cifar10},
     DatasetEntry{"cifar100", "photographs, 3x32x32, 100 classes, 50,000 + 10,000",
                  "the binary version, packed by gzip or xz, or not: train.bin and test.bin, here or in "
-                 "cifar-100-binary; or the Python version, train and "
-                 "test, here or in cifar-100-python",
+                 "cifar-100-binary; or the Python version, train and test, here or in cifar-100-python",
                  open_cifar100},
     DatasetEntry{"svhn", "digits of house numbers, 3x32x32, 10 classes, 73,257 + 26,032",
                  "train_32x32.mat and test_32x32.mat", open_svhn},

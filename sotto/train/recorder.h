@@ -35,7 +35,7 @@ class Recorder {
   // last rank.
   static void prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
 
-  Recorder(const std::filesystem::path& train_dir, int rank);  // FileError, as all others
+  Recorder(const std::filesystem::path& train_dir, int rank);  // FileError if it cannot be opened
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;

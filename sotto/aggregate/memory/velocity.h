@@ -12,12 +12,11 @@ struct VelocityOptions {
   }
 };
 
-// Momentum before a codec that draws. Each rank offers the momentum u = m u + g of its own gradients, and holds nothing
-// back: the mean of the ranks' momenta is the momentum of their mean, so with an exact codec this is momentum after
-// averaging. With an unbiased one the result is the same on average, and its noise is that of one message. Momentum
-// after the codec adds up the noise of 1 / (1 - m) messages, and each of their gradients is larger beside what training
-// gains from it, because momentum averages the differences between batches. The optimiser must have no momentum of its
-// own.
+// Momentum before an unbiased codec. Each rank offers the momentum u = m u + g of its own gradients, and holds nothing
+// back. The mean of the ranks' momenta is the momentum of their mean, so with an exact codec this is momentum after
+// averaging, and with an unbiased one it is the same on average. It is less noisy than momentum after the codec:
+// momentum averages the differences between batches, and a codec's noise grows with the vector that it encodes. The
+// optimiser must have no momentum of its own.
 std::unique_ptr<Memory> make_velocity(const VelocityOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto
