@@ -69,6 +69,10 @@ bool matches(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
+bool matches_any(const std::string& pattern, const Layout& layout) {
+  return std::ranges::any_of(layout.segments(), [&](const Segment& s) { return matches(pattern, s.name); });
+}
+
 // The tensors that a pattern without a match may have meant.
 std::string hint(const std::string& pattern, const Layout& layout) {
   std::vector<std::string> names;
@@ -96,6 +100,10 @@ std::string hint(const std::string& pattern, const Layout& layout) {
                      all > most ? fmt::format(" .. ({} in all)", all) : "");
 }
 
+std::string no_tensor(std::string_view option, const std::string& pattern, const Layout& layout) {
+  return fmt::format("{}: `{}` is the name of no tensor; {}", named(option), pattern, hint(pattern, layout));
+}
+
 }  // namespace
 
 std::string ParameterGroup::names() const { return fmt::format("{}", fmt::join(patterns, ",")); }
@@ -115,7 +123,11 @@ std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<co
                                            const Layout& layout) {
   std::vector<std::size_t> of(layout.segments().size(), groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const std::string& pattern : groups[g].patterns) {
+    const auto& patterns = groups[g].patterns;
+    if (std::ranges::none_of(patterns, [&](const std::string& pattern) { return matches_any(pattern, layout); })) {
+      throw ConfigError(no_tensor(option, patterns.front(), layout));
+    }
+    for (const std::string& pattern : patterns) {
       bool any = false, took = false;
       for (std::size_t s = 0; s < of.size(); ++s) {
         if (!matches(pattern, layout.segments()[s].name)) continue;
@@ -123,12 +135,22 @@ std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<co
         if (of[s] == groups.size()) of[s] = g;
         took |= of[s] == g;
       }
-      const std::string here = fmt::format("{}: `{}`", named(option), pattern);
-      if (!any) throw ConfigError(here + " is the name of no tensor; " + hint(pattern, layout));
-      if (!took) throw ConfigError(here + " has only tensors of earlier groups; the first group of a tensor counts");
+      if (any && !took) {
+        throw ConfigError(fmt::format("{}: `{}` has only tensors of earlier groups; the first group of a tensor counts",
+                                      named(option), pattern));
+      }
     }
   }
   return of;
+}
+
+std::string groups_doubt(std::string_view option, std::span<const ParameterGroup> groups, const Layout& layout) {
+  for (const ParameterGroup& group : groups) {
+    for (const std::string& pattern : group.patterns) {
+      if (!matches_any(pattern, layout)) return no_tensor(option, pattern, layout);
+    }
+  }
+  return "";
 }
 
 }  // namespace sotto

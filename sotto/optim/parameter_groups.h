@@ -25,9 +25,12 @@ struct ParameterGroup {
 std::vector<ParameterGroup> read_groups(std::string_view option, std::string_view text, const OptimiserSpec& all);
 
 // The group of each tensor: the first one with a pattern that matches its name, or groups.size() if there is none.
-// ConfigError, about `option`, if a pattern matches no tensor.
+// ConfigError, about `option`, if a group matches no tensor, or a pattern only tensors of earlier groups.
 std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<const ParameterGroup> groups,
                                            const Layout& layout);
+
+// Says which pattern matches no tensor, as `*norm*` in "*.bias,*norm*" where a network has no norms; empty if all do.
+std::string groups_doubt(std::string_view option, std::span<const ParameterGroup> groups, const Layout& layout);
 
 // Makes an optimiser that consists of one optimiser for each group, and one with the options `all` for the other
 // tensors. Each has the state of its own tensors alone.

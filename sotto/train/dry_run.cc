@@ -94,7 +94,8 @@ DryRun dry_run(const Choices& asked) {
   result.only_dense = plan.only_dense();
   result.phases_remark = plan.remark;
   result.warnings = task->remarks();
-  for (const std::string& doubt : {start_from_weights(options, *task), plan.doubt(choices.algorithm, buckets)}) {
+  for (const std::string& doubt : {start_from_weights(options, *task), groups_doubt("group", optimiser.groups, layout),
+                                   plan.doubt(choices.algorithm, buckets)}) {
     if (!doubt.empty()) result.warnings.push_back(doubt);
   }
   result.data_report = task->data_report(idle);

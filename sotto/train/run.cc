@@ -130,7 +130,6 @@ void Run::begin(RunFolder& folder) {
   }
   const Links::Rank link = choices_.links.rank(communicator_->rank());
   replica_.slow_down({link.compute, link.delay});
-  if (!weights_doubt_.empty()) say("warning: " + weights_doubt_);
   if (const std::string report = task_->data_report(idle_); !report.empty()) say(report);
   if (clips(choices_.optimiser.clip, "before")) replica_.clip_gradients(choices_.optimiser.clip);
   if (!choices_.amp.entry->native()) {
@@ -148,8 +147,10 @@ void Run::begin(RunFolder& folder) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
                     plan_.phases.back().first_step, plan_.steps));
   }
-  const std::string doubt = plan_.doubt(choices_.algorithm, replica_.buckets());
-  if (!doubt.empty()) say("warning: " + spelled(doubt, choices_.spelling));
+  for (const std::string& doubt : {weights_doubt_, groups_doubt("group", choices_.optimiser.groups, task_->layout()),
+                                   plan_.doubt(choices_.algorithm, replica_.buckets())}) {
+    if (!doubt.empty()) say("warning: " + spelled(doubt, choices_.spelling));
+  }
 }
 
 // Runs after the last step of this start, which is the same for all ranks.

@@ -18,12 +18,12 @@ torch.set_num_threads(1)  # several tests run at the same time
 TIED = {"lm_head.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}  # tied to weights that precede them
 
 
-def train(good, folder, net, arguments, lr):
+def train(good, folder, net, arguments, lr, evaluates=1000):
     """The losses of a run that begins with the weights of `net`. Each batch is all of the training data."""
     weights = {name: value.detach().clone(memory_format=torch.contiguous_format) for name, value in net.state_dict().items() if name not in TIED}
     save_file(weights, folder / "first.safetensors")
     good("train", *arguments, "--weights", "first.safetensors", "--lr", lr, "--batch-size", BATCH, "--epochs", STEPS,
-         "--threads", 1, "--no-keep-best", "--eval-freq", 1000, "--train-dir", "run")
+         "--threads", 1, "--no-keep-best", "--eval-freq", evaluates, "--train-dir", "run")
     with open(folder / "run" / "steps.csv") as file:
         return [float(row["loss"]) for row in csv.DictReader(file)]
 
@@ -286,6 +286,8 @@ SCHEDULED = [
     ("polynomial(power=2)", lambda o: SCHEDULES.PolynomialLR(o, STEPS, 2)),
     ("warmup(steps=6, from=0.25) | constant", lambda o: SCHEDULES.LambdaLR(o, lambda n: min(1, 0.25 + 0.75 * (n + 1) / 6))),
     ("warmup(steps=6) | inverse-sqrt", lambda o: SCHEDULES.LambdaLR(o, lambda n: min((n + 1) / 6, (6 / (n + 1)) ** 0.5))),
+    ("warmup(steps=6, from=0.1, form=exponential) | constant", lambda o: SCHEDULES.LambdaLR(o, lambda n: 0.1 ** (1 - min(1, (n + 1) / 6)))),
+    ("inverse-sqrt(unit=epoch)", lambda o: SCHEDULES.LambdaLR(o, lambda n: (n + 1) ** -0.5)),  # an epoch is one step here
     ("time-decay(rate=0.2)", lambda o: SCHEDULES.LambdaLR(o, lambda n: 1 / (1 + 0.2 * n))),
     ("one-cycle(rise=0.4, div=10)", lambda o: SCHEDULES.OneCycleLR(o, 0.3, STEPS, pct_start=0.4, div_factor=10, cycle_momentum=False)),
 ]
@@ -295,3 +297,24 @@ SCHEDULED = [
 def test_schedules(good, rows, tmp_path, text, make):
     sgd = lambda p, lr: torch.optim.SGD(p, lr, 0.9)  # noqa: E731
     train_rows(good, tmp_path, rows, ["--optimiser", "sgd(momentum=0.9)", "--schedule", text], 0.3, sgd, make)
+
+
+def test_a_plateau(good, rows, tmp_path):
+    flags, examples, labels = rows
+    torch.manual_seed(1)
+    net = twins.Linear(FEATURES)
+    schedule = "plateau(metric=loss, factor=0.5, patience=0, threshold=0.3)"
+    ours = train(good, tmp_path, net, ["--model", "logreg", *flags, "--optimiser", "sgd(momentum=0.9)", "--schedule", schedule], 0.3, evaluates=2)
+    optimiser = torch.optim.SGD(net.parameters(), 0.3, 0.9)
+    scheduler = SCHEDULES.ReduceLROnPlateau(optimiser, factor=0.5, patience=0, threshold=0.3)
+    tested, tested_labels = torch.cat([examples, 0.5 * (torch.arange(FEATURES) == FEATURES - 1)[None]]), torch.cat([labels, torch.ones(1)])
+    steps = iter(range(1, STEPS + 1))
+
+    class EverySecondStep:
+        def step(self):
+            if next(steps) % 2 == 0:
+                with torch.no_grad():
+                    scheduler.step(LOSSES["logreg"](net(tested), tested_labels))
+
+    same(ours, losses_in_python(net, lambda net: LOSSES["logreg"](net(examples), labels), optimiser, EverySecondStep()))
+    assert 0.3 / 1024 < optimiser.param_groups[0]["lr"] < 0.3, "it fell"

@@ -8,7 +8,7 @@ from torch.optim import lr_scheduler as torchs
 
 from conftest import TINY, summary
 
-STEPS = 24  # an epoch has 8
+STEPS = 24
 RATE = 0.125
 
 SCHEDULES = {
@@ -24,6 +24,7 @@ SCHEDULES = {
     ),
     "inverse-sqrt": lambda o: torchs.LambdaLR(o, lambda step: (step + 1) ** -0.5),
     "warmup(steps=6) | inverse-sqrt": lambda o: torchs.LambdaLR(o, lambda step: 6**0.5 * min((step + 1) ** -0.5, (step + 1) * 6**-1.5)),
+    "warmup(steps=6, from=0.1, form=exponential) | constant": lambda o: torchs.LambdaLR(o, lambda step: 0.1 ** (1 - min(1, (step + 1) / 6))),
     "time-decay(0.05)": lambda o: torchs.LambdaLR(o, lambda step: 1 / (1 + 0.05 * step)),
     "warmup(steps=8) | constant": lambda o: torchs.LinearLR(o, 1 / 8, 1, 7),
     "warmup(steps=6) | step(every=12, factor=0.1)": lambda o: torchs.SequentialLR(

@@ -102,6 +102,20 @@ TEST(ParameterGroups, SayWhatIsWrong) {
   expect("*.bias: lr-scale=2; head.bias: lr-scale=3", "`head.bias` has only tensors of earlier groups");
 }
 
+// As in "*.bias,*norm*", which is said of any network.
+TEST(ParameterGroups, APatternWithoutATensorIsADoubtIfItsGroupHasOthers) {
+  const auto doubt = [](const std::string& text) {
+    const auto groups = groups_of(text);
+    groups_of_tensors("group", groups, network());
+    return spelled(groups_doubt("group", groups, network()));
+  };
+  EXPECT_EQ(doubt("*.bias,*norm*: weight-decay=0"), "");
+  EXPECT_EQ(doubt("*.bias,nrom1.*: weight-decay=0"),
+            "group: `nrom1.*` is the name of no tensor; did you mean norm1.weight, norm1.bias");
+  EXPECT_NE(message_of([&] { doubt("nrom1.*,x: weight-decay=0"); }).find("`nrom1.*` is the name of no tensor"),
+            std::string::npos);
+}
+
 const std::vector<std::string> kinds{"sgd(weight-decay=0.1)", "adamw",         "adagrad",
                                      "dgc(weight-decay=0.1)", "signum",        "sign",
                                      "onebit-adam(warmup=2)", "lars(trust=1)", "lamb(weight-decay=0.1)"};
