@@ -59,9 +59,15 @@ std::vector<std::string> pictures_in(const fs::path& folder) {
   for (const fs::directory_entry& entry : entries_of(folder)) {
     std::error_code unknown;
     const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file(unknown) || !ends_as_picture(name)) {
+    if (!ends_as_picture(name)) {
       throw FileError(fmt::format("{}: is no picture; a class has files that end in .jpg, .jpeg or .png alone",
                                   entry.path().string()));
+    }
+    if (!entry.is_regular_file(unknown)) {
+      throw FileError(fmt::format("{}: is {}", entry.path().string(),
+                                  is_folder(entry)        ? "a folder, and not a picture"
+                                  : entry.exists(unknown) ? "not a regular file"
+                                                          : "a link to a file that is not there"));
     }
     names.push_back(name);
   }
