@@ -141,7 +141,6 @@ namespace {
 template <class Unpack>
 std::vector<std::byte> unpacked(const std::filesystem::path& path, std::span<const std::byte> bytes, Unpack unpack,
                                 std::string_view kind, bool several) {
-  constexpr std::size_t most = std::size_t{256} << 20;  // a limit, since a small file can unpack to any size
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> decompressor(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
   if (!decompressor) throw std::bad_alloc();
@@ -152,7 +151,7 @@ std::vector<std::byte> unpacked(const std::filesystem::path& path, std::span<con
   do {
     std::size_t read = 0;
     std::size_t written = 0;
-    std::size_t room = std::min(most - used, 4 * rest.size() + 4096);
+    std::size_t room = std::min(most_unpacked - used, 4 * rest.size() + 4096);
     for (;;) {
       content.resize(used + room);
       const auto result =
@@ -163,8 +162,8 @@ std::vector<std::byte> unpacked(const std::filesystem::path& path, std::span<con
              fmt::format("damaged or truncated {} data in the {} bytes from byte {} on", kind, rest.size(),
                          bytes.size() - rest.size()));
       }
-      if (room >= most - used) fail("unpack", path, "its content is larger than 256 MiB");
-      room = std::min(most - used, 2 * room);
+      if (room >= most_unpacked - used) fail("unpack", path, "its content is larger than 1 GiB");
+      room = std::min(most_unpacked - used, 2 * room);
     }
     used += written;
     rest = rest.subspan(read);

@@ -33,8 +33,11 @@ void make_folder(const std::filesystem::path& path);  // and its parents; no err
 std::string md5_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-// Unpacks `bytes`, the content of a gzip file of one or more members, to at most 256 MiB (libdeflate). FileError, which
-// names `path`, when they are damaged or truncated, or followed by anything else.
+// What a file may unpack to, in bytes, since a small one can unpack to any size. EMNIST's largest has 547 million.
+inline constexpr std::size_t most_unpacked = std::size_t{1} << 30;
+
+// Unpacks `bytes`, the content of a gzip file of one or more members, to at most most_unpacked (libdeflate). FileError,
+// which names `path`, when they are damaged or truncated, or followed by anything else.
 std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 // Unpacks one zlib stream likewise.

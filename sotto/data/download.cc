@@ -17,7 +17,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/sentence.h"
-#include "sotto/data/unpack.h"
+#include "sotto/data/archive.h"
 
 namespace sotto {
 namespace {
@@ -224,6 +224,10 @@ constexpr std::array cifar10_files{
 constexpr std::array cifar100_files{
     NamedFile{"cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 168'513'733},
 };
+constexpr std::array emnist_files{
+    // one archive of all splits
+    NamedFile{"gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", 561'753'746},
+};
 constexpr std::array svhn_files{
     NamedFile{"train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182'040'794},
     NamedFile{"test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64'275'384},
@@ -233,12 +237,21 @@ struct Source {
   DownloadSource set;
   std::span<const NamedFile> files;
 };
+constexpr Source emnist(std::string_view name) {
+  return {{name, "https://biometrics.nist.gov/cs_links/EMNIST", "none stated (Cohen et al., 2017)"}, emnist_files};
+}
 constexpr std::array sources{
     Source{{"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist", "CC BY-SA 3.0 (LeCun, Cortes, Burges)"},
            mnist_files},
     Source{{"fashion-mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com", "MIT (Zalando SE)"},
            fashion_mnist_files},
     Source{{"kmnist", "http://codh.rois.ac.jp/kmnist/dataset/kmnist", "CC BY-SA 4.0 (CODH, 2018)"}, kmnist_files},
+    emnist("emnist-balanced"),
+    emnist("emnist-byclass"),
+    emnist("emnist-bymerge"),
+    emnist("emnist-digits"),
+    emnist("emnist-letters"),
+    emnist("emnist-mnist"),
     Source{{"cifar10", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"}, cifar10_files},
     Source{{"cifar100", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"}, cifar100_files},
     Source{{"svhn", "http://ufldl.stanford.edu/housenumbers", "for non-commercial use (Netzer et al., 2011)"},
@@ -304,7 +317,16 @@ Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_v
     const Download wanted{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
     const Fetched fetched = download(wanted, folder / file.name, progress);
     if (fetched == Fetched::cancelled) return fetched;
-    if (file.name.ends_with(".tar.gz")) unpack_tar(folder / file.name, ".bin", folder);
+    const fs::path path = folder / file.name;
+    if (file.name.ends_with(".tar.gz")) {
+      unpack_tar(
+          path, [](std::string_view member) { return member.ends_with(".bin"); }, folder);
+    }
+    if (file.name.ends_with(".zip")) {
+      const std::string own = fmt::format("{}-", name);  // the files of this split
+      unpack_zip(
+          path, [&](std::string_view member) { return member.starts_with(own); }, folder);
+    }
     if (fetched == Fetched::done) all = fetched;
   }
   return all;

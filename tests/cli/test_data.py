@@ -122,7 +122,7 @@ def test_info_of_what_can_be_downloaded(good):
     (["make", "digits", "--data-dir", "made"], ["sotto data make: cannot do it for `digits`, only for mnist, "]),
     (["make", "mnits", "--data-dir", "made"], ["unknown data set `mnits`", "did you mean `mnist`?"]),
     (["get", "folder", "--data-dir", "made"],
-     ["sotto data get: cannot do it for `folder`, only for mnist, fashion-mnist, kmnist, cifar10, cifar100, svhn"]),
+     ["sotto data get: cannot do it for `folder`, only for mnist, fashion-mnist, kmnist, emnist-balanced, emnist-byclass, "]),
     (["get", "svnh", "--data-dir", "made"], ["unknown data set `svnh`"]),
     (["show", "text", "--data-dir", "made", "--out", "x.pgm"], ["sotto data show: cannot do it for `text`, only for digits, mnist, "]),
     (["prepare", "mnist", "--data-dir", "made"], ["sotto data prepare: cannot do it for `mnist`, only for text, parallel, folder"]),

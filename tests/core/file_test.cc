@@ -223,17 +223,17 @@ TEST(Gunzip, DamageIsAnErrorThatNamesTheFile) {
 TEST(Gunzip, AContentLargerThanTheLimitIsRefused) {
   const std::string member = gzip(std::string(4 << 20, '\0'));
   std::string bomb;
-  for (int i = 0; i < 65; ++i) bomb += member;  // a quarter of a megabyte
+  for (int i = 0; i < 257; ++i) bomb += member;  // a megabyte
   EXPECT_EQ(error_of<FileError>([&] { gunzip("bomb.gz", bytes_of(bomb)); }),
-            "cannot unpack bomb.gz: its content is larger than 256 MiB");
+            "cannot unpack bomb.gz: its content is larger than 1 GiB");
 }
 
 TEST(Gunzip, TheLimitHoldsForMembersThatAreSmallEach) {
   const std::string member = gzip(std::string(4096, '\0'));
   std::string bomb;
-  for (int i = 0; i < 66'000; ++i) bomb += member;
+  for (int i = 0; i < 263'000; ++i) bomb += member;
   EXPECT_EQ(error_of<FileError>([&] { gunzip("bomb.gz", bytes_of(bomb)); }),
-            "cannot unpack bomb.gz: its content is larger than 256 MiB");
+            "cannot unpack bomb.gz: its content is larger than 1 GiB");
 }
 
 TEST(File, WhetherItIsThere) {

@@ -1,11 +1,13 @@
 // Calls download() for test_download.py: download_tool URL MD5 BYTES PATH [cancel-after-bytes]
-// or download_tool get NAME FOLDER BASE_URL. Prints the result; an Error goes to stderr, with exit status 1.
+// or download_tool get NAME FOLDER BASE_URL; and unpack_zip(): download_tool unzip ARCHIVE PREFIX FOLDER. Prints the
+// result; an Error goes to stderr, with exit status 1.
 #include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/data/archive.h"
 #include "sotto/data/download.h"
 
 namespace {
@@ -27,6 +29,9 @@ int main(int argc, char** argv) {
   try {
     if (args[0] == "get") {
       fmt::print("{}\n", name_of(sotto::get_dataset(args[1], args[2], args[3], {})));
+    } else if (args[0] == "unzip") {
+      sotto::unpack_zip(
+          args[1], [&](std::string_view name) { return name.starts_with(args[2]); }, args[3]);
     } else {
       const std::uint64_t limit = args.size() > 4 ? std::stoull(args[4]) : UINT64_MAX;
       const auto progress = [limit](const auto&, std::uint64_t done, std::uint64_t) { return done < limit; };

@@ -7,6 +7,7 @@ import resource
 import socket
 import subprocess
 import threading
+import zipfile
 
 import pytest
 
@@ -259,3 +260,17 @@ def test_dataset_names_the_file_and_the_server(run, server, tmp_path):
     assert result.returncode == 1 and "did you mean `mnist`" in result.stderr
     result = run("get", "mnist", tmp_path, "ftp://x")
     assert result.returncode == 1 and "http://" in result.stderr
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_files_that_python_has_zipped(run, tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as archive:
+        archive.comment = b"six splits"
+        archive.writestr("gzip/", b"")
+        archive.writestr("gzip/a-first", CONTENT)
+        archive.writestr("gzip/b-first", CONTENT)
+        with archive.open("gzip/a-second", "w") as streamed:  # its sizes follow it
+            streamed.write(CONTENT[::-1])
+    (tmp_path / "out").mkdir()
+    assert run("unzip", tmp_path / "x.zip", "a-", tmp_path / "out").returncode == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"a-first": CONTENT, "a-second": CONTENT[::-1]}
