@@ -9,17 +9,20 @@ namespace sotto {
 
 // Base of the errors that the outside world causes. Only `main` catches them; each message says what is wrong, where,
 // and what to do. Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK
-// instead.
+// instead. Control characters, which text from files may have, are written as \xNN: a NUL would end the message.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& message) : std::runtime_error(readable(message)) {}
+
+ protected:
+  static std::string readable(const std::string& message);
 };
 
 // An option, sentence or file of options that cannot be used. Exit status 2. The message names options by marks
 // (option_name.h): text() spells them in the way of a front end, what() plainly.
 class ConfigError : public Error {
  public:
-  explicit ConfigError(const std::string& marked) : Error(spelled(marked)), marked_(marked) {}
+  explicit ConfigError(const std::string& marked) : Error(spelled(marked)), marked_(readable(marked)) {}
   std::string text(const Spelling& spelling) const { return spelled(marked_, spelling); }
 
  private:

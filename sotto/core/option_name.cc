@@ -7,6 +7,8 @@ constexpr char begin_mark = '\x02', between = '\x1f', end_mark = '\x03';
 
 }  // namespace
 
+bool is_mark(char c) { return c == begin_mark || c == between || c == end_mark; }
+
 std::string plain_spelling(std::string_view option, std::string_view value) {
   std::string text(option);
   return value.empty() ? text : text + " " + std::string(value);
@@ -18,7 +20,7 @@ std::string named(std::string_view option, std::string_view value) {
   std::string mark(1, begin_mark);
   mark += option;
   mark += between;
-  for (const char c : value) mark += c == begin_mark || c == between || c == end_mark ? '?' : c;
+  for (const char c : value) mark += is_mark(c) ? '?' : c;
   mark += end_mark;
   return mark;
 }

@@ -14,6 +14,9 @@ std::string named(std::string_view option);
 // The mark of an option with the value that the user gave: named("codec", "topk(2)").
 std::string named(std::string_view option, std::string_view value);
 
+// Whether it is one of the control characters of marks.
+bool is_mark(char c);
+
 // How a front end writes an option; `value` is empty when the mark has none.
 using Spelling = std::function<std::string(std::string_view option, std::string_view value)>;
 // The spelling without a front end: "codec topk(2)".

@@ -57,7 +57,8 @@ Place place_of(const Sentence& sentence, const Call& call);
 [[noreturn]] void fail_at(const Place& place, const std::string& message);
 [[noreturn]] void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message);
 
-// The known name nearest to `name` by edit distance, or "" when none is near enough to be a misspelling.
+// The known name nearest to `name` by edit distance, else the first that begins with it; "" when none is near enough to
+// be a misspelling.
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known);
 
 // "unknown KIND `name`; did you mean `nearest`? known: a, b, c"

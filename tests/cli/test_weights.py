@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import torch_twins as twins
 from conftest import TINY
 
 CONTEXT = 16
@@ -71,6 +72,34 @@ def test_theirs_here(good, text, tmp_path, body_alone):
 
     good("train", "--model", MODEL, *TEXT, "--weights", file, "--lr", 0, "--max-steps", 1, "--ranks", 2, "--batch-size", 2, "--train-dir", "next")
     assert loss_here(good, "next") == pytest.approx(loss, abs=1e-4)
+
+
+@pytest.mark.parametrize("model, twin", [("resnet20", twins.Resnet20), ("vgg11-bn(width=0.125)", lambda: twins.Vgg11(8))])
+def test_networks_with_norms(good, tmp_path, model, twin):
+    """Ours in Python and theirs here: what norms have measured travels, too."""
+    data = ["--data", "cifar10", "--data-dir", "cifar"]
+    good("data", "make", "cifar10", "--data-dir", "cifar")
+    good("train", "--model", model, *data, "--train-size", 256, "--test-size", 500, "--batch-size", 16, "--max-steps", 12, "--lr", 0.01, "--train-dir", "run")
+    tested = torch.frombuffer(bytearray((tmp_path / "cifar" / "test_batch.bin").read_bytes()), dtype=torch.uint8).reshape(-1, 3073)[:500]
+    mean, deviation = (torch.tensor(values)[:, None, None] for values in ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]))
+    images, labels = (tested[:, 1:].reshape(-1, 3, 32, 32) / 255 - mean) / deviation, tested[:, 0].long()
+
+    def loss_of(net):
+        with torch.no_grad():
+            return torch.nn.functional.cross_entropy(net.eval()(images), labels).item()
+
+    net = twin()
+    found = net.load_state_dict(load_file(tmp_path / "run" / "model_step_12" / "model.safetensors"), strict=False)
+    assert all(name.endswith("num_batches_tracked") for name in found.missing_keys) and not found.unexpected_keys
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["test_loss"] == pytest.approx(loss_of(net), rel=1e-5)
+
+    torch.manual_seed(3)
+    net = twin().train()
+    for begin in range(0, 500, 50):
+        net(images[begin : begin + 50])  # their norms measure
+    save_file(net.state_dict(), tmp_path / "theirs.safetensors")
+    good("import", "theirs.safetensors", "--model", model, *data, "--test-size", 500, "--train-dir", "imported")
+    assert loss_here(good, "imported") == pytest.approx(loss_of(net), abs=1e-4)
 
 
 def test_export(good, run, tmp_path):

@@ -197,11 +197,20 @@ TEST(NearestName, WithinAFewSlips) {
   EXPECT_EQ(nearest_name("tpok", stages), "topk");
   EXPECT_EQ(nearest_name("TopK", stages), "topk");
   EXPECT_EQ(nearest_name("treshhold", stages), "threshold");
+  EXPECT_EQ(nearest_name("sampled", stages), "sampled_topk");
+  EXPECT_EQ(nearest_name("sa", stages), "");
   EXPECT_EQ(nearest_name("f16", stages), "");
   EXPECT_EQ(nearest_name("atomo", stages), "");
   EXPECT_EQ(nearest_name("", stages), "");
   EXPECT_EQ(nearest_name("topk", {}), "");
   EXPECT_EQ(nearest_name(std::string(100'000, 'a'), stages), "");
+}
+
+TEST(Error, ControlCharactersAreReadable) {
+  const std::string text("a\0b\x1B[1m\n\tc", 10);
+  EXPECT_STREQ(FileError(text).what(), "a\\x00b\\x1b[1m\n\tc");
+  EXPECT_EQ(ConfigError(named("codec", text) + text).text(plain_spelling),
+            "codec a\\x00b\\x1b[1m\n\tca\\x00b\\x1b[1m\n\tc");
 }
 
 TEST(UnknownName, SaysWhatIsKnown) {
