@@ -102,10 +102,9 @@ void Run::end_with_checkpoint() {
   }
   save(Kept::always);
   communicator_->barrier();
-  throw Error(
-      spelled(fmt::format("{}; the others have written a checkpoint after step {} and ended; {} goes on from there",
-                          world_.failure, done_, named("resume")),
-              choices_.spelling));
+  throw Error(spelled(fmt::format("{}; a checkpoint was written after step {}; {} goes on from there", world_.failure,
+                                  done_, named("resume")),
+                      choices_.spelling));
 }
 
 // Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter

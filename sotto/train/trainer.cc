@@ -9,12 +9,33 @@
 #include "sotto/comm/heartbeat.h"
 #include "sotto/comm/membership.h"
 #include "sotto/core/error.h"
+#include "sotto/train/checkpoint.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/run.h"
 #include "sotto/train/stop_signal.h"
 
 namespace sotto {
 namespace {
+
+// For a rank that is stopped while it waits for others: they may never come, so it writes a checkpoint by itself,
+// unless there is one of this step, which others have written with it.
+void save_alone(Choices choices, const World& world, Rollback& rollback) {
+  std::error_code missing;
+  const std::filesystem::path run = choices.options.train_dir;
+  if (!rollback.last() || std::filesystem::exists(checkpoint::folder(run, *rollback.last()), missing)) return;
+  World alone;
+  alone.starter = world.starter;
+  alone.elastic = true;
+  alone.id = world.id;
+  alone.generation = world.generation + 1;
+  alone.failure = fmt::format("rank {} was stopped while it waited for others", world.id);
+  choices.options.resume = std::filesystem::is_directory(run, missing);
+  try {
+    Run(with_groups(choices, alone), alone, &rollback).run();
+  } catch (const Error& error) {  // which says where the checkpoint is, or why there is none
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+}
 
 // Each generation of ranks is a Run of its own, which goes on where the one before was left. The first one has the
 // number 1. `heartbeat` is null if it is known beforehand how the group will change.
@@ -48,7 +69,12 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       if (!world.coordinated || !came_first) throw;
       reason = error.what();
     }
-    world = next_generation(world, reason, !is_new && rollback.begun() > before, StopSignal::caught);
+    try {
+      world = next_generation(world, reason, !is_new && rollback.begun() > before, StopSignal::caught);
+    } catch (const Stopped&) {
+      if (world.coordinated) save_alone(std::move(choices), world, rollback);
+      throw;
+    }
   }
 }
 

@@ -103,6 +103,26 @@ def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coor
     assert re.search("rank [01]: stopped by a signal", boss.err) and "has been silent" not in boss.err, boss.err
 
 
+def test_ranks_that_are_stopped_while_they_wait_for_others_leave_a_checkpoint(coordinator, join, good, tmp_path):
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", 3)
+    jobs = [join(port, "--codec", "ef | topk(0.1)") for _ in range(3)]
+    generation(jobs, folder, 1)
+    goes_on(jobs, lambda: has_step(folder, 50), "50 steps")
+    lost = jobs.pop()
+    os.kill(lost.rank(0), signal.SIGKILL)
+    lost.finish()
+    for job in jobs:
+        os.kill(job.process.pid, signal.SIGINT)
+    assert [job.finish().status for job in jobs] == [130, 130], jobs[0].err + jobs[1].err
+    step = max(int(path.name.split("_")[-1]) for path in folder.glob("model_step_*"))  # one rank may have come further
+    assert step >= 50 and any(f"was stopped while it waited for others; a checkpoint was written after step {step}" in job.err for job in jobs)
+    os.kill(boss.process.pid, signal.SIGINT)
+    boss.finish()
+    assert "rank count changed from 1 to 2" in good("train", "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", step + 20).err
+    assert summary(folder)["steps"] == step + 20
+
+
 def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, coordinator, join, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "2:3", "--state", "job.state")
@@ -160,7 +180,7 @@ def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
     if on_failure == "stop":
         assert not saved
     else:
-        assert len(saved) == 1 and f"a checkpoint after step {saved[0]} and ended; --resume goes on from there" in first.err, first.err
+        assert len(saved) == 1 and f"a checkpoint was written after step {saved[0]}; --resume goes on from there" in first.err, first.err
         good("train", *LONG[:-2], "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", saved[0] + 5)
 
 

@@ -125,7 +125,7 @@ def test_a_failure_ends_the_job_with_a_checkpoint(net, elastic, tmp_path):  # no
     os.kill(ssh_to(job, net.hosts[1]), signal.SIGKILL)
     assert job.finish().status == 1
     (step,) = (int(path.name.rsplit("_", 1)[1]) for path in (tmp_path / "run").glob("model_step_*"))
-    assert said(job)[-1].endswith(f"the others have written a checkpoint after step {step} and ended; --resume goes on from there")
+    assert said(job)[-1].endswith(f"a checkpoint was written after step {step}; --resume goes on from there")
     all_gone(net, job)
 
 
