@@ -18,7 +18,7 @@ namespace sotto {
 class Tls {
  public:
   // A side changes its key after so many bytes. AES-GCM is safe for 2^24.5 records of 16 KiB under one key (RFC 8446,
-  // section 5.5), which is more than the default.
+  // section 5.5), which is more than the default. CommError if OpenSSL has no TLS 1.3.
   explicit Tls(const Secret& secret, std::uint64_t bytes_of_a_key = std::uint64_t{1} << 36);
   ~Tls();
   Tls(const Tls&) = delete;
@@ -34,8 +34,9 @@ class Tls {
 // that was changed on the way.
 bool is_other_secret(const std::error_code& error);
 
-// One connection over a socket that does not block and outlives it. No function blocks: each does what it can at once,
-// and says what it waits for.
+// One connection over a socket that does not block and outlives it; `tls` need not. No function blocks: each does what
+// it can at once, and says what it waits for. Failures are in Progress::error. CommError from the constructor: there is
+// no memory.
 class TlsLine {
  public:
   enum class Side { client, server };

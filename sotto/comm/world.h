@@ -50,7 +50,8 @@ MeetingPlace read_meeting_place(const std::string& said, const std::string& text
 std::string text_of(const MeetingPlace& place);  // as it is read
 
 // Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
-// loopback alone if `host` is the loopback, otherwise on all interfaces.
+// loopback alone if `host` is the loopback, otherwise on all interfaces. set() and find() are requests over a socket of
+// its own; one thread at a time may make them. They throw what c10d throws when the server is gone.
 class StoreServer {
  public:
   explicit StoreServer(const std::string& host, std::uint16_t port = 0);  // CommError if the port is in use

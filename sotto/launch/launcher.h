@@ -49,6 +49,7 @@ struct LaunchSpec {
   };
   std::optional<Coordinated> coordinated{};
 
+  // Both must live until launch() returns.
   const JobHosts* hosts = nullptr;  // the ranks run on these, not here (hosts_job.h)
   const JobShare* share = nullptr;  // another machine started this job, and others have the rest of it (share.h)
 };

@@ -45,6 +45,8 @@ class Run {
   // `rollback` a CommError does not end the run: another Run with the same `rollback` goes on with another group of
   // ranks. With `heartbeat` ranks may also leave and join while none is lost.
   Run(Choices choices, const World& world, Rollback* rollback = nullptr, const Heartbeat* heartbeat = nullptr);
+  // Trains, once. GroupChange, with `rollback`: another Run is to go on. Otherwise the errors of a run, after all that
+  // can be kept is in the folder.
   TrainResult run();
 
  private:
