@@ -9,7 +9,8 @@ namespace sotto {
 
 // Base of the errors that the outside world causes. Only `main` catches them; each message says what is wrong, where,
 // and what to do. Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK
-// instead. Control characters, which text from files may have, are written as \xNN: a NUL would end the message.
+// instead. ASCII control characters, which text from files may have, are written as \xNN, unless they
+// are those of marks: a NUL would end the message.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(readable(message)) {}

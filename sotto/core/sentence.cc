@@ -235,7 +235,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string_view
       nearest = candidate;
     }
   }
-  if (nearest.empty() && name.size() > 2) {  // its beginning: `densenet` for `densenet121`
+  const std::size_t letters = name.size() - std::min(name.find_first_not_of('-'), name.size());
+  if (nearest.empty() && letters > 2) {  // its beginning: `densenet` for `densenet-bc`
     const auto longer = std::ranges::find_if(known, [&](std::string_view one) { return one.starts_with(name); });
     if (longer != known.end()) nearest = *longer;
   }

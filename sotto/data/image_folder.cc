@@ -67,7 +67,7 @@ std::vector<std::string> pictures_in(const fs::path& folder) {
       throw FileError(fmt::format("{}: is {}", entry.path().string(),
                                   is_folder(entry)        ? "a folder, and not a picture"
                                   : entry.exists(unknown) ? "not a regular file"
-                                                          : "a link to a file that is not there"));
+                                                          : "a link that leads to no readable file"));
     }
     names.push_back(name);
   }

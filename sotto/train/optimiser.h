@@ -32,7 +32,7 @@ ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe
                                const AlgorithmSpec& algorithm);
 
 // Makes the optimiser with its groups, clipping after the exchange, and averaging; Replica clips before the exchange.
-// ConfigError if a pattern of a group has no tensor.
+// ConfigError if a group has no tensor (groups_of_tensors()).
 std::unique_ptr<Optimiser> make_optimiser(const ChosenOptimiser& chosen, const Layout& layout);
 
 }  // namespace sotto

@@ -30,7 +30,7 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
                                                          .streams = static_cast<int>(options.streams),
                                                          .deadline = deadline,
                                                          .connect_deadline = deadline,
-                                                         .stop = StopSignal::caught});
+                                                         .stop = world.alone ? Stop() : StopSignal::caught});
   return options.link ? make_shaped(std::move(communicator), choices.links) : std::move(communicator);
 }
 

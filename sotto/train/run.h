@@ -38,6 +38,12 @@ class GroupChange : public CommError {
   using CommError::CommError;
 };
 
+// The run ends because a rank was lost, after the others have written a checkpoint.
+class CheckpointWritten : public Error {
+ public:
+  using Error::Error;
+};
+
 // One rank's part of a run, from the meeting of the ranks to the summary. run() shows the order.
 class Run {
  public:
@@ -45,8 +51,7 @@ class Run {
   // `rollback` a CommError does not end the run: another Run with the same `rollback` goes on with another group of
   // ranks. With `heartbeat` ranks may also leave and join while none is lost.
   Run(Choices choices, const World& world, Rollback* rollback = nullptr, const Heartbeat* heartbeat = nullptr);
-  // Trains, once. GroupChange, with `rollback`: another Run is to go on. Otherwise the errors of a run, after all that
-  // can be kept is in the folder.
+  // Trains, once. CommError, with `rollback`: another Run is to go on. CheckpointWritten if World::failure is set.
   TrainResult run();
 
  private:

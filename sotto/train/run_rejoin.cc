@@ -12,6 +12,7 @@
 #include "sotto/core/error.h"
 #include "sotto/train/broadcast_state.h"
 #include "sotto/train/broadcast_text.h"
+#include "sotto/train/checkpoint.h"
 #include "sotto/train/membership_csv.h"
 #include "sotto/train/run.h"
 #include "sotto/train/stop_signal.h"
@@ -30,6 +31,12 @@ bool Run::rejoin(RunFolder& folder) {
   std::erase(lasts, nothing);
   if (lasts.empty()) return false;
   const std::uint64_t step = together_ ? std::ranges::max(lasts) : std::ranges::min(lasts);
+  if (world_.alone) {
+    const std::vector<std::uint64_t> saved = checkpoint::find(folder.path());
+    if (!saved.empty() && std::ranges::max(saved) >= step) {
+      throw Error(fmt::format("{}, and there is one of step {}", world_.failure, std::ranges::max(saved)));
+    }
+  }
   const std::uint64_t kept = together_ ? own : step;
   if (own != nothing && !rollback_->has(kept)) {
     throw Error(
@@ -102,9 +109,9 @@ void Run::end_with_checkpoint() {
   }
   save(Kept::always);
   communicator_->barrier();
-  throw Error(spelled(fmt::format("{}; a checkpoint was written after step {}; {} goes on from there", world_.failure,
-                                  done_, named("resume")),
-                      choices_.spelling));
+  throw CheckpointWritten(spelled(fmt::format("{}; a checkpoint was written after step {}; {} goes on from there",
+                                              world_.failure, done_, named("resume")),
+                                  choices_.spelling));
 }
 
 // Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter

@@ -9,7 +9,6 @@
 #include "sotto/comm/heartbeat.h"
 #include "sotto/comm/membership.h"
 #include "sotto/core/error.h"
-#include "sotto/train/checkpoint.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/run.h"
 #include "sotto/train/stop_signal.h"
@@ -17,23 +16,27 @@
 namespace sotto {
 namespace {
 
-// For a rank that is stopped while it waits for others: they may never come, so it writes a checkpoint by itself,
-// unless there is one of this step, which others have written with it.
+// For a rank that is stopped while it waits for others: they may never come, so it writes a checkpoint by itself.
 void save_alone(Choices choices, const World& world, Rollback& rollback) {
-  std::error_code missing;
-  const std::filesystem::path run = choices.options.train_dir;
-  if (!rollback.last() || std::filesystem::exists(checkpoint::folder(run, *rollback.last()), missing)) return;
+  if (!rollback.last()) return;
   World alone;
   alone.starter = world.starter;
-  alone.elastic = true;
+  alone.elastic = alone.alone = true;
   alone.id = world.id;
   alone.generation = world.generation + 1;
   alone.failure = fmt::format("rank {} was stopped while it waited for others", world.id);
-  choices.options.resume = std::filesystem::is_directory(run, missing);
+  choices.options.relay.clear();  // there is nobody to be reached
+  std::error_code missing;
+  choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
+  const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   try {
     Run(with_groups(choices, alone), alone, &rollback).run();
-  } catch (const Error& error) {  // which says where the checkpoint is, or why there is none
-    std::fprintf(stderr, "%s\n", error.what());
+  } catch (const CheckpointWritten& written) {
+    say(written.what());
+  } catch (const ConfigError& error) {
+    say("no checkpoint was written: " + error.text(choices.spelling));
+  } catch (const std::exception& error) {
+    say(std::string("no checkpoint was written: ") + error.what());
   }
 }
 

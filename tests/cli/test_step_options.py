@@ -65,6 +65,12 @@ def test_a_dry_run_refuses_a_pattern_of_nothing(run):
     assert job.status == 2 and "is the name of no tensor" in job.err, job.err
 
 
+def test_a_pattern_of_nothing_beside_others_is_a_warning(good):
+    group = ["--group", "*.bias,*norm*: weight-decay=0"]
+    assert "warning       --group: `*norm*` is the name of no tensor" in good("train", *TINY, "--dry-run", *group).out
+    assert "warning: --group: `*norm*` is the name of no tensor" in good("train", *TINY, "--max-steps", 1, *group, "--train-dir", "run").err
+
+
 def test_groups_are_recorded_and_resumed(good, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     group = "*.bias: weight-decay=0, momentum=0.5"

@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import io
 import re
 import resource
 import socket
@@ -264,13 +265,23 @@ def test_dataset_names_the_file_and_the_server(run, server, tmp_path):
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_files_that_python_has_zipped(run, tmp_path, method):
-    with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as archive:
-        archive.comment = b"six splits"
-        archive.writestr("gzip/", b"")
-        archive.writestr("gzip/a-first", CONTENT)
-        archive.writestr("gzip/b-first", CONTENT)
-        with archive.open("gzip/a-second", "w") as streamed:  # its sizes follow it
-            streamed.write(CONTENT[::-1])
-    (tmp_path / "out").mkdir()
-    assert run("unzip", tmp_path / "x.zip", "a-", tmp_path / "out").returncode == 0
-    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"a-first": CONTENT, "a-second": CONTENT[::-1]}
+    class Stream(io.BytesIO):  # in which sizes and checksums follow their files
+        def seekable(self):
+            return False
+
+        def seek(self, *_):
+            raise io.UnsupportedOperation
+
+        tell = seek
+
+    for kind in (io.BytesIO, Stream):
+        packed = kind()
+        with zipfile.ZipFile(packed, "w", method) as archive:
+            archive.comment = b"six splits"
+            for name, content in ("gzip/", b""), ("gzip/a-first", CONTENT), ("gzip/b-first", CONTENT), ("gzip/a-second", CONTENT[::-1]):
+                archive.writestr(name, content)
+        (tmp_path / "x.zip").write_bytes(packed.getvalue())
+        out = tmp_path / kind.__name__
+        out.mkdir()
+        assert run("unzip", tmp_path / "x.zip", "a-", out).returncode == 0
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == {"a-first": CONTENT, "a-second": CONTENT[::-1]}
