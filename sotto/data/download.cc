@@ -303,6 +303,7 @@ Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_v
   const Source* source = find_source(name);
   if (source == nullptr) {
     std::vector<std::string_view> known;
+    known.reserve(sources.size());
     for (const Source& one : sources) known.push_back(one.set.name);
     throw ConfigError("cannot download: " + unknown_name("data set", name, known));
   }

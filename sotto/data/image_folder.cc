@@ -76,7 +76,7 @@ std::vector<std::string> pictures_in(const fs::path& folder) {
 }
 
 fs::path split_folder(const fs::path& folder, Split split) {
-  const fs::path train = folder / "train", val = folder / "val", test = folder / "test";
+  fs::path train = folder / "train", val = folder / "val", test = folder / "test";
   if (!path_exists(train)) {
     throw FileError(fmt::format("{}: there is no such folder; pictures are in {}", train.string(),
                                 (train / "CLASS" / "NAME.jpg").string()));
