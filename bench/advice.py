@@ -25,7 +25,7 @@ MODELS = {
     "mlp": ["--data", "digits", "--batch-size", "64", "--lr", "0.001"],
 }
 TOO_LONG = {("mlp", "20mbit,20ms")}  # a dense step takes 21 s
-FIELDS = ["model", "link", "codec", "predicted", "measured", "loss of the last step"]
+FIELDS = ["model", "link", "codec", "predicted", "measured"]
 # Steps that are not counted: memory is allocated, aggregators choose; `auto` tries six codecs up to six times.
 SKIPPED, SKIPPED_BY_AUTO = 5, 45
 
@@ -43,14 +43,13 @@ def predict(sotto, job, codecs):
 
 
 def measure(sotto, job, codec, steps):
-    """The median time of a step, over ranks and steps, and the loss of rank 0 at the end."""
+    """The median time of a step, over ranks and steps."""
     skipped = SKIPPED_BY_AUTO if codec.startswith("auto") else SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         call(sotto, "train", *job, "--codec", codec, "--max-steps", steps + skipped, "--epochs", 1000, "--eval-freq", 10**6,
              "--test-size", 16, "--train-dir", f"{folder}/run")  # fmt: skip
         with open(f"{folder}/run/steps.csv") as file:
-            rows = [row for row in csv.DictReader(file) if int(row["step"]) >= skipped]
-    return statistics.median(float(row["step_ms"]) for row in rows), float([row for row in rows if row["rank"] == "0"][-1]["loss"])
+            return statistics.median(float(row["step_ms"]) for row in csv.DictReader(file) if int(row["step"]) >= skipped)
 
 
 def read(record):
@@ -71,8 +70,8 @@ def measure_link(arguments, model, link):
     predicted = predict(arguments.sotto, job, known) if known else {}
     for codec in codecs:
         steps = max(5, min(60, int(1e3 * arguments.seconds / predicted.get(codec, 300))))
-        ms, loss = measure(arguments.sotto, job, codec, steps)
-        row = dict(zip(FIELDS, [model, link, codec, f"{predicted[codec]:.1f}" if codec in predicted else "", f"{ms:.1f}", f"{loss:.4f}"]))
+        ms = measure(arguments.sotto, job, codec, steps)
+        row = dict(zip(FIELDS, [model, link, codec, f"{predicted[codec]:.1f}" if codec in predicted else "", f"{ms:.1f}"]))
         begins = not arguments.record.exists()
         with open(arguments.record, "a", newline="") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")

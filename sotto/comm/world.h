@@ -25,7 +25,7 @@ struct World {
   int id = 0;                    // a number that this rank keeps
   std::uint64_t generation = 0;  // of which it is a member
   std::string failure;           // why this generation only writes a checkpoint; empty: it trains
-  bool alone = false;            // it is one rank, without the others: an older state than a checkpoint's is not saved
+  bool alone = false;  // a group of one, which only writes a checkpoint, if there is none of its step or a later one
   // If it is known beforehand how the group will change: the step before which each generation ends, from the first one
   // on, whose number is 1. The last one is most_steps.
   std::vector<std::uint64_t> ends;

@@ -69,10 +69,6 @@ bool matches(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-bool matches_any(const std::string& pattern, const Layout& layout) {
-  return std::ranges::any_of(layout.segments(), [&](const Segment& s) { return matches(pattern, s.name); });
-}
-
 // The tensors that a pattern without a match may have meant.
 std::string hint(const std::string& pattern, const Layout& layout) {
   std::vector<std::string> names;
@@ -123,11 +119,8 @@ std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<co
                                            const Layout& layout) {
   std::vector<std::size_t> of(layout.segments().size(), groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto& patterns = groups[g].patterns;
-    if (std::ranges::none_of(patterns, [&](const std::string& pattern) { return matches_any(pattern, layout); })) {
-      throw ConfigError(no_tensor(option, patterns.front(), layout));
-    }
-    for (const std::string& pattern : patterns) {
+    bool found = false;
+    for (const std::string& pattern : groups[g].patterns) {
       bool any = false, took = false;
       for (std::size_t s = 0; s < of.size(); ++s) {
         if (!matches(pattern, layout.segments()[s].name)) continue;
@@ -139,7 +132,9 @@ std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<co
         throw ConfigError(fmt::format("{}: `{}` has only tensors of earlier groups; the first group of a tensor counts",
                                       named(option), pattern));
       }
+      found |= any;
     }
+    if (!found) throw ConfigError(no_tensor(option, groups[g].patterns.front(), layout));
   }
   return of;
 }
@@ -147,7 +142,8 @@ std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<co
 std::string groups_doubt(std::string_view option, std::span<const ParameterGroup> groups, const Layout& layout) {
   for (const ParameterGroup& group : groups) {
     for (const std::string& pattern : group.patterns) {
-      if (!matches_any(pattern, layout)) return no_tensor(option, pattern, layout);
+      const auto fits = [&](const Segment& segment) { return matches(pattern, segment.name); };
+      if (std::ranges::none_of(layout.segments(), fits)) return no_tensor(option, pattern, layout);
     }
   }
   return "";

@@ -34,7 +34,7 @@ bool Run::rejoin(RunFolder& folder) {
   if (world_.alone) {
     const std::vector<std::uint64_t> saved = checkpoint::find(folder.path());
     if (!saved.empty() && std::ranges::max(saved) >= step) {
-      throw Error(fmt::format("{}, and there is one of step {}", world_.failure, std::ranges::max(saved)));
+      throw Error(fmt::format("{}, and there is one of step {} already", world_.failure, std::ranges::max(saved)));
     }
   }
   const std::uint64_t kept = together_ ? own : step;
