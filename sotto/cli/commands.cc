@@ -10,10 +10,10 @@ namespace sotto {
 
 std::span<const Command> command_table() {
   static constexpr std::array<Command, 19> table{{
-      {"demo", "train LeNet on four ranks, dense and compressed, over a slow link; print one table", run_demo},
-      {"train", "train a model on one or more ranks", run_train},
-      {"compare", "train the same job once with each of several codecs; print one table", run_compare},
-      {"tune", "find the best learning rate, or any other option, by short trainings", run_tune},
+      {"demo", "train LeNet on four ranks, dense and compressed, over a slow link; print one table", run_demo, true},
+      {"train", "train a model on one or more ranks", run_train, true},
+      {"compare", "train the same job once with each of several codecs; print one table", run_compare, true},
+      {"tune", "find the best learning rate, or any other option, by short trainings", run_tune, true},
       {"advise", "predict a step with each of many codecs over a link, and say which to use", run_advise},
       {"report", "show runs in one HTML file: curves, costs, differences", run_report},
       {"watch", "show a run while it goes on, in a terminal or as a page", run_watch},

@@ -11,6 +11,7 @@ struct Command {
   std::string_view name;
   std::string_view summary;
   int (*run)(std::span<const std::string> arguments);
+  bool starts_ranks = false;
 };
 std::span<const Command> command_table();
 

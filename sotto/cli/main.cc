@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -10,8 +12,10 @@
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
 #include "sotto/comm/stop.h"
+#include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
+#include "sotto/launch/fork_server.h"
 #include "sotto/launch/launcher.h"
 
 namespace sotto {
@@ -44,6 +48,17 @@ void print_help() {
       "else 1.\n");
 }
 
+int run_program(const std::vector<std::string>& arguments);
+
+// Whether another launcher started this process.
+bool is_rank() {
+  try {
+    return find_world("", false).starter != "single";
+  } catch (const ConfigError&) {  // its variables are malformed, as the command will say if it needs them
+    return true;
+  }
+}
+
 int run(std::span<const std::string> arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
     print_help();
@@ -56,6 +71,7 @@ int run(std::span<const std::string> arguments) {
   const Table<Command> commands("command", command_table());
   const Command* command = commands.find(arguments[0]);
   if (command == nullptr) throw ConfigError(unknown_name("command", arguments[0], commands.names()));
+  if (command->starts_ranks && !is_rank()) start_fork_server(run_program);
   return command->run(arguments.subspan(1));
 }
 
@@ -72,27 +88,40 @@ int fail(int status, const std::string& whole, Reason reason = Reason::other) {
   return status;
 }
 
+int status_of(const std::vector<std::string>& arguments) {
+  try {
+    return run(arguments);
+  } catch (const ConfigError& error) {
+    return fail(2, error.text(flag_spelling));
+  } catch (const Stopped& error) {
+    return fail(128 + error.signal(), error.what(), Reason::lost_peer);
+  } catch (const CommError& error) {
+    return fail(1, error.what(), Reason::lost_peer);
+  } catch (const NumericError& error) {
+    return fail(1, error.what(), Reason::not_finite);
+  } catch (const Error& error) {
+    return fail(1, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot be examined
+    return fail(1, error.what());
+  } catch (const std::exception& error) {
+    return fail(1, fmt::format("internal error: {}", error.what()));
+  }
+}
+
+// Ends a process before the destructors of what was there before main(): those of LibTorch forget its operators one by
+// one, which takes a tenth of a second.
+void end_at_once(int status, void* /*unused*/) {
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+int run_program(const std::vector<std::string>& arguments) {
+  ::on_exit(end_at_once, nullptr);
+  prctl(PR_SET_NAME, "sotto");  // it may have been started as /proc/self/exe, and would be called `exe`
+  return status_of(arguments);
+}
+
 }  // namespace
 }  // namespace sotto
 
-int main(int argc, char** argv) {
-  prctl(PR_SET_NAME, "sotto");  // a rank is started as /proc/self/exe, and would be called `exe`
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  try {
-    return sotto::run(arguments);
-  } catch (const sotto::ConfigError& error) {
-    return sotto::fail(2, error.text(sotto::flag_spelling));
-  } catch (const sotto::Stopped& error) {
-    return sotto::fail(128 + error.signal(), error.what(), sotto::Reason::lost_peer);
-  } catch (const sotto::CommError& error) {
-    return sotto::fail(1, error.what(), sotto::Reason::lost_peer);
-  } catch (const sotto::NumericError& error) {
-    return sotto::fail(1, error.what(), sotto::Reason::not_finite);
-  } catch (const sotto::Error& error) {
-    return sotto::fail(1, error.what());
-  } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot be examined
-    return sotto::fail(1, error.what());
-  } catch (const std::exception& error) {
-    return sotto::fail(1, fmt::format("internal error: {}", error.what()));
-  }
-}
+int main(int argc, char** argv) { return sotto::run_program({argv + 1, argv + argc}); }

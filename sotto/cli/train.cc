@@ -1,6 +1,7 @@
 #include "sotto/train/trainer.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -212,6 +213,9 @@ int run_train(std::span<const std::string> arguments) {
   const bool meets = transport_table().require("backend", options.backend).own_meeting.empty();
   const World world = joins ? World() : find_world(options.master, meets);
   const bool started = world.starter != "single";
+  if (started) {  // for `ps` and `top`; without a space, since Slurm cannot find the processes of a name that has one
+    prctl(PR_SET_NAME, fmt::format("sotto-rank{}", world.starter == "sotto" ? world.id : world.rank).c_str());
+  }
   if (started && options.ranks != 0 && options.ranks != world.size) {
     throw ConfigError(
         fmt::format("--ranks {}: {} started {} ranks; leave --ranks out", options.ranks, world.starter, world.size));

@@ -28,7 +28,7 @@ struct PlannedGroup {
 
 // A job of several processes, one a rank, on this machine or on others.
 struct LaunchSpec {
-  std::string program = "/proc/self/exe";
+  std::string program{};               // a path; empty: this program
   std::vector<std::string> arguments;  // without the program's name
   std::int64_t ranks = 2;
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine

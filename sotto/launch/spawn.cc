@@ -12,20 +12,15 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/launch/fork_server.h"
 
 namespace sotto {
 namespace {
 
-constexpr int above_standard = 10;  // a child is given descriptors below this one
-
-[[noreturn]] void fail(const char* what) {
-  throw Error(fmt::format("cannot start a process: {}: {}", what, std::strerror(errno)));
-}
-
 // The same file under a number that none of a child's descriptors has.
 Descriptor high(int fd, const char* what) {
-  Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, above_standard));
-  if (!copy.open()) fail(what);
+  Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, first_free_descriptor));
+  if (!copy.open()) fail_to_start(what);
   return copy;
 }
 
@@ -36,22 +31,22 @@ std::vector<char*> pointers(std::span<const std::string> texts) {
   return pointers;
 }
 
-// In the child, before exec: system calls only, since other threads of the parent may have held any lock.
-[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, pid_t parent, int in,
-                         int out, int err, int report) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // it died before it could take us with it
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE}) sigaction(number, &action, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 || dup2(report, report_descriptor) < 0) _exit(127);
-  close_range(report_descriptor + 1, ~0U, 0);
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, pid_t parent,
+                         std::span<const int, 4> descriptors) {
+  become_child(parent, descriptors);
   execve(program, arguments, environment);
   _exit(127);  // reported as such
+}
+
+pid_t execute(const std::string& program, std::span<const std::string> arguments,
+              std::span<const std::string> environment, std::span<const int, 4> descriptors) {
+  const auto argv = pointers(arguments);
+  const auto envp = pointers(environment);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) fail_to_start("fork");
+  if (pid == 0) become(program.c_str(), argv.data(), envp.data(), parent, descriptors);
+  return pid;
 }
 
 }  // namespace
@@ -63,30 +58,44 @@ void Descriptor::reset(int fd) {
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail_to_start("pipe");
   Pipe pipe{Descriptor(ends[0]), Descriptor(ends[1])};
   pipe.write = high(pipe.write.get(), "pipe");
   return pipe;
+}
+
+void become_child(pid_t parent, std::span<const int, 4> descriptors) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // it died before it could take us with it
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE}) sigaction(number, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int number = 0; number <= report_descriptor; ++number) {
+    if (dup2(descriptors[static_cast<std::size_t>(number)], number) < 0) _exit(127);
+  }
+  close_range(report_descriptor + 1, ~0U, 0);
 }
 
 Process spawn(const std::string& program, std::span<const std::string> arguments,
               std::span<const std::string> environment, int input) {
   Pipe out = make_pipe(), err = make_pipe(), report = make_pipe();
   const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null.open()) fail("/dev/null");
+  if (!null.open()) fail_to_start("/dev/null");
   const Descriptor in = high(input < 0 ? null.get() : input, "stdin");
-  const auto argv = pointers(arguments);
-  const auto envp = pointers(environment);
-  const pid_t parent = getpid();
-
-  const pid_t pid = fork();
-  if (pid < 0) fail("fork");
-  if (pid == 0) {
-    become(program.c_str(), argv.data(), envp.data(), parent, in.get(), out.write.get(), err.write.get(),
-           report.write.get());
-  }
+  const std::array descriptors{in.get(), out.write.get(), err.write.get(), report.write.get()};
+  const auto forked = program.empty() ? fork_rank(arguments, environment, descriptors) : std::nullopt;
+  const std::string path = program.empty() ? "/proc/self/exe" : program;
+  const pid_t pid = forked ? *forked : execute(path, arguments, environment, descriptors);
   for (Pipe* pipe : {&out, &err, &report}) fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK);
   return {pid, std::move(out.read), std::move(err.read), std::move(report.read)};
+}
+
+void fail_to_start(const char* what) {
+  throw Error(fmt::format("cannot start a process: {}: {}", what, std::strerror(errno)));
 }
 
 }  // namespace sotto

@@ -38,13 +38,22 @@ struct Process {
   Descriptor out, err, report;
 };
 
-constexpr int report_descriptor = 3;  // of the child
+constexpr int report_descriptor = 3;       // of the child
+constexpr int first_free_descriptor = 10;  // a child is given descriptors below this one
 
 // Starts a program in a process group of its own, so that a signal of the terminal reaches only its parent. It inherits
 // nothing but stdout, stderr and report_descriptor, which are pipes to us, and `input` as stdin; -1: its stdin is
 // empty. It is killed when this process ends. `environment` is whole: "NAME=value". Nothing but system calls happens
-// between fork and exec, so it may be called beside other threads. Error when there is no process or descriptor left.
+// between fork and exec, so it may be called beside other threads. `program` is a path; empty: this program, which the
+// fork server forks if it can (fork_server.h). Error when there is no process or descriptor left.
 Process spawn(const std::string& program, std::span<const std::string> arguments,
               std::span<const std::string> environment, int input = -1);
+
+// What a child does first: it takes these as its stdin, stdout, stderr and report_descriptor, closes all others, has
+// the usual signals, and dies with `parent`. It makes system calls only, since other threads of the parent may have
+// held any lock.
+void become_child(pid_t parent, std::span<const int, 4> descriptors);
+
+[[noreturn]] void fail_to_start(const char* what);  // Error with the text of errno
 
 }  // namespace sotto

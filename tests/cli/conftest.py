@@ -21,6 +21,14 @@ def session_of(pid):
     return None if fields[0] in "ZX" else int(fields[3])
 
 
+def name_of(pid):
+    """What `ps` calls a process; nothing when it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def processes(session):
     """The living processes of a session."""
     return [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and session_of(p.name) == session]
@@ -43,16 +51,12 @@ class Job:
         self.session = self.process.pid
 
     def ranks(self):
-        return [p for p in processes(self.session) if p != self.process.pid]
+        return [p for p in processes(self.session) if p != self.process.pid and name_of(p) != "sotto-forks"]
 
-    def rank(self, number, variable="SOTTO_RANK"):
-        """The process of a rank; `variable` is the environment variable in which the starter gave it its number."""
+    def rank(self, number):
         for pid in self.ranks():
-            try:
-                if f"{variable}={number}\0".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
-                    return pid
-            except (FileNotFoundError, ProcessLookupError):
-                pass
+            if name_of(pid) == f"sotto-rank{number}":
+                return pid
         raise AssertionError(f"rank {number} does not run")
 
     def finish(self):
@@ -78,7 +82,7 @@ def start_other(tmp_path):
     jobs = []
     environment = {k: v for k, v in os.environ.items()
                    if not k.startswith(("SOTTO_", "OMP_", "SLURM_", "OMPI_", "PMIX_", "PMI_"))}
-    environment["OMP_WAIT_POLICY"] = "passive"  # tests share the cores
+    environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}  # tests share the cores
 
     def start(program, *arguments, **variables):
         jobs.append(Job(program, [str(a) for a in arguments], tmp_path, environment | variables))

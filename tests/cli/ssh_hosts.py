@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import time
 
+from conftest import name_of
+
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # where Debian keeps daemons
 DEADLINE = 60  # seconds
 
@@ -76,11 +78,8 @@ class SshHosts:
 
     def rank(self, number):
         for pid in self.processes():
-            try:
-                if f"SOTTO_RANK={number}\0".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
-                    return pid
-            except (FileNotFoundError, ProcessLookupError):
-                pass
+            if name_of(pid) == f"sotto-rank{number}":
+                return pid
         raise AssertionError(f"rank {number} does not run")
 
     def close(self):

@@ -116,7 +116,6 @@ def test_a_failed_rank_is_started_again(start, tmp_path):
     folder = tmp_path / "run"
     wait_until(lambda: job.process.poll() is not None or steps_of(folder), "a checkpoint")
     first = job.rank(1)
-    assert pathlib.Path(f"/proc/{first}/comm").read_text() == "sotto\n"
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: job.process.poll() is not None or (len(job.ranks()) == 2 and first not in job.ranks()), "new ranks")
     newest = steps_of(folder)[-1]

@@ -64,7 +64,7 @@ def test_ranks_come_and_go(coordinator, join, tmp_path, backend, algorithm, code
     assert ids == [0, 1, 2] and step >= 100
     assert families(page)["sotto_members", ] == 3
     goes_on(jobs, lambda: has_step(folder, step + 100), "100 steps more")
-    os.kill(third.rank(0), signal.SIGKILL)
+    os.kill(third.ranks()[0], signal.SIGKILL)
     assert third.finish().status == 1 and "was killed by signal 9" in third.err
     jobs.remove(third)
     _, then, ids = generation(jobs, folder, 3)
@@ -110,7 +110,7 @@ def test_ranks_that_are_stopped_while_they_wait_for_others_leave_a_checkpoint(co
     generation(jobs, folder, 1)
     goes_on(jobs, lambda: has_step(folder, 50), "50 steps")
     lost = jobs.pop()
-    os.kill(lost.rank(0), signal.SIGKILL)
+    os.kill(lost.ranks()[0], signal.SIGKILL)
     lost.finish()
     for job in jobs:
         os.kill(job.process.pid, signal.SIGINT)
@@ -173,7 +173,7 @@ def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
     goes_on([first, second], lambda: members(folder)[-1][2] == [0, 1], "the others go on")
     _, step, _ = members(folder)[-1]
     goes_on([first, second], lambda: has_step(folder, step + 20), "20 steps")
-    os.kill(second.rank(0), signal.SIGKILL)
+    os.kill(second.ranks()[0], signal.SIGKILL)
     assert first.finish().status == 1 and second.finish().status == 1
     assert boss.finish().status == 1 and "was killed by signal 9 (SIGKILL)" in boss.err.splitlines()[-1], boss.err
     saved = [int(path.name.split("_")[-1]) for path in folder.glob("model_step_*")]

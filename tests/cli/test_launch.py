@@ -1,6 +1,7 @@
 """Jobs of several ranks: what they print, how they end, and that no process of them is left."""
 
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -9,14 +10,14 @@ import time
 
 import pytest
 
-from conftest import DEADLINE, TINY, has_step, summary, wait_until
+from conftest import DEADLINE, TINY, has_step, name_of, processes, summary, wait_until
 
 ENDLESS = ["train", *TINY, "--epochs", 1000000, "--eval-freq", 1000000, "--train-dir", "run"]
 
 
-def running(start, folder, *flags):
+def running(start, folder, *flags, **variables):
     """A job that has made some steps."""
-    job = start(*ENDLESS, *flags)
+    job = start(*ENDLESS, *flags, **variables)
     wait_until(lambda: job.process.poll() is not None or has_step(folder, 3), "some steps")
     assert job.process.poll() is None, job.finish().err
     return job
@@ -106,6 +107,38 @@ def test_ranks_die_with_the_launcher(start, tmp_path):
     assert len(job.ranks()) == 3
     os.kill(job.process.pid, signal.SIGKILL)
     job.finish()
+    job.nothing_left()
+
+
+def command_of(pid):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+@pytest.mark.parametrize("threads, forked", [("1", True), ("3", False)])
+def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, threads, forked):
+    job = running(start, tmp_path / "run", "--ranks", 2, "--threads", 1, OMP_NUM_THREADS=threads)
+    for pid in job.ranks():
+        assert (command_of(pid) == command_of(job.process.pid)) is forked
+        parent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+        assert int(parent) == job.process.pid
+        assert sorted(os.listdir(f"/proc/{pid}/fd"), key=int)[:4] == ["0", "1", "2", "3"]
+    os.kill(job.process.pid, signal.SIGINT)
+    assert job.finish().status == 130
+    job.nothing_left()
+
+
+def test_a_lost_fork_server_ends_nothing(start, tmp_path):
+    job = running(start, tmp_path / "run", "--ranks", 2, "--checkpoint-every", 10, "--restarts", 1)
+    wait_until(lambda: checkpoints(tmp_path / "run"), "a checkpoint")
+    (server,) = (pid for pid in processes(job.session) if name_of(pid) == "sotto-forks")
+    os.kill(server, signal.SIGKILL)
+    first = job.rank(1)
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: job.process.poll() is not None or (len(job.ranks()) == 2 and first not in job.ranks()), "new ranks")
+    step = checkpoints(tmp_path / "run")[-1]
+    wait_until(lambda: job.process.poll() is not None or checkpoints(tmp_path / "run")[-1] > step, "a later checkpoint")
+    os.kill(job.process.pid, signal.SIGINT)
+    assert job.finish().status == 130, job.err
     job.nothing_left()
 
 

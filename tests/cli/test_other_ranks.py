@@ -99,7 +99,8 @@ def test_of_codecs_and_algorithms(good, tmp_path, how):
     run = go(good, tmp_path / "run", [(4, 10), (2, 18), (4, 30)], *how, "--epochs", 4, "--eval-freq", 10)
     first, *_, last = losses(run).values()
     assert last < first < 2.5
-    assert len({row["loss"] for row in rows(run, step=11)}) == 2, "each rank has examples of its own"
+    seen = [row["loss"] for row in rows(run) if 10 <= int(row["step"]) < 18]
+    assert len(set(seen)) == len(seen) > 0, "each rank has examples of its own"
 
 
 def test_the_loss_scale_goes_on(good, tmp_path):

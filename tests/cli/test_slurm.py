@@ -9,7 +9,7 @@ import signal
 import pytest
 
 import slurm_cluster
-from conftest import TINY, has_step, summary, wait_until
+from conftest import TINY, has_step, name_of, summary, wait_until
 from test_elastic import members
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
@@ -108,7 +108,7 @@ def rank_of(folder, number):
     """The process of that rank of a job with a coordinator that runs in this folder."""
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if (process / "cwd").resolve() == folder and f"SOTTO_COORDINATED={number}\0".encode() in (process / "environ").read_bytes():
+            if (process / "cwd").resolve() == folder and name_of(process.name) == f"sotto-rank{number}":
                 return int(process.name)
         except OSError:
             pass

@@ -1,0 +1,190 @@
+#include "sotto/launch/fork_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/launch/spawn.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t passed = 5;  // descriptors of a request: a file with the texts, then those of the rank
+
+Descriptor server;  // the connection to that of this process
+
+// A request: one byte, since none would be the end of the connection, and the descriptors.
+struct Request {
+  Request() {
+    message.msg_iov = &text;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+  }
+  Request(const Request&) = delete;
+
+  char byte = 0;
+  iovec text{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(passed * sizeof(int))> control{};
+  msghdr message{};
+};
+
+bool send_request(int socket, std::span<const int, passed> descriptors) {
+  Request request;
+  cmsghdr* const header = CMSG_FIRSTHDR(&request.message);
+  *header = {.cmsg_len = CMSG_LEN(descriptors.size_bytes()), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+  std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+  return TEMP_FAILURE_RETRY(sendmsg(socket, &request.message, MSG_NOSIGNAL)) == 1;
+}
+
+// Nothing: the launcher has gone.
+std::optional<std::array<int, passed>> receive_request(int socket) {
+  Request request;
+  std::array<int, passed> descriptors{};
+  if (recvmsg(socket, &request.message, 0) != 1) return std::nullopt;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&request.message);
+  if (header == nullptr || header->cmsg_len != CMSG_LEN(sizeof descriptors)) return std::nullopt;
+  std::memcpy(descriptors.data(), CMSG_DATA(header), sizeof descriptors);
+  return descriptors;
+}
+
+// The number of arguments, the arguments and the environment, each with a NUL behind it.
+std::string joined(std::span<const std::string> arguments, std::span<const std::string> environment) {
+  std::string all = fmt::format("{}", arguments.size()) + '\0';
+  for (const auto& list : {arguments, environment}) {
+    for (const std::string& text : list) all += text + '\0';
+  }
+  return all;
+}
+
+std::vector<std::string> texts_in(int file) {
+  std::string all(static_cast<std::size_t>(std::max<off_t>(0, lseek(file, 0, SEEK_END))), '\0');
+  if (pread(file, all.data(), all.size(), 0) != static_cast<ssize_t>(all.size())) _exit(127);
+  std::vector<std::string> texts;
+  for (std::size_t begin = 0, end; (end = all.find('\0', begin)) != std::string::npos; begin = end + 1) {
+    texts.push_back(all.substr(begin, end - begin));
+  }
+  return texts;
+}
+
+[[noreturn]] void run_rank(ProgramMain run, pid_t launcher, std::span<const int, passed> descriptors) {
+  std::vector<std::string> texts = texts_in(descriptors[0]);
+  become_child(launcher, descriptors.last<passed - 1>());
+  const auto environment = texts.begin() + 1 + std::stol(texts.at(0));
+  clearenv();
+  for (auto text = environment; text != texts.end(); ++text) {
+    const std::size_t name = text->find('=');
+    setenv(text->substr(0, name).c_str(), text->c_str() + name + 1, 1);
+  }
+  std::exit(run({texts.begin() + 2, environment}));  // without the program's name
+}
+
+// The rank becomes a child of the launcher when its own parent ends, which does nothing else.
+pid_t fork_once(ProgramMain run, pid_t launcher, std::span<const int, passed> descriptors) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return -errno;
+  const Descriptor from(ends[0]);
+  Descriptor to(ends[1]);
+  const pid_t between = fork();
+  if (between < 0) return -errno;
+  if (between == 0) {
+    const pid_t parent = getpid();
+    pid_t rank = fork();
+    if (rank == 0) {
+      while (getppid() == parent) usleep(100);
+      run_rank(run, launcher, descriptors);
+    }
+    if (rank < 0) rank = -errno;
+    _exit(write(to.get(), &rank, sizeof rank) == sizeof rank ? 0 : 1);
+  }
+  to.reset();
+  waitpid(between, nullptr, 0);
+  pid_t rank = 0;
+  const bool told = read(from.get(), &rank, sizeof rank) == sizeof rank;
+  return told ? rank : -EIO;
+}
+
+[[noreturn]] void serve(ProgramMain run, pid_t launcher, int socket) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(0);
+  prctl(PR_SET_NAME, "sotto-forks");
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int number = 0; number < first_free_descriptor; ++number) dup2(null, number);  // what arrives gets higher ones
+  while (const auto descriptors = receive_request(socket)) {
+    const pid_t rank = fork_once(run, launcher, *descriptors);
+    for (const int descriptor : *descriptors) close(descriptor);
+    if (write(socket, &rank, sizeof rank) != sizeof rank) break;
+  }
+  _exit(0);
+}
+
+// Whether the libraries of a program that is started with it read what ours have read.
+bool is_like_ours(std::span<const std::string> environment) {
+  const auto own = [](std::string_view text) { return text.starts_with("SOTTO_"); };
+  std::size_t same = 0;
+  for (const std::string& text : environment) {
+    if (own(text)) continue;
+    const std::size_t name = text.find('=');
+    const char* const value = std::getenv(text.substr(0, name).c_str());
+    if (value == nullptr || text.substr(name + 1) != value) return false;
+    ++same;
+  }
+  std::size_t all = 0;
+  for (char** variable = environ; *variable != nullptr; ++variable) all += own(*variable) ? 0 : 1;
+  return same == all;
+}
+
+}  // namespace
+
+void start_fork_server(ProgramMain run) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return;
+  Descriptor ours(ends[0]), theirs(ends[1]);
+  theirs = Descriptor(fcntl(theirs.get(), F_DUPFD_CLOEXEC, first_free_descriptor));
+  if (!theirs.open() || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return;
+  const pid_t launcher = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    ours.reset();
+    serve(run, launcher, theirs.get());
+  }
+  if (pid > 0) server = std::move(ours);
+}
+
+std::optional<pid_t> fork_rank(std::span<const std::string> arguments, std::span<const std::string> environment,
+                               std::span<const int, 4> descriptors) {
+  if (!server.open() || !is_like_ours(environment)) return std::nullopt;
+  const Descriptor file(memfd_create("sotto", MFD_CLOEXEC));
+  const std::string texts = joined(arguments, environment);
+  if (!file.open()) fail_to_start("memfd_create");
+  if (write(file.get(), texts.data(), texts.size()) != static_cast<ssize_t>(texts.size())) fail_to_start("write");
+  const std::array sent{file.get(), descriptors[0], descriptors[1], descriptors[2], descriptors[3]};
+  const int socket = server.get();
+  pid_t rank = 0;
+  const auto answered = [&] { return TEMP_FAILURE_RETRY(read(socket, &rank, sizeof rank)) == sizeof rank; };
+  if (!send_request(socket, sent) || !answered()) {
+    server.reset();  // somebody killed it
+    return std::nullopt;
+  }
+  if (rank > 0) return rank;
+  errno = -rank;
+  fail_to_start("fork");
+}
+
+}  // namespace sotto

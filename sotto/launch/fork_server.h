@@ -1,0 +1,29 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sotto {
+
+// Loading LibTorch takes a quarter of a second of a core, in every process. A fork server is a process that has loaded
+// it and does nothing but fork ranks, which begin at once. It is forked itself before the program has threads.
+
+using ProgramMain = int (*)(const std::vector<std::string>& arguments);  // returns the exit status
+
+// Starts the server of this process. `run` is what a rank runs. It ends with this process, which from now on is the
+// parent of all that its descendants leave behind. A server that cannot be started is no error. Call it once, before
+// there are other threads.
+void start_fork_server(ProgramMain run);
+
+// A child of this process, as spawn() makes it (spawn.h); `descriptors` are its stdin, stdout, stderr and
+// report_descriptor. Nothing, and the program must be started anew: if there is no server, or `environment` differs
+// from ours in more than SOTTO_*, since libraries have read the rest when they were loaded. Error when there is no
+// process or descriptor left.
+std::optional<pid_t> fork_rank(std::span<const std::string> arguments, std::span<const std::string> environment,
+                               std::span<const int, 4> descriptors);
+
+}  // namespace sotto
