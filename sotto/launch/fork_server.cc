@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -134,20 +135,28 @@ pid_t fork_once(ProgramMain run, pid_t launcher, std::span<const int, passed> de
   _exit(0);
 }
 
+// What OpenMP takes for OMP_NUM_THREADS if that is not set.
+std::string all_cores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::to_string(CPU_COUNT(&cores)) : "";
+}
+
 // Whether the libraries of a program that is started with it read what ours have read.
 bool is_like_ours(std::span<const std::string> environment) {
   const auto own = [](std::string_view text) { return text.starts_with("SOTTO_"); };
-  std::size_t same = 0;
+  std::ptrdiff_t known = 0;  // variables of ours that it has, too
   for (const std::string& text : environment) {
     if (own(text)) continue;
-    const std::size_t name = text.find('=');
-    const char* const value = std::getenv(text.substr(0, name).c_str());
-    if (value == nullptr || text.substr(name + 1) != value) return false;
-    ++same;
+    const std::size_t end = text.find('=');
+    const std::string name = text.substr(0, end), value = text.substr(end + 1);
+    const char* const ours = std::getenv(name.c_str());
+    if (ours == nullptr && name == "OMP_NUM_THREADS" && value == all_cores()) continue;
+    if (ours == nullptr || value != ours) return false;
+    ++known;
   }
-  std::size_t all = 0;
-  for (char** variable = environ; *variable != nullptr; ++variable) all += own(*variable) ? 0 : 1;
-  return same == all;
+  char** end = environ;
+  while (*end != nullptr) ++end;
+  return known == (end - environ) - std::count_if(environ, end, own);
 }
 
 }  // namespace

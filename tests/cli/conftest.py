@@ -85,7 +85,8 @@ def start_other(tmp_path):
     environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}  # tests share the cores
 
     def start(program, *arguments, **variables):
-        jobs.append(Job(program, [str(a) for a in arguments], tmp_path, environment | variables))
+        known = {name: value for name, value in (environment | variables).items() if value is not None}
+        jobs.append(Job(program, [str(a) for a in arguments], tmp_path, known))
         return jobs[-1]
 
     yield start

@@ -114,9 +114,11 @@ def command_of(pid):
     return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-@pytest.mark.parametrize("threads, forked", [("1", True), ("3", False)])
-def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, threads, forked):
-    job = running(start, tmp_path / "run", "--ranks", 2, "--threads", 1, OMP_NUM_THREADS=threads)
+@pytest.mark.parametrize("variable, threads, forked", [("1", 1, True), ("3", 1, False), ("3", 3, True), (None, "auto", True)])
+def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, variable, threads, forked):
+    ranks = 1 if threads == "auto" else 2  # one has all cores
+    job = running(start, tmp_path / "run", "--ranks", ranks, "--threads", threads, OMP_NUM_THREADS=variable)
+    assert len(job.ranks()) == ranks
     for pid in job.ranks():
         assert (command_of(pid) == command_of(job.process.pid)) is forked
         parent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
