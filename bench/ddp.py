@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares steps of `sotto train` with those of PyTorch's DistributedDataParallel on the same links.
 
-    python bench/ddp.py --sotto build/release/bin/sotto                       everything: half an hour on an idle machine
+    python bench/ddp.py --sotto build/release/bin/sotto                       everything: three quarters of an hour on an idle machine
     python bench/ddp.py --sotto ... --model lenet --link 100mbit --rounds 3   one cell
 
 Two ranks of one thread each in two network namespaces, joined by a cable that `tc` limits to the rate of the link in
@@ -22,9 +22,10 @@ import time
 
 from cable import Cable, CableError
 
-DDP = ["ddp fp32", "ddp fp16", "ddp powersgd"]
+DDP = ["ddp fp32", "ddp fp16", "ddp bf16", "ddp powersgd"]
 MODELS = {  # batch; steps per run; first steps that are not counted; flags of sotto's data; codecs of sotto
     "lenet": (64, 60, 10, ["--data", "digits"], ["none", "qsgd(bits=4)", "qsgd(bits=4, norm=l2) | rans", "auto"]),
+    "resnet20": (64, 40, 5, ["--data", "made-cifar"], ["none", "f16", "bf16", "qsgd(bits=4)", "power(2)", "dgc", "auto"]),
     "resnet18": (16, 10, 2, ["--data", "made-cifar"], ["none", "ef | sampled_topk(0.01)", "power(1)", "auto"]),
     "mlp": (64, 30, 5, ["--data", "digits"], ["none", "power(1)", "ef | sampled_topk(0.01)", "auto"]),
 }
@@ -44,22 +45,30 @@ def network(name):
         return nn.Sequential(nn.Flatten(), nn.Linear(784, 3232), nn.ReLU(), nn.Linear(3232, 3232), nn.ReLU(), nn.Linear(3232, 10))
 
     class Block(nn.Module):
-        def __init__(self, inputs, outputs, stride):
+        def __init__(self, inputs, outputs, stride, learned):
             super().__init__()
+            self.learned, self.stride, self.more = learned, stride, outputs - inputs
             self.a = nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
                                    nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))  # fmt: skip
             self.b = nn.Sequential()
-            if stride != 1 or inputs != outputs:
+            if learned and (stride != 1 or inputs != outputs):
                 self.b = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
         def forward(self, x):
-            return nn.functional.relu(self.a(x) + self.b(x))
+            if self.learned or (self.stride == 1 and self.more == 0):
+                return nn.functional.relu(self.a(x) + self.b(x))
+            # Without parameters: the new channels are zeros.
+            kept = x[:, :, :: self.stride, :: self.stride]
+            return nn.functional.relu(self.a(x) + nn.functional.pad(kept, (0, 0, 0, 0, self.more // 2, self.more - self.more // 2)))
 
-    layers, width = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()], 64
-    for outputs, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
-        layers.append(Block(width, outputs, stride))
-        width = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    widths, blocks = ((16, 32, 64), 3) if name == "resnet20" else ((64, 128, 256, 512), 2)
+    width = widths[0]
+    layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    for outputs in widths:
+        for block in range(blocks):
+            layers.append(Block(width, outputs, 2 if block == 0 and outputs != widths[0] else 1, name == "resnet18"))
+            width = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 10))
 
 
 def ddp_times(contender, model_name, batch, steps):
@@ -68,15 +77,17 @@ def ddp_times(contender, model_name, batch, steps):
     from torch.nn.parallel import DistributedDataParallel
 
     torch.manual_seed(1)
-    images = torch.randn((batch, 3, 32, 32) if model_name == "resnet18" else (batch, 1, 28, 28))
+    images = torch.randn((batch, 3, 32, 32) if model_name.startswith("resnet") else (batch, 1, 28, 28))
     labels = torch.randint(0, 10, (batch,))
     model = network(model_name)
-    if model_name == "resnet18":  # channels last is faster, and sotto uses it, too
+    if model_name.startswith("resnet"):  # channels last is faster, and sotto uses it, too
         model, images = model.to(memory_format=torch.channels_last), images.contiguous(memory_format=torch.channels_last)
     # torch's PowerSGD hook aborts or hangs on Gloo with several buckets.
     model = DistributedDataParallel(model, bucket_cap_mb=1000 if contender == "ddp powersgd" else None)
     if contender == "ddp fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    elif contender == "ddp bf16":
+        model.register_comm_hook(None, default_hooks.bf16_compress_hook)
     elif contender == "ddp powersgd":
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
         model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
@@ -113,7 +124,7 @@ def sotto_times(cable, program, model, codec, folder):
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
     cable.run(program, "train", "--model", model, *data, "--train-size", "2048", "--test-size", "16", "--batch-size", str(batch),
-               "--max-steps", str(steps + (20 if codec == "auto" else 0)), "--epochs", "1000", "--eval-freq", "1000000", "--lr", "0.01",
+               "--max-steps", str(steps + (45 if codec == "auto" else 0)), "--epochs", "1000", "--eval-freq", "1000000", "--lr", "0.01",
                "--codec", codec, "--interface", "eth0", "--train-dir", run)  # fmt: skip
     with open(run / "steps.csv") as rows:
         times = [float(row["step_ms"]) for row in csv.DictReader(rows) if row["rank"] == "0"]
