@@ -57,7 +57,8 @@ class Rank:
     def own(self):
         """The process that trains: the launcher's child."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return int(children[0]) if children else None
+        ranks = [pid for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("sotto-rank")]
+        return int(ranks[0]) if ranks else None
 
     def kill(self):
         os.killpg(self.process.pid, signal.SIGKILL)

@@ -111,12 +111,15 @@ int status_of(const std::vector<std::string>& arguments) {
 // Ends a process before the destructors of what was there before main(): those of LibTorch forget its operators one by
 // one, which takes a tenth of a second.
 void end_at_once(int status, void* /*unused*/) {
+  stop_fork_server();
   std::fflush(nullptr);
   _exit(status);
 }
 
 int run_program(const std::vector<std::string>& arguments) {
+#ifndef __SANITIZE_ADDRESS__  // which looks for leaks at the end
   ::on_exit(end_at_once, nullptr);
+#endif
   prctl(PR_SET_NAME, "sotto");  // it may have been started as /proc/self/exe, and would be called `exe`
   return status_of(arguments);
 }

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -27,7 +27,11 @@ namespace {
 
 constexpr std::size_t passed = 5;  // descriptors of a request: a file with the texts, then those of the rank
 
-Descriptor server;  // the connection to that of this process
+// The server of this process: the connection, and its number; 0: none.
+Descriptor server;
+pid_t server_pid = 0;
+
+constexpr int longest_silence_ms = 30'000;
 
 // A request: one byte, since none would be the end of the connection, and the descriptors.
 struct Request {
@@ -126,19 +130,16 @@ pid_t fork_once(ProgramMain run, pid_t launcher, std::span<const int, passed> de
   if (getppid() != launcher) _exit(0);
   prctl(PR_SET_NAME, "sotto-forks");
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int number = 0; number < first_free_descriptor; ++number) dup2(null, number);  // what arrives gets higher ones
+  dup2(socket, first_free_descriptor);
+  socket = first_free_descriptor;
+  for (int number = 0; number < socket; ++number) dup2(null, number);  // what arrives gets higher ones
+  close_range(static_cast<unsigned>(socket) + 1, ~0U, 0);
   while (const auto descriptors = receive_request(socket)) {
     const pid_t rank = fork_once(run, launcher, *descriptors);
     for (const int descriptor : *descriptors) close(descriptor);
     if (write(socket, &rank, sizeof rank) != sizeof rank) break;
   }
   _exit(0);
-}
-
-// What OpenMP takes for OMP_NUM_THREADS if that is not set.
-std::string all_cores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::to_string(CPU_COUNT(&cores)) : "";
 }
 
 // Whether the libraries of a program that is started with it read what ours have read.
@@ -150,7 +151,6 @@ bool is_like_ours(std::span<const std::string> environment) {
     const std::size_t end = text.find('=');
     const std::string name = text.substr(0, end), value = text.substr(end + 1);
     const char* const ours = std::getenv(name.c_str());
-    if (ours == nullptr && name == "OMP_NUM_THREADS" && value == all_cores()) continue;
     if (ours == nullptr || value != ours) return false;
     ++known;
   }
@@ -165,15 +165,27 @@ void start_fork_server(ProgramMain run) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return;
   Descriptor ours(ends[0]), theirs(ends[1]);
-  theirs = Descriptor(fcntl(theirs.get(), F_DUPFD_CLOEXEC, first_free_descriptor));
-  if (!theirs.open() || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return;
+  for (Descriptor* end : {&ours, &theirs}) {  // not where a closed stdout would be
+    *end = Descriptor(fcntl(end->get(), F_DUPFD_CLOEXEC, first_free_descriptor + 1));
+    if (!end->open()) return;
+  }
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return;
   const pid_t launcher = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
     ours.reset();
     serve(run, launcher, theirs.get());
   }
-  if (pid > 0) server = std::move(ours);
+  if (pid < 0) return;
+  server = std::move(ours);
+  server_pid = pid;
+}
+
+void stop_fork_server() {
+  if (server_pid == 0) return;
+  server.reset();
+  kill(server_pid, SIGKILL);
+  waitpid(std::exchange(server_pid, 0), nullptr, 0);
 }
 
 std::optional<pid_t> fork_rank(std::span<const std::string> arguments, std::span<const std::string> environment,
@@ -181,19 +193,24 @@ std::optional<pid_t> fork_rank(std::span<const std::string> arguments, std::span
   if (!server.open() || !is_like_ours(environment)) return std::nullopt;
   const Descriptor file(memfd_create("sotto", MFD_CLOEXEC));
   const std::string texts = joined(arguments, environment);
-  if (!file.open()) fail_to_start("memfd_create");
-  if (write(file.get(), texts.data(), texts.size()) != static_cast<ssize_t>(texts.size())) fail_to_start("write");
+  const bool written =
+      file.open() && write(file.get(), texts.data(), texts.size()) == static_cast<ssize_t>(texts.size());
+  if (!written) return std::nullopt;
   const std::array sent{file.get(), descriptors[0], descriptors[1], descriptors[2], descriptors[3]};
-  const int socket = server.get();
-  pid_t rank = 0;
-  const auto answered = [&] { return TEMP_FAILURE_RETRY(read(socket, &rank, sizeof rank)) == sizeof rank; };
-  if (!send_request(socket, sent) || !answered()) {
-    server.reset();  // somebody killed it
+  if (!send_request(server.get(), sent)) {
+    stop_fork_server();  // somebody killed it
     return std::nullopt;
   }
-  if (rank > 0) return rank;
-  errno = -rank;
-  fail_to_start("fork");
+  pollfd answer{server.get(), POLLIN, 0};
+  pid_t rank = 0;
+  const bool answered = TEMP_FAILURE_RETRY(poll(&answer, 1, longest_silence_ms)) == 1 &&
+                        TEMP_FAILURE_RETRY(read(server.get(), &rank, sizeof rank)) == sizeof rank;
+  if (!answered) {  // there may be a rank, which must not be started twice
+    stop_fork_server();
+    throw Error("cannot start a process: the process that forks ranks does not answer");
+  }
+  if (rank < 0) return std::nullopt;
+  return rank;
 }
 
 }  // namespace sotto

@@ -114,9 +114,9 @@ def command_of(pid):
     return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-@pytest.mark.parametrize("variable, threads, forked", [("1", 1, True), ("3", 1, False), ("3", 3, True), (None, "auto", True)])
+@pytest.mark.parametrize("variable, threads, forked", [("1", 1, True), ("3", 1, False), ("3", 3, True)])
 def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, variable, threads, forked):
-    ranks = 1 if threads == "auto" else 2  # one has all cores
+    ranks = 2
     job = running(start, tmp_path / "run", "--ranks", ranks, "--threads", threads, OMP_NUM_THREADS=variable)
     assert len(job.ranks()) == ranks
     for pid in job.ranks():
@@ -127,6 +127,12 @@ def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, varia
     os.kill(job.process.pid, signal.SIGINT)
     assert job.finish().status == 130
     job.nothing_left()
+
+
+def test_the_fork_server_ends_before_the_program(start):
+    for arguments in (["--help"], [*TINY, "--max-steps", 1, "--ranks", 2]):
+        job = start("train", *arguments).finish()
+        assert job.status == 0 and processes(job.session) == []
 
 
 def test_a_lost_fork_server_ends_nothing(start, tmp_path):
