@@ -55,10 +55,15 @@ class Rank:
         self.begun, self.ended = time.monotonic(), None
 
     def own(self):
-        """The process that trains: the launcher's child."""
+        """The process that trains: a child of the launcher."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        ranks = [pid for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("sotto-rank")]
-        return int(ranks[0]) if ranks else None
+        for pid in children:
+            try:
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("sotto-rank"):
+                    return int(pid)
+            except OSError:  # it has ended
+                pass
+        return None
 
     def kill(self):
         os.killpg(self.process.pid, signal.SIGKILL)

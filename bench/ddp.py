@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares steps of `sotto train` with those of PyTorch's DistributedDataParallel on the same links.
 
-    python bench/ddp.py --sotto build/release/bin/sotto                       everything: three quarters of an hour on an idle machine
+    python bench/ddp.py --sotto build/release/bin/sotto                       everything: about an hour on an idle machine
     python bench/ddp.py --sotto ... --model lenet --link 100mbit --rounds 3   one cell
 
 Two ranks of one thread each in two network namespaces, joined by a cable that `tc` limits to the rate of the link in

@@ -17,10 +17,14 @@
 namespace sotto {
 namespace {
 
+[[noreturn]] void fail(const char* what) {
+  throw Error(fmt::format("cannot start a process: {}: {}", what, std::strerror(errno)));
+}
+
 // The same file under a number that none of a child's descriptors has.
 Descriptor high(int fd, const char* what) {
   Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, first_free_descriptor));
-  if (!copy.open()) fail_to_start(what);
+  if (!copy.open()) fail(what);
   return copy;
 }
 
@@ -44,7 +48,7 @@ pid_t execute(const std::string& program, std::span<const std::string> arguments
   const auto envp = pointers(environment);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) fail_to_start("fork");
+  if (pid < 0) fail("fork");
   if (pid == 0) become(program.c_str(), argv.data(), envp.data(), parent, descriptors);
   return pid;
 }
@@ -58,7 +62,7 @@ void Descriptor::reset(int fd) {
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail_to_start("pipe");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe");
   Pipe pipe{Descriptor(ends[0]), Descriptor(ends[1])};
   pipe.write = high(pipe.write.get(), "pipe");
   return pipe;
@@ -84,7 +88,7 @@ Process spawn(const std::string& program, std::span<const std::string> arguments
               std::span<const std::string> environment, int input) {
   Pipe out = make_pipe(), err = make_pipe(), report = make_pipe();
   const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null.open()) fail_to_start("/dev/null");
+  if (!null.open()) fail("/dev/null");
   const Descriptor in = high(input < 0 ? null.get() : input, "stdin");
   const std::array descriptors{in.get(), out.write.get(), err.write.get(), report.write.get()};
   const auto forked = program.empty() ? fork_rank(arguments, environment, descriptors) : std::nullopt;
@@ -92,10 +96,6 @@ Process spawn(const std::string& program, std::span<const std::string> arguments
   const pid_t pid = forked ? *forked : execute(path, arguments, environment, descriptors);
   for (Pipe* pipe : {&out, &err, &report}) fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK);
   return {pid, std::move(out.read), std::move(err.read), std::move(report.read)};
-}
-
-void fail_to_start(const char* what) {
-  throw Error(fmt::format("cannot start a process: {}: {}", what, std::strerror(errno)));
 }
 
 }  // namespace sotto
