@@ -195,6 +195,7 @@ class StagedCommunicator final : public Communicator {
       if (Clock::now() >= until_) fail_because(operation(), peer, "timed out");
       std::this_thread::sleep_for(std::chrono::microseconds(10));
     }
+    if (const auto error = work->exception()) std::rethrow_exception(error);  // NCCL's wait() does not tell of it
     work->wait();
   }
 

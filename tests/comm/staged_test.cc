@@ -22,6 +22,16 @@ namespace {
 using namespace std::chrono_literals;
 using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
+// Like NCCL's, its wait() does not throw what went wrong: only the device's queue waits.
+class QueuedWork final : public PolledWork {
+ public:
+  using PolledWork::PolledWork;
+  bool wait(std::chrono::milliseconds) override {
+    if (!isCompleted()) throw std::logic_error("waited for before it was complete");
+    return true;
+  }
+};
+
 // Has the rules of NCCL: messages are sent in batches only, none is empty, and each is exactly as long as the room of
 // its receiver.
 class Batches final : public c10d::Backend {
@@ -38,7 +48,7 @@ class Batches final : public c10d::Backend {
     if (!std::exchange(open_, false)) throw std::logic_error("no batch was begun");
     if (batch_.empty()) return {};
     for (const auto& work : batch_) started_.push_back(work);
-    return c10::make_intrusive<PolledWork>(batch_);
+    return c10::make_intrusive<QueuedWork>(batch_);
   }
   c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int peer, int tag) override {
     check(tensors);
@@ -57,7 +67,7 @@ class Batches final : public c10d::Backend {
   }
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions& options) override {
-    return c10::make_intrusive<PolledWork>(Works{inner_->allreduce(tensors, options)});
+    return c10::make_intrusive<QueuedWork>(Works{inner_->allreduce(tensors, options)});
   }
   void abort() override {
     for (const auto& work : started_) work->abort();
