@@ -11,6 +11,7 @@
 #include "sotto/aggregate/vector_gossiper.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/topology/mixing_matrix.h"
+#include "sotto/topology/table.h"
 
 namespace sotto::python {
 
