@@ -71,9 +71,10 @@ class Ranks:
 def environment(build_dir):
     """The environment variables with which a Python process finds the package that was built."""
     assert list((build_dir / "python" / "sotto").glob("_C.*.so")), "the package is not built"
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SOTTO_", "OMP_", "GLOO_", "TORCH_"))}
+    kept = {k: v for k, v in os.environ.items()
+            if k.startswith("SOTTO_TEST_") or not k.startswith(("SOTTO_", "OMP_", "GLOO_", "TORCH_"))}
     return kept | {"PYTHONPATH": str(build_dir / "python"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
-                   "PYTHONDONTWRITEBYTECODE": "1"}
+                   "PYTHONDONTWRITEBYTECODE": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # CUDA's way to the same bits
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ def resources():
 
 
 def hash_of(tensors):
-    return hashlib.sha256(b"".join(t.detach().contiguous().numpy().tobytes() for t in tensors)).hexdigest()[:16]
+    return hashlib.sha256(b"".join(t.detach().cpu().contiguous().numpy().tobytes() for t in tensors)).hexdigest()[:16]
 
 
 def owed(values):
@@ -74,8 +74,13 @@ def kept(wrapper):
     return {"owed": owed(values)} | (own_model(values) if wish.get("wrapper") in OWN else {})
 
 
+def examples(count, seed):
+    """The same ones on every device."""
+    return torch.randn(count, 20, generator=torch.Generator().manual_seed(seed), device="cpu").to(torch.get_default_device())
+
+
 def tested(net):
-    x = torch.randn(1000, 20, generator=torch.Generator().manual_seed(1))
+    x = examples(1000, 1)
     with torch.no_grad():
         return loss_of(net, x).item()
 
@@ -125,8 +130,7 @@ def wrapped(net, optimizer):
 
 def step(model, state):
     stage, count = state.stage, state.count
-    draw = torch.Generator().manual_seed(1000 * state.step + dist.get_rank())
-    x = torch.randn(16, 20, generator=draw)
+    x = examples(16, 1000 * state.step + dist.get_rank())
     state.optimizer.zero_grad()
     kill_at("forward", stage, count)
     loss = loss_of(model if isinstance(model, torch.nn.Module) else state.net, x)
@@ -172,6 +176,7 @@ def run(wanted):
     elif "die_in" in wish:
         setattr(_elastic, wish["die_in"], killed)
     torch.set_num_threads(1)
+    torch.set_default_device(os.environ.get("SOTTO_TEST_DEVICE", "cpu"))
     torch.manual_seed(os.getpid())  # so models of ranks differ before the first call
     net = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.005, momentum=0.9)

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 import scenarios
+from scenarios.net import DEVICE
 
 
 def main():
@@ -16,7 +17,11 @@ def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # so that output of libraries is not taken for an answer
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=size)
+    torch.set_default_device(DEVICE)
+    torch.use_deterministic_algorithms(DEVICE != "cpu")  # tests compare bits
+    backend = os.environ.get("SOTTO_TEST_BACKEND", "gloo")
+    os.environ["NCCL_HOSTID"] = str(rank)  # ranks share a GPU, which NCCL allows to ranks of different hosts alone
+    dist.init_process_group(backend, init_method=f"file://{meeting}", rank=rank, world_size=size)
     for line in sys.stdin:
         name, arguments = json.loads(line)
         try:

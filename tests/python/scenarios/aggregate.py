@@ -8,6 +8,8 @@ import torch.distributed as dist
 
 import sotto
 
+from .net import DEVICE
+
 
 def aggregates():
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -42,10 +44,10 @@ def aggregates():
 
 def aggregates_in_several_messages():
     """A message takes 100 elements here, so 350 are four messages. The mean is the same, with the same bits on all ranks."""
-    x = torch.randn(50, 7, generator=torch.Generator().manual_seed(dist.get_rank()))
+    x = torch.randn(50, 7, generator=torch.Generator().manual_seed(dist.get_rank()), device="cpu").to(DEVICE)
     whole = sotto.aggregate(x)
     for codec, near in [("none", 1e-6), ("f16", 1e-2), ("int8", 0.05)]:
-        mean = sotto._C.aggregate(x, "avg", dist.group.WORLD, codec, "auto", 0, 0.0, 60.0, most=100)
+        mean = sotto._C.aggregate(x, "avg", dist.group.WORLD, codec, "auto", 0, 0.0, 60.0, most=100).to(DEVICE)
         assert (mean - whole).abs().max() < near, codec
         everywhere = [torch.empty(50, 7) for _ in range(dist.get_world_size())]
         dist.all_gather(everywhere, mean)

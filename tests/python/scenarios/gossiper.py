@@ -1,5 +1,7 @@
 """Tensors that are mixed with those of neighbours."""
 
+import functools
+
 import torch
 import torch.distributed as dist
 
@@ -51,9 +53,10 @@ def gossiper_shapes():
 
 def gossiper_mixes_another_tensor(what):
     gossiper = sotto.Gossiper(topology="complete", timeout=60)
-    gossiper.average(torch.ones(1, 3)[:, :2] if dist.get_rank() == 1 else torch.ones(1, 2))  # these are alike
-    tensors = {"size": torch.ones(7), "shape": torch.ones(2, 3), "strides": torch.ones(2, 3).t()}
-    gossiper.average(tensors[what] if dist.get_rank() == 1 else torch.ones(3, 2))
+    ones = functools.partial(torch.ones, device="cpu")  # from a device, every tensor is copied to the same strides
+    gossiper.average(ones(1, 3)[:, :2] if dist.get_rank() == 1 else ones(1, 2))  # these are alike
+    tensors = {"size": ones(7), "shape": ones(2, 3), "strides": ones(2, 3).t()}
+    gossiper.average(tensors[what] if dist.get_rank() == 1 else ones(3, 2))
 
 
 def gossiper_refuses(what):

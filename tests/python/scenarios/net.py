@@ -1,11 +1,15 @@
 """The network that ranks train, and its training."""
 
 import hashlib
+import os
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+DEVICE = os.environ.get("SOTTO_TEST_DEVICE", "cpu")  # where worker.py makes tensors
 
 
 class Net(nn.Module):
@@ -33,9 +37,15 @@ def make(dtype="float32", memory_format=torch.contiguous_format, **options):
 
 def batch(step, dtype=torch.float32):
     """The batch of this rank."""
-    generator = torch.Generator().manual_seed(1000 * step + dist.get_rank())
-    return (torch.randn(8, 1, 8, 8, generator=generator).to(dtype),
-            torch.randint(0, 10, (8,), generator=generator))
+    x, y = images(1000 * step + dist.get_rank())
+    return x.to(dtype), y
+
+
+def images(seed):
+    """Eight images and their labels, the same ones on every device."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(8, 1, 8, 8, generator=generator, device="cpu").to(DEVICE),
+            torch.randint(0, 10, (8,), generator=generator, device="cpu").to(DEVICE))
 
 
 def loss_of(ddp, step, **how):
@@ -52,7 +62,7 @@ def train(ddp, steps, first=0, lr=0.1, optimiser=None, **how):
 
 
 def digest(ddp):
-    return hashlib.sha256(b"".join(p.detach().float().numpy().tobytes() for p in ddp.parameters())).hexdigest()
+    return hashlib.sha256(b"".join(p.detach().float().cpu().numpy().tobytes() for p in ddp.parameters())).hexdigest()
 
 
 def flat(gradients):

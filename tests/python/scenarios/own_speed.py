@@ -8,7 +8,7 @@ from torch import nn
 
 import sotto
 
-from .net import digest, flat
+from .net import digest, flat, images
 from .steps import learn, network, Point
 
 
@@ -85,8 +85,7 @@ def nodes(how, node_size, ranks, **options):
         optimizer.zero_grad()
         parts = []
         for other in range(dist.get_rank() * each, (dist.get_rank() + 1) * each):
-            generator = torch.Generator().manual_seed(100 * step + other)
-            parts.append((torch.randn(8, 1, 8, 8, generator=generator), torch.randint(0, 10, (8,), generator=generator)))
+            parts.append(images(100 * step + other))
         x, y = (torch.cat(tensors) for tensors in zip(*parts))
         if step == 3:  # gradients that are added up
             with model.no_sync():

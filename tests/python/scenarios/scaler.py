@@ -8,7 +8,7 @@ import torch.distributed as dist
 import sotto
 
 from .all_reduce import wrapped
-from .net import batch, digest, loss_of, make
+from .net import batch, DEVICE, digest, loss_of, make
 
 
 def wrap(kind, dtype="float32", **options):
@@ -24,7 +24,7 @@ def scaled(kind, codec, steps, overflows, **options):
     after a training without a scaler that leaves these steps out."""
     found = {}
     for name in ("scaled", "unscaled"):
-        scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2, enabled=name == "scaled")
+        scaler = torch.amp.GradScaler(DEVICE, init_scale=8.0, growth_interval=2, enabled=name == "scaled")
         model = wrap(kind, codec=codec, scaler=scaler, **options)
         optimiser = torch.optim.SGD(model.parameters(), 0.1, momentum=0.5)
         scales, kept = [], True
@@ -50,14 +50,14 @@ def scaled(kind, codec, steps, overflows, **options):
 
 
 def scaled_differently():
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** dist.get_rank())
+    scaler = torch.amp.GradScaler(DEVICE, init_scale=2.0 ** dist.get_rank())
     model = sotto.compress(make(broadcast_buffers=False), "ef | topk(0.1)", scaler=scaler)
     scaler.scale(loss_of(model, 0)).backward()
 
 
 def overflow_without_scaler():
     """The loop uses a GradScaler that was not given to sotto."""
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20)
+    scaler = torch.amp.GradScaler(DEVICE, init_scale=2.0**20)
     model = sotto.compress(make(broadcast_buffers=False), "ef | topk(0.1)")
     loss = scaler.scale(loss_of(model, 0))
     (loss * (math.inf if dist.get_rank() == 1 else 1)).backward()
