@@ -4,9 +4,10 @@
     python bench/chaos.py --minutes 60 -- --model resnet20 --data cifar10 --data-dir DIR --codec "qsgd(bits=4)"
     python bench/chaos.py --minutes 10 --every 60 --away 20 --slow 1:10 --narrow 2:10mbit -- --algorithm push_sum
 
-`sotto coordinator` and four ranks, each started by itself, with the flags after `--`. Every 60 s one rank, each in turn, dies
-by SIGKILL; 20 s later another one takes its place. After `--minutes` nobody is killed any more, and all ranks are asked to
-stop. Then the same training runs undisturbed up to the same step. Prints
+`sotto coordinator` and four ranks, each started by itself, with the flags after `--`. Every 60 s one rank dies by SIGKILL; 20 s
+later another one takes its place. `--slow` and `--narrow` give a rank a slower processor or link. After `--minutes` nobody is
+killed any more, and all ranks are asked to stop. Then the same training runs undisturbed up to the same step, with no slow
+ranks or links, which change no result. Prints
 
 - how much of the time in which ranks were there they spent on steps that count: not on starting, meeting, getting the state,
   or on steps that were taken again;
@@ -23,30 +24,32 @@ import pathlib
 import random
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 RANKS = 4
-PAUSE = 0.01  # seconds between two looks at steps.csv
+PAUSE = 0.01  # seconds between two looks at a page of figures
 
 
-class Rows:
-    """The rows that a growing steps.csv gets."""
+class Page:
+    """The figures that a process serves for Prometheus on a port of this machine; 0 where it does not say."""
 
-    def __init__(self, path):
-        self.path, self.at = path, 0
+    def __init__(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.port = server.getsockname()[1]
+        self.flags = ["--metrics-port", str(self.port)]
 
-    def news(self):
-        """Whether rows were added since the last call."""
+    def read(self, name):
         try:
-            size = os.path.getsize(self.path)
-        except FileNotFoundError:
-            return False
-        grown, self.at = size > self.at, size
-        return grown
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as page:
+                return float(re.search(rf"^{name} (\S+)", page.read().decode(), re.MULTILINE)[1])
+        except (OSError, TypeError):  # it has not begun
+            return 0
 
 
 class Rank:
@@ -65,8 +68,11 @@ class Rank:
                 pass
         return None
 
-    def kill(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
+    def kill(self, machine):
+        if machine:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            os.kill(self.own(), signal.SIGKILL)
         self.process.wait()
         self.ended = time.monotonic()
 
@@ -77,12 +83,18 @@ class Rank:
         return int(status["RssAnon"].split()[0]), int(status["Threads"]), len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def wait_for(condition, what, deadline=600):
+def wait_until(condition, there, log, deadline=600):
     end = time.monotonic() + deadline
     while not condition():
         if time.monotonic() > end:
-            sys.exit(f"{what} did not come within {deadline} s")
+            sys.exit(f"no step was made within {deadline} s")
+        require_ranks(there, log)
         time.sleep(PAUSE)
+
+
+def require_ranks(there, log):
+    if any(rank.process.poll() is not None for rank in there):
+        sys.exit("a rank has ended by itself; the end of the log:\n" + pathlib.Path(log.name).read_text()[-2000:])
 
 
 def table_of(path):
@@ -99,7 +111,7 @@ def links(path, slow, narrow):
     text = ""
     for rank in range(RANKS):
         text += f"[[rank]]\nrank = {rank}\n"
-        text += "".join(f'rate = "{rate}"\n' for number, rate in narrow if int(number) == rank)
+        text += "".join(f'egress = "{rate}"\ningress = "{rate}"\n' for number, rate in narrow if int(number) == rank)
         text += "".join(f"compute = {factor}\n" for number, factor in slow if int(number) == rank)
     path.write_text(text)
     return ["--link", path]
@@ -107,15 +119,17 @@ def links(path, slow, narrow):
 
 def disturbed(arguments, flags, folder):
     run, log = folder / "run", open(folder / "log", "w")
-    boss = subprocess.Popen([arguments.sotto, "coordinator", "--listen", "127.0.0.1:0", "--ranks", f"2:{RANKS}"], stderr=subprocess.PIPE, text=True)
+    groups, training = Page(), Page()
+    boss = subprocess.Popen([arguments.sotto, "coordinator", "--listen", "127.0.0.1:0", "--ranks", f"2:{RANKS}", *groups.flags],
+                            stderr=subprocess.PIPE, text=True)  # fmt: skip
     port = re.search(r":(\d+)", boss.stderr.readline())[1]
     subprocess.Popen(["cat"], stdin=boss.stderr, stdout=log)
-    command = [arguments.sotto, "train", *flags, "--epochs", "100000", "--train-dir", run, "--coordinator", f"127.0.0.1:{port}"]
+    command = [arguments.sotto, "train", *flags, "--epochs", "100000", "--train-dir", run, "--coordinator", f"127.0.0.1:{port}", *training.flags]
     there, gone = [Rank(command, log) for _ in range(RANKS)], []
-    rows, pauses, first = Rows(run / "steps.csv"), [], None
+    pauses, first = [], None
     chance = random.Random(1)
     try:
-        wait_for(rows.news, "the first step")
+        wait_until(lambda: training.read("sotto_steps_total") > 0, there, log)
         end = time.monotonic() + 60 * arguments.minutes
         next_kill = time.monotonic() + arguments.every
         while time.monotonic() < end:
@@ -124,18 +138,18 @@ def disturbed(arguments, flags, folder):
                 break
             first = first or (there[0].figures() if gone else None)
             victim = there.pop(chance.randrange(len(there) - 1) + (1 if len(there) == RANKS else 0))  # the oldest one stays: it is measured
-            rows.news()
-            victim.kill()
-            gone.append(victim)
+            group = groups.read("sotto_generation")
             killed = time.monotonic()
-            wait_for(rows.news, "a step after a kill")  # the last one before may be written late
-            wait_for(rows.news, "a step after a kill")
+            victim.kill(arguments.machines)
+            gone.append(victim)
+            wait_until(lambda: groups.read("sotto_generation") > group, there, log)
+            step = training.read("sotto_steps_total")
+            wait_until(lambda: training.read("sotto_steps_total") > step, there, log)
             pauses.append(time.monotonic() - killed)
             time.sleep(max(0, killed + arguments.away - time.monotonic()))
             there.append(Rank(command, log))
             next_kill += arguments.every
-            if any(rank.process.poll() is not None for rank in there):
-                sys.exit(f"a rank has ended by itself; the log is {log.name}\n" + pathlib.Path(log.name).read_text()[-2000:])
+            require_ranks(there, log)
         last = there[0].figures()
         for rank in there:
             rank.process.send_signal(signal.SIGTERM)
@@ -145,12 +159,12 @@ def disturbed(arguments, flags, folder):
     finally:
         for rank in there:
             if rank.process.poll() is None:
-                rank.kill()
+                rank.kill(machine=True)
         boss.kill()
     steps = table_of(run / "steps.csv")
     productive = sum(float(row["step_ms"]) for row in steps) / 1000
     available = sum(rank.ended - rank.begun for rank in there + gone)
-    print(f"{len(gone)} ranks killed in {arguments.minutes:g} minutes; steps {1 + max(int(row['step']) for row in steps)}")
+    print(f"{len(gone)} ranks were killed in {arguments.minutes:g} minutes; steps {1 + max(int(row['step']) for row in steps)}")
     print(f"of {available:.0f} rank-seconds {productive / available:.1%} were spent on steps that count")
     print(f"from a kill to the next step: median {statistics.median(pauses):.2f} s, longest {max(pauses):.2f} s")
     for name, before, now in zip(("KB of memory", "threads", "descriptors"), first, last):
@@ -164,6 +178,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--every", type=float, default=60, help="seconds from kill to kill")
     parser.add_argument("--away", type=float, default=20, help="seconds until another rank comes")
+    parser.add_argument("--machines", action="store_true", help="kill a rank's launcher, too, which could tell that it is gone")
     parser.add_argument("--slow", type=lambda text: text.split(":"), action="append", default=[], metavar="RANK:FACTOR")
     parser.add_argument("--narrow", type=lambda text: text.split(":"), action="append", default=[], metavar="RANK:RATE")
     parser.add_argument("flags", nargs="*", help="of `sotto train`")
@@ -171,11 +186,11 @@ def main():
     arguments.sotto = str(pathlib.Path(arguments.sotto).resolve())
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        flags = [*arguments.flags, *(links(folder / "links.toml", arguments.slow, arguments.narrow) if arguments.slow or arguments.narrow else [])]
-        steps, result = disturbed(arguments, flags, folder)
+        slow = links(folder / "links.toml", arguments.slow, arguments.narrow) if arguments.slow or arguments.narrow else []
+        steps, result = disturbed(arguments, [*arguments.flags, *slow], folder)
         print(f"disturbed: {result}", flush=True)
         whole = folder / "undisturbed"
-        subprocess.run([arguments.sotto, "train", *flags, "--ranks", str(RANKS), "--epochs", "100000", "--max-steps", str(steps), "--train-dir", whole],
+        subprocess.run([arguments.sotto, "train", *arguments.flags, "--ranks", str(RANKS), "--epochs", "100000", "--max-steps", str(steps), "--train-dir", whole],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
         print(f"undisturbed: {result_of(whole)}")
 

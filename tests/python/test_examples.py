@@ -60,5 +60,5 @@ def test_an_example_learns(root, ranks, tmp_path, name):
 
 
 def test_every_example_is_tried(root):
-    elsewhere = {"elastic", "mnist_ddp", "ray_tune"}  # test_elastic_function.py, test_package.py, tests/cli/test_ray_tune.py
+    elsewhere = {"elastic", "mnist_ddp", "ray_tune", "restarts"}  # test_elastic_function.py, test_package.py, tests/cli
     assert {path.stem for path in (root / "examples").glob("*.py")} == RUNS.keys() | elsewhere
