@@ -24,7 +24,7 @@ METHODS = {
     "choco": Method(["--algorithm", "choco", *RING], elastic=True),
     "d_psgd": Method(["--algorithm", "d_psgd", *RING], elastic=True),
     "ad_psgd": Method(["--algorithm", "ad_psgd", "--topology", "star"], same_bits=False, elastic=True),
-    "server": Method(["--algorithm", "parameter_server"]),
+    "server": Method(["--algorithm", "parameter_server"], elastic=True),
     "server_async": Method(["--algorithm", "parameter_server(mode=async)"], same_bits=False, elastic=True),
     "local": Method(["--algorithm", "local(h=4)"], elastic=True),
     "diloco": Method(["--algorithm", "diloco(h=4)"], elastic=True),

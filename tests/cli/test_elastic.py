@@ -31,14 +31,16 @@ def at_step(job, folder, step):
     wait_until(lambda: job.process.poll() is not None or has_step(folder, step), f"step {step}")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("backend, algorithm", [
-    ("tcp", ["sync", "--momentum", 0.9]), ("gloo", ["slowmo(h=4)", "--momentum", 0]), ("gloo", ["sync", "--momentum", 0.9]),
+    ("tcp", ["sync", "--momentum", 0.9]), ("tcp", ["parameter_server(servers=1)", "--optimiser", "adam"]), ("gloo", ["slowmo(h=4)", "--momentum", 0]),
+    ("gloo", ["sync", "--momentum", 0.9]),
 ])  # fmt: skip
 def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_path, backend, algorithm):
-    """Without a memory, the rest of the run has the bits of one that went on from a checkpoint with fewer ranks."""
-    flags = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--algorithm", *algorithm, "--backend", backend, "--max-steps", 400]
-    job = start(*flags, "--elastic", "2:4", "--train-dir", "run", "--checkpoint-minutes", 0)
+    """Without a memory, the rest of the run has the bits of one that went on from a checkpoint with fewer ranks. A parameter
+    server, which makes no such run, has the bits of sync with gather."""
+    flags = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--backend", backend, "--max-steps", 400]
+    job = start(*flags, "--algorithm", *algorithm, "--elastic", "2:4", "--train-dir", "run", "--checkpoint-minutes", 0)
     at_step(job, tmp_path / "run", 100)
     kill(job, 1)
     job.finish()
@@ -49,15 +51,16 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
     assert first == (1, 0, [0, 1, 2, 3]) and then[0] == 2 and then[2] == [0, 2, 3]
     step = then[1]
     assert 90 < step < 400 and f"step {step}  goes on with 3 ranks" in job.err
-    good(*flags[:-2], "--max-steps", step, "--ranks", 4, "--train-dir", "same")
-    good(*flags, "--ranks", 3, "--train-dir", "same", "--resume")
+    twin = ["sync", *algorithm[1:], "--aggregator", "gather"] if algorithm[0].startswith("parameter_server") else algorithm
+    good(*flags[:-2], "--algorithm", *twin, "--max-steps", step, "--ranks", 4, "--train-dir", "same")
+    good(*flags, "--algorithm", *twin, "--ranks", 3, "--train-dir", "same", "--resume")
     assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "same")["parameters_sha256"]
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("codec, flags", [
     ("ef | topk(0.1)", ["--aggregator", "gather", "--check-replicas", 50]), ("ef | topk(0.1)", ["--aggregator", "scatter_reduce", "--check-replicas", 50]),
-    ("qsgd(bits=4)", ["--check-replicas", 50]), ("auto", ["--check-replicas", 50]), ("none", ["--algorithm", "diloco(h=20)"]),
+    ("qsgd(bits=4)", ["--check-replicas", 50]), ("auto", ["--check-replicas", 50]), ("ef | topk(0.1)", ["--algorithm", "parameter_server(down=qsgd(bits=4))"]), ("none", ["--algorithm", "diloco(h=20)"]),
     ("none", ["--algorithm", "push_sum"]), ("none", ["--algorithm", "push_sum(overlap=true)"]), ("topk(0.1)", ["--algorithm", "choco"]),
 ])  # fmt: skip
 def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
@@ -228,7 +231,7 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "3:2"], "--elastic 3:2: 3 is more than 2"),
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; give MIN alone"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
-    (["--elastic", "1:2", "--algorithm", "parameter_server"], "--elastic: `parameter_server` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco` can"),
+    (["--elastic", "1:2", "--algorithm", "parameter_server(gradients=1)"], "--elastic: `parameter_server(gradients=1)` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco`, `parameter_server` can"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks: --topology hypercube"),
     (["--elastic", "1:4", "--algorithm", "parameter_server(mode=async, servers=2)"], "--elastic: with 1 rank: --algorithm parameter_server(mode=async, servers=2): servers=2 of 1 ranks"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--node-size", 2], "--elastic: --node-size makes groups of one size; leave it out"),

@@ -43,6 +43,7 @@ def until_generation(job, folder, number):
     ("gloo", 0, ["--algorithm", "push_sum(overlap=true)", "--codec", "f16", "--momentum", 0.9]),
     ("tcp", 1, ["--algorithm", "choco", "--codec", "topk(0.2)"]),
     ("tcp", 2, ["--algorithm", "d_psgd"]),
+    ("tcp", 2, ["--algorithm", "parameter_server(down=qsgd(bits=4))", "--codec", "ef | topk(0.1)", "--optimiser", "adam"]),
 ])  # fmt: skip
 def test_ranks_that_were_lost(start, replayed, tmp_path, backend, restarts, method):
     folder = tmp_path / "run"
@@ -120,7 +121,7 @@ def test_one_that_went_on_from_a_checkpoint(good, run, replayed, tmp_path):
     assert job.status == 2 and "--replay run: it went on from run/model_step_20, which is not there any more" in job.err
 
 
-@pytest.mark.parametrize("method", [["--codec", "ef | topk(0.1)"], ["--algorithm", "push_sum"], ["--algorithm", "push_sum(overlap=true)"]], ids=lambda how: how[1])
+@pytest.mark.parametrize("method", [["--codec", "ef | topk(0.1)"], ["--algorithm", "push_sum"], ["--algorithm", "push_sum(overlap=true)"], ["--algorithm", "parameter_server"]], ids=lambda how: how[1])
 def test_ranks_that_came_and_went_by_themselves(coordinator, join, run, tmp_path, method):  # noqa: F811
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "2:3")

@@ -144,9 +144,11 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   // A shard whose server is lost goes on from the mean of the models that workers have, with the optimiser's buffers at
   // zero.
   void meet_others(Worker& worker, bool is_new) override {
-    float workers = trained_ ? 1.0F : 0.0F;
-    communicator_.all_reduce(std::span(&workers, 1));
-    average_members(worker.parameters(), communicator_, workers > 0 ? trained_ : !is_new);
+    if (!plan_.in_step()) {  // otherwise all workers have the same model
+      float workers = trained_ ? 1.0F : 0.0F;
+      communicator_.all_reduce(std::span(&workers, 1));
+      average_members(worker.parameters(), communicator_, workers > 0 ? trained_ : !is_new);
+    }
     struct Server {
       std::uint64_t serves_on, version;
     };
@@ -160,8 +162,8 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
       if (server.serves_on != 0) take_model(rank, worker.parameters());
     }
     worker_.follow(versions);
-    if (server_) server_->start_from(worker.parameters());
     if (serves_on_) return;
+    if (server_) server_->start_from(worker.parameters());
     EachVector zero([](std::vector<float>& values) { std::ranges::fill(values, 0.0F); });
     worker.optimiser().visit_buffers(zero);
   }
@@ -279,7 +281,7 @@ std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const
 
 bool parameter_server_is_elastic(const AnyOptions& own) {
   const auto& options = own.as<ServerOptions>();
-  return options.mode != "sync" && options.count == "all";
+  return options.mode == "sync" ? options.gradients == 0 && !options.dedicated : options.count == "all";
 }
 
 int idle_parameter_server(const AnyOptions& own, int ranks) {
