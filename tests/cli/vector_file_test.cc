@@ -103,6 +103,7 @@ TEST_F(VectorFile, NamesWhatIsWrong) {
 TEST_F(VectorFile, RawIsWhatIsCalledSo) {
   const std::string text = raw({1, 2});
   EXPECT_EQ(error_of(text), "");
+  std::filesystem::remove(path_);
   path_.replace_extension(".txt");
   EXPECT_NE(error_of(text).find("which ends in one of .f32, .raw, .bin"), std::string::npos);
   std::filesystem::remove(path_);

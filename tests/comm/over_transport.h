@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -23,16 +24,18 @@ class SecretFile {
  public:
   static const std::string& path() {
     static const SecretFile file;
+    [[maybe_unused]] static const int registered = std::at_quick_exit([] { file.remove(); });  // tests/support/main.cc
     return file.path_;
   }
-  ~SecretFile() {
-    if (::getpid() == maker_) std::filesystem::remove(path_);
-  }
+  ~SecretFile() { remove(); }
   SecretFile(const SecretFile&) = delete;
   SecretFile& operator=(const SecretFile&) = delete;
 
  private:
   SecretFile() { write_secret(new_secret(), path_); }
+  void remove() const {
+    if (::getpid() == maker_) std::filesystem::remove(path_);
+  }
   pid_t maker_ = ::getpid();
   std::string path_ = std::filesystem::temp_directory_path() / ("sotto-test-secret-" + std::to_string(maker_));
 };

@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   const int status = RUN_ALL_TESTS();
 #ifdef COUNTS_THREADS  // a sanitizer looks for leaks at the end
   std::fflush(nullptr);
-  std::_Exit(status);  // without the destructors of LibTorch, which take a tenth of a second
+  std::quick_exit(status);  // without the destructors of LibTorch, which take a tenth of a second
 #else
   return status;
 #endif

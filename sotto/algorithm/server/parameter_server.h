@@ -39,8 +39,8 @@ struct ServerOptions {
 // NeurIPS 2013).
 std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const AlgorithmOptions& options,
                                                  std::span<const BucketPlan> buckets, Communicator& communicator);
-// AlgorithmEntry::elastic: whether all workers have the same model, or updates wait for nobody, or at most for those that
-// are far behind.
+// AlgorithmEntry::elastic: whether all workers have the same model, or updates wait for nobody, or at most for those
+// that are far behind.
 bool parameter_server_is_elastic(const AnyOptions& own);
 // AlgorithmEntry::idle: the number of dedicated servers, which are the first ranks.
 int idle_parameter_server(const AnyOptions& own, int ranks);
