@@ -151,6 +151,7 @@ def disturbed(arguments, flags, folder):
             next_kill += arguments.every
             require_ranks(there, log)
         last = there[0].figures()
+        first = first or last
         for rank in there:
             rank.process.send_signal(signal.SIGTERM)
         for rank in there:
