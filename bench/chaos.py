@@ -138,12 +138,12 @@ def disturbed(arguments, flags, folder):
                 break
             first = first or (there[0].figures() if gone else None)
             victim = there.pop(chance.randrange(len(there) - 1) + (1 if len(there) == RANKS else 0))  # the oldest one stays: it is measured
-            group = groups.read("sotto_generation")
+            group, before = groups.read("sotto_generation"), training.read("sotto_steps_total")
             killed = time.monotonic()
             victim.kill(arguments.machines)
             gone.append(victim)
             wait_until(lambda: groups.read("sotto_generation") > group, there, log)
-            step = training.read("sotto_steps_total")
+            step = max(before, training.read("sotto_steps_total"))  # the page is gone with its rank
             wait_until(lambda: training.read("sotto_steps_total") > step, there, log)
             pauses.append(time.monotonic() - killed)
             time.sleep(max(0, killed + arguments.away - time.monotonic()))
