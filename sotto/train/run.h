@@ -73,6 +73,7 @@ class Run {
 
   // In run_rejoin.cc, for groups that change:
   bool rejoin(RunFolder& folder);
+  std::vector<int> newcomers();
   void begin_generation();
   bool keeps(std::uint64_t step);
   void keep(std::uint64_t step);

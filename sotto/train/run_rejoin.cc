@@ -10,10 +10,10 @@
 
 #include "sotto/comm/compute_threads.h"
 #include "sotto/core/error.h"
-#include "sotto/train/broadcast_state.h"
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/membership_csv.h"
+#include "sotto/train/newcomer_state.h"
 #include "sotto/train/run.h"
 #include "sotto/train/stop_signal.h"
 
@@ -62,18 +62,29 @@ bool Run::rejoin(RunFolder& folder) {
   } else {
     rollback_->give(kept, replica_, *algorithm_, before_);
   }
-  if (std::ranges::any_of(origins, [&](std::uint64_t each) { return each != *first; })) {
-    BroadcastState state(*communicator_, donor, newcomer_);
+  if (std::vector<int> ranks = newcomers(); !ranks.empty()) {
+    NewcomerState state(*communicator_, donor, std::move(ranks));
     state.send(task_->parameters());
     state.send(task_->buffers());
     replica_.visit_state(state);
     algorithm_->visit_shared(state);
+    state.finish();
   }
   algorithm_->meet_others(replica_, newcomer_);
   if (together_) algorithm_->own_speed()->begin_at(step);
   say(fmt::format("step {}  goes on with {} rank{}", step, communicator_->size(),
                   communicator_->size() == 1 ? "" : "s"));
   return true;
+}
+
+// The ranks that brought no state of their own. Collective.
+std::vector<int> Run::newcomers() {
+  const std::vector<int> is_new = gather(newcomer_ ? 1 : 0);
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < is_new.size(); ++rank) {
+    if (is_new[rank] != 0) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
 }
 
 // Runs before the first step of a generation, or of a start of a run whose group stays.
@@ -93,10 +104,7 @@ void Run::begin_generation() {
                     .epoch = course_.epochs_at(done_)};
   row.ids = gather(rollback_ != nullptr ? world_.id : communicator_->rank());
   row.threads = gather(compute_threads());
-  const std::vector<int> is_new = gather(newcomer_ ? 1 : 0);
-  for (std::size_t r = 0; r < is_new.size(); ++r) {
-    if (is_new[r] != 0) row.newcomers.push_back(row.ids[r]);
-  }
+  for (const int rank : newcomers()) row.newcomers.push_back(row.ids[static_cast<std::size_t>(rank)]);
   interruption_.attempt([&] {
     if (communicator_->rank() == 0) append_generation(folder_->path(), row);
   });

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""How long a rank that comes to a training takes to get the state of the others, over a slow link.
+
+    python bench/newcomer.py --sotto build/release/bin/sotto --ranks 4 --newcomers 1 --link 100mbit
+
+Ranks of `mlp` with momentum (13 million parameters, a state of 104 MB) train on this machine over an emulated link, with a
+coordinator; then newcomers come. Prints the seconds from the announcement of their group until rank 0 says that it goes on,
+beside the time that one link needs for the state. The meeting of the ranks is in it, too.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+STATE = 2 * 4 * 13_018_506  # bytes: parameters and momenta
+
+
+class Lines:
+    """What a process prints, with the time of each line."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        start_new_session=True)  # fmt: skip
+        self.lines = []
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic(), line))
+
+    def wait_for(self, pattern, after=0.0):
+        end = time.monotonic() + 900
+        while time.monotonic() < end:
+            for moment, line in list(self.lines):
+                if moment > after and (found := re.search(pattern, line)):
+                    return moment, found
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.01)
+        raise SystemExit(f"no line has `{pattern}`:\n" + "".join(line for _, line in self.lines[-20:]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sotto", default="build/release/bin/sotto")
+    parser.add_argument("--ranks", type=int, default=4, help="in all")
+    parser.add_argument("--newcomers", type=int, default=1)
+    parser.add_argument("--link", default="100mbit")
+    parser.add_argument("--deadline", default="60")
+    arguments = parser.parse_args()
+    rate = {"k": 1e3, "m": 1e6, "g": 1e9}[arguments.link.strip("0123456789")[0]] * int(re.match(r"\d+", arguments.link)[0]) / 8
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        before = arguments.ranks - arguments.newcomers
+        coordinator = Lines([arguments.sotto, "coordinator", "--listen", "127.0.0.1:0", "--ranks", f"{before}:{arguments.ranks}"])
+        port = coordinator.wait_for(r":(\d+)")[1][1]
+        command = [arguments.sotto, "train", "--coordinator", f"127.0.0.1:{port}", "--train-dir", pathlib.Path(folder) / "run", "--model", "mlp",
+                   "--data", "digits", "--batch-size", "8", "--codec", "ef | topk(0.001)", "--link", arguments.link, "--threads", "1",
+                   "--epochs", "100000", "--eval-freq", "1000000", "--no-keep-best", "--deadline", arguments.deadline]  # fmt: skip
+        ranks = []
+        try:
+            for _ in range(before):
+                ranks.append(Lines(command))
+            ranks[0].wait_for(r"step [1-9]")
+            came = time.monotonic()
+            for _ in range(arguments.newcomers):
+                ranks.append(Lines(command))
+            announced, _ = coordinator.wait_for(f"generation .*: ranks? .*{arguments.ranks - 1}", came)
+            seconds = ranks[0].wait_for("goes on with", announced)[0] - announced
+            print(f"{arguments.newcomers} newcomer(s) to {before} ranks at {arguments.link}: {seconds:.2f} s; the state alone: {STATE / rate:.2f} s")
+        finally:
+            for rank in [*ranks, coordinator]:
+                os.killpg(rank.process.pid, signal.SIGKILL)
+                rank.process.wait()
+
+
+if __name__ == "__main__":
+    main()
