@@ -27,6 +27,7 @@ MODELS = {  # batch; steps per run; first steps that are not counted; flags of s
     "lenet": (64, 60, 10, ["--data", "digits"], ["none", "qsgd(bits=4)", "qsgd(bits=4, norm=l2) | rans", "auto"]),
     "resnet20": (64, 40, 5, ["--data", "made-cifar"], ["none", "bf16", "qsgd(bits=4)", "power(2)", "dgc", "auto", "auto(quality=medium)"]),
     "resnet18": (16, 10, 2, ["--data", "made-cifar"], ["none", "ef | sampled_topk(0.01)", "power(1)", "auto", "auto(quality=medium)"]),
+    "logreg": (64, 60, 10, ["--data", "made-rows"], ["none", "bf16", "threshold(0)", "qsgd(bits=4)", "sketchml", "auto"]),
     "mlp": (64, 30, 5, ["--data", "digits"], ["none", "power(1)", "ef | sampled_topk(0.01)", "auto"]),
 }
 LINKS = ["loopback", "1gbit", "100mbit"]
@@ -41,6 +42,8 @@ def network(name):
     if name == "lenet":  # Caffe's sizes, like sotto's lenet
         return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU(),
                              nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))  # fmt: skip
+    if name == "logreg":  # a weight for each of a million features; a row names those that it has
+        return nn.EmbeddingBag(1_000_000, 1, mode="sum")
     if name == "mlp":
         return nn.Sequential(nn.Flatten(), nn.Linear(784, 3232), nn.ReLU(), nn.Linear(3232, 3232), nn.ReLU(), nn.Linear(3232, 10))
 
@@ -79,6 +82,10 @@ def ddp_times(contender, model_name, batch, steps):
     torch.manual_seed(1)
     images = torch.randn((batch, 3, 32, 32) if model_name.startswith("resnet") else (batch, 1, 28, 28))
     labels = torch.randint(0, 10, (batch,))
+    loss_of = torch.nn.functional.cross_entropy
+    if model_name == "logreg":
+        images, labels = torch.randint(0, 1_000_000, (batch, 100)), torch.randint(0, 2, (batch, 1)).float()
+        loss_of = torch.nn.functional.binary_cross_entropy_with_logits
     model = network(model_name)
     if model_name.startswith("resnet"):  # channels last is faster, and sotto uses it, too
         model, images = model.to(memory_format=torch.channels_last), images.contiguous(memory_format=torch.channels_last)
@@ -97,7 +104,7 @@ def ddp_times(contender, model_name, batch, steps):
     for _ in range(steps):
         begin = time.perf_counter()
         optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        loss_of(model(images), labels).backward()
         optimiser.step()
         times.append(1e3 * (time.perf_counter() - begin))
     return times
