@@ -22,12 +22,14 @@ using namespace std::chrono_literals;
 
 TEST_F(Gloo, AMailboxThatGetsTooFewThreadsIsAnError) {
   if (!test::ThreadLimit::works()) GTEST_SKIP() << "threads cannot be limited here";
-  const SharedCounter done;
+  const SharedCounter connected, done;
   const auto all = run_processes(2, limit, [&](int rank) {
     const auto meeting = std::make_shared<Meeting>(world(rank, 2), "gloo", 30s);
     auto settings = c10d::ProcessGroupGloo::Options::create(30s);
     settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
     auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting->section("mail"), rank, 2, settings);
+    connected.add();
+    connected.wait_for(2);  // the group of rank 0 is gone once there is no mailbox
     if (rank == 0) {
       const test::ThreadLimit one(1);  // it needs two
       EXPECT_THROW(make_gloo_mailbox(std::move(group), meeting, 100, 30s), Error);
