@@ -16,6 +16,7 @@ LONG = ["test_elastic_function", "test_shell_blocks", "test_own_network", "test_
 
 def pytest_addoption(parser):
     parser.addoption("--matching", metavar="REGEX", help="only tests whose names match, as ctest -R does")
+    parser.addoption("--fourth", type=int, metavar="NUMBER", help="every fourth test, from that number on")
     parser.addoption("--faults", action="store_true", help="all cases of tests that are marked `sample`")
     parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="where the programs were built")
 
@@ -28,10 +29,19 @@ def pytest_collection_modifyitems(config, items):
     if not config.getoption("--faults"):
         seen = collections.Counter()
         items[:] = [item for item in items if in_sample(item, seen)]
+    fourth = config.getoption("--fourth")
+    if fourth is not None:
+        units = {unit: number for number, unit in enumerate(dict.fromkeys(map(unit_of, items)))}
+        items[:] = [item for item in items if units[unit_of(item)] % 4 == fourth]
     regex = config.getoption("--matching")
     if regex is not None:
         items[:] = [item for item in items if re.search(regex, item.nodeid)]
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
+def unit_of(item):
+    """What is left out or taken as a whole: a test, or all blocks of a page, which need each other."""
+    return re.sub(r"(\.md):\d+\]$", r"\1", item.nodeid)
 
 
 def in_sample(item, seen):
