@@ -9,6 +9,7 @@ beside the time that one link needs for the state. The meeting of the ranks is i
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -35,7 +36,7 @@ class Lines:
             self.lines.append((time.monotonic(), line))
 
     def wait_for(self, pattern, after=0.0):
-        end = time.monotonic() + 900
+        end = time.monotonic() + 600
         while time.monotonic() < end:
             for moment, line in list(self.lines):
                 if moment > after and (found := re.search(pattern, line)):
@@ -64,8 +65,9 @@ def main():
                    "--epochs", "100000", "--eval-freq", "1000000", "--no-keep-best", "--deadline", arguments.deadline]  # fmt: skip
         ranks = []
         try:
-            for _ in range(before):
+            for number in range(before):
                 ranks.append(Lines(command))
+                coordinator.wait_for(f"rank {number} has come")  # the first one is rank 0, which prints
             ranks[0].wait_for(r"step [1-9]")
             came = time.monotonic()
             for _ in range(arguments.newcomers):
@@ -75,7 +77,8 @@ def main():
             print(f"{arguments.newcomers} newcomer(s) to {before} ranks at {arguments.link}: {seconds:.2f} s; the state alone: {STATE / rate:.2f} s")
         finally:
             for rank in [*ranks, coordinator]:
-                os.killpg(rank.process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(rank.process.pid, signal.SIGKILL)
                 rank.process.wait()
 
 

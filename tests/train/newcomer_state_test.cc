@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
-#include <string>
+#include <span>
+#include <thread>
 #include <vector>
 
 #include "sotto/comm/threads.h"
@@ -74,6 +75,21 @@ INSTANTIATE_TEST_SUITE_P(All, NewcomerStateLaw,
                          testing::Values(Case{2, 0, {1}, chunks}, Case{4, 0, {3}, chunks},
                                          Case{5, 1, {0, 2, 4}, chunks}, Case{5, 4, {0, 1, 2, 3}, chunks},
                                          Case{3, 2, {1}, 0}, Case{3, 0, {2, 1}, 1}));
+
+TEST(NewcomerState, MayTakeLongerThanTheDeadline) {
+  const auto deadline = std::chrono::seconds(6);
+  run_threads(3, deadline, [&](Communicator& communicator) {
+    std::vector<float> values(2 * chunks, static_cast<float>(communicator.rank()));
+    NewcomerState state(communicator, 0, {2});
+    for (int i = 0; i < 3; ++i) {
+      if (communicator.rank() == 2) std::this_thread::sleep_for(deadline * 2 / 5);
+      state.send(std::span(values));
+    }
+    state.finish();
+    communicator.barrier();
+    EXPECT_EQ(values.back(), communicator.rank() == 1 ? 1 : 0);
+  });
+}
 
 }  // namespace
 }  // namespace sotto
