@@ -10,6 +10,7 @@ constexpr std::array<std::string_view, 3> qualities{"high", "medium", "low"};
 
 constexpr std::array table{
     Candidate{"none", Quality::high, true},
+    Candidate{"threshold(0)", Quality::high, true},  // as exact, and short where most of a gradient is zero
     Candidate{"f16", Quality::high, true},
     Candidate{"int8", Quality::high},
     Candidate{"qsgd(bits=4)", Quality::high, true},

@@ -234,7 +234,7 @@ TEST(AutoCodec, NothingIsLostBetweenCandidates) {
   const Layout layout = sample_layout();
   const int ranks = 3;
   for (const char* aggregator : {"auto", "gather", "scatter_reduce"}) {
-    for (const std::uint64_t end : {std::uint64_t{5}, std::uint64_t{50}}) {
+    for (const std::uint64_t end : {std::uint64_t{6}, std::uint64_t{50}}) {
       const auto phases = read_phases({{0, "auto(quality=medium)", aggregator}, {end, "ef | f32", "all_reduce"}});
       const bool casts = std::string_view(aggregator) == "auto";
       run_threads(ranks, 20s, [&](Communicator& communicator) {
@@ -276,7 +276,7 @@ TEST(AutoCodec, IsAWholeMethod) {
       EXPECT_NE(message_of([&] { make("auto", bad); }), "") << bad;
     }
     const auto text = message_of([&] { make("all_reduce", "auto"); });
-    EXPECT_NE(text.find("qsgd"), std::string::npos) << text;
+    EXPECT_NE(text.find("cannot be summed"), std::string::npos) << text;
     EXPECT_NE(message_of([&] { make("hierarchical(group=1)", "auto(medium)"); }).find("memories of its own"),
               std::string::npos);
   });
