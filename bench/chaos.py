@@ -172,9 +172,9 @@ class Peers:
                        "--heartbeat_timeout_ms", str(arguments.silence), "--join_timeout_ms", "1000"]  # fmt: skip
         self.boss = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         place = f"http://127.0.0.1:{port}"
-        while arguments.peer == "hivemind" and not (found := re.search(r"/ip4/127\S+p2p/\w+", place)):
-            place = self.boss.stdout.readline()
         if arguments.peer == "hivemind":
+            while not (found := re.search(r"/ip4/127\S+p2p/\w+", self.boss.stdout.readline())):
+                pass
             place = found[0]
         subprocess.Popen(["cat"], stdin=self.boss.stdout, stdout=log)
         self.command = [arguments.python, pathlib.Path(__file__).with_name("chaos_peers.py"), "--peer", arguments.peer, "--meeting", place, *arguments.flags]

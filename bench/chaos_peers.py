@@ -4,8 +4,8 @@
     python bench/chaos.py --peer torchft --python VENV/bin/python --minutes 10 -- --data-dir DIR
 
 A rank appends a line to its --steps file for each step that counts: the time of day, the step, and the seconds since the end
-of the step before it. `torchft-local` averages models after every 8 steps of each rank's own;
-`hivemind`, which is made for large batches, averages the gradients of 8 batches of each rank, and its steps are these.
+of the step before it. `torchft-local` averages models after every 8 steps of each rank's own; `hivemind`, which is made for
+large batches, averages the gradients of 8 batches of each rank, and its steps are these.
 """
 
 import argparse
