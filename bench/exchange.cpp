@@ -192,8 +192,8 @@ int run(const Arguments& arguments) {
   Sleeper worker(*model, buckets, shares(*model, entry.shape, buckets, *communicator), world.rank, compute);
   AlgorithmOptions options = arguments.options;
   options.phases = {{0, read_recipe(arguments.codec, arguments.aggregator)}};
-  const auto algorithm = make_algorithm(algorithm_table().read("algorithm", arguments.algorithm), options,
-                                        worker.buckets(), *communicator);
+  const auto algorithm =
+      make_algorithm(read_algorithm("algorithm", arguments.algorithm), options, worker.buckets(), *communicator);
 
   const auto traffic = [&] {  // includes mailboxes
     Traffic all = communicator->traffic();

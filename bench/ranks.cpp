@@ -85,7 +85,7 @@ void measure(const Subject& subject, int ranks) {
     AlgorithmOptions options;
     options.topology = read_topology(subject.topology);
     const auto algorithm =
-        make_algorithm(algorithm_table().read("algorithm", subject.algorithm), options, worker.buckets(), communicator);
+        make_algorithm(read_algorithm("algorithm", subject.algorithm), options, worker.buckets(), communicator);
     algorithm->step(worker, {0, 0.1, false});
     algorithm->rest();
     if (++started == ranks) start = timer.seconds();

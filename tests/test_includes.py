@@ -135,6 +135,7 @@ def test_locks_are_checked(root):
 # the trainer that read the options of a run, or its record. All other files take specs.
 READERS = {
     "sotto/aggregate/candidates.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
+    "sotto/algorithm/server/parameter_server.cc", "sotto/algorithm/table.cc",
     "sotto/codec/stages.cc", "sotto/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
     "sotto/task/image_task.cc", "sotto/task/linear.cc", "sotto/task/metric.cc", "sotto/task/text_task.cc",
     "sotto/task/translate.cc", "sotto/topology/mixing.cc",
@@ -142,7 +143,7 @@ READERS = {
     "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "sotto/train/buckets.cc", "sotto/train/capture.cc",
     "sotto/train/choices.cc", "sotto/train/evaluator.cc", "sotto/train/optimiser.cc",
 }
-PARSES = re.compile(r"\b(?:parse_sentence|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|topology|topology_file|mixing|schedule|"
+PARSES = re.compile(r"\b(?:parse_sentence|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|algorithm|downlink|topology|topology_file|mixing|schedule|"
                     r"peer_schedule|optimiser|target|buckets|capture)|(?:\w*table\(?\)?|models)\.read)\(")
 
 

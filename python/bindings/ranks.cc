@@ -21,7 +21,7 @@ using Released = py::call_guard<py::gil_scoped_release>;
 // `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are steps.
 StepperOptions stepper_options(const std::string& algorithm, const std::string& topology,
                                const std::string& peers_per_step, const std::string& mixing, int ranks) {
-  StepperOptions options{.algorithm = algorithm_table().read("algorithm", algorithm), .own = {}};
+  StepperOptions options{.algorithm = read_algorithm("algorithm", algorithm), .own = {}};
   const AlgorithmEntry& entry = *options.algorithm.entry;
   options.own.topology = read_topology(topology.empty() ? entry.topology : topology);
   options.own.mixing = read_mixing(mixing);
@@ -95,9 +95,8 @@ void rejoin(Stepper& stepper, std::uint64_t step, const std::tuple<int, int, py:
 }  // namespace
 
 void bind_ranks(py::module_& module) {
-  module.def("gossips", [](const std::string& algorithm) {
-    return algorithm_table().read("algorithm", algorithm).entry->uses_topology;
-  });
+  module.def("gossips",
+             [](const std::string& algorithm) { return read_algorithm("algorithm", algorithm).entry->uses_topology; });
   py::class_<Stepper, std::shared_ptr<Stepper>>(module, "Stepper")
       .def(py::init(&make_stepper), Released())
       .def("begin", &Stepper::begin, Released())

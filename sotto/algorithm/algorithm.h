@@ -188,6 +188,8 @@ struct AlgorithmEntry {
   bool (*elastic)(const AnyOptions& own) = nullptr;
   bool uses_topology = false;  // uses `topology` and `mixing`
   AnyOptions (*options)();
+  // Reads the options that are sentences themselves; null: none is.
+  AnyOptions (*read)(const AnyOptions& own) = nullptr;
   std::unique_ptr<Algorithm> (*make)(const AnyOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
   std::string_view optimiser = "auto";  // the one that it is published with; "auto": any
@@ -211,6 +213,9 @@ struct AlgorithmEntry {
 const Table<AlgorithmEntry>& algorithm_table();
 
 using AlgorithmSpec = Spec<AlgorithmEntry>;
+
+// ConfigError, with a caret, for an unknown name or wrong arguments.
+AlgorithmSpec read_algorithm(std::string_view option, std::string_view text);
 
 // How many ranks, the first ones, compute no gradients; the others share the data. ConfigError if ranks are too few.
 int idle_ranks(const AlgorithmSpec& algorithm, int ranks);

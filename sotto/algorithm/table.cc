@@ -100,6 +100,7 @@ constexpr AlgorithmEntry entries[] = {
      .replicated = true,
      .elastic = parameter_server_is_elastic,
      .options = Made<make_parameter_server>::options,
+     .read = read_parameter_server,
      .make = Made<make_parameter_server>::make,
      .idle = idle_parameter_server,
      .in_step = parameter_server_in_step,
@@ -111,6 +112,12 @@ constexpr Table<AlgorithmEntry> table("algorithm", entries);
 }  // namespace
 
 const Table<AlgorithmEntry>& algorithm_table() { return table; }
+
+AlgorithmSpec read_algorithm(std::string_view option, std::string_view text) {
+  AlgorithmSpec spec = table.read(option, text);
+  if (spec.entry->read != nullptr) spec.options = with_place(spec, [&] { return spec.entry->read(spec.options); });
+  return spec;
+}
 
 int idle_ranks(const AlgorithmSpec& algorithm, int ranks) {
   if (algorithm.entry->idle == nullptr) return 0;

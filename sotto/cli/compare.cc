@@ -113,7 +113,7 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
   options.codec = row.codec;
   options.train_dir = row.folder;
   options.master.clear();
-  if (!algorithm_table().read("algorithms", row.algorithm).entry->uses_topology) {
+  if (!read_algorithm("algorithms", row.algorithm).entry->uses_topology) {
     options.topology.reset();
     options.mixing.reset();
   }

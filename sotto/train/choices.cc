@@ -63,9 +63,9 @@ void read_graph(Choices& choices) {
 }
 
 // Refuses options that the algorithm would not use. A bad topology is reported before the ranks meet.
-void read_algorithm(Choices& choices) {
+void choose_algorithm(Choices& choices) {
   const TrainOptions& options = choices.options;
-  choices.algorithm = algorithm_table().read("algorithm", options.algorithm);
+  choices.algorithm = read_algorithm("algorithm", options.algorithm);
   const AlgorithmEntry& entry = *choices.algorithm.entry;
   idle_ranks(choices.algorithm, static_cast<int>(options.ranks));  // for its errors
   const auto unused = [&](bool said, std::string_view option, std::string_view why) {
@@ -179,7 +179,7 @@ Choices read_choices(TrainOptions said) {
                                   named("partition", options.partition), choices.task->name));
   }
   choices.recipe = read_recipe(options.codec, options.aggregator);
-  read_algorithm(choices);
+  choose_algorithm(choices);
   choices.optimiser = read_optimiser(options, choices.recipe, choices.model.defaults, choices.algorithm);
   choices.amp = amp_table().read("amp", options.amp);
   check_amp(choices.amp, choices.algorithm, choices.optimiser);

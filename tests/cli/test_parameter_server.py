@@ -130,6 +130,7 @@ def test_what_does_not_fit_is_refused(run):
         (["--algorithm", "parameter_server(count=each)"], "count is for workers that do not wait for all others"),
         (["--algorithm", "parameter_server(gradients=3, dedicated=true)"], "gradients=3 of 2 workers"),
         (["--algorithm", "parameter_server(down=signs)"], "for gradients alone"),
+        (["--algorithm", "parameter_server(down=topk(2))"], "--algorithm parameter_server(down=topk(2)): --algorithm topk(2): ratio must be"),
         (["--algorithm", "parameter_server", "--codec", "power"], "made by all ranks together"),
         (["--algorithm", "parameter_server", "--optimiser", "onebit-adam"], "servers alone have"),
         (["--algorithm", "parameter_server", "--average-iterates", 5], "--average-iterates: servers"),

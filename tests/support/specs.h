@@ -11,7 +11,7 @@
 namespace sotto::test {
 
 // The specs that a front end reads from a user's text.
-inline AlgorithmSpec algorithm(std::string_view text) { return algorithm_table().read("algorithm", text); }
+inline AlgorithmSpec algorithm(std::string_view text) { return read_algorithm("algorithm", text); }
 inline OptimiserSpec optimiser(std::string_view text) { return optimiser_table().read("optimiser", text); }
 inline TopologySpec topology(std::string_view text) { return read_topology(text); }
 // A vector that is a single tensor of one dimension.

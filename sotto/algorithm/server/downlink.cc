@@ -77,25 +77,27 @@ void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expe
   }
 }
 
-StageSpecs downlink_codec(const std::optional<std::string>& asked, const StageSpecs& uplink,
-                          std::span<const BucketPlan> buckets) {
-  if (!asked) {
-    const auto codec = make_codec(uplink);
-    return objection(*codec, buckets).empty() ? codec->traits().stages : make_codec({})->traits().stages;
-  }
+StageSpecs read_downlink(const std::string& text) {
   // Parentheses around a codec let it hold a `|`.
-  const bool wrapped = asked->front() == '(' && asked->back() == ')';
-  const std::string inner = wrapped ? asked->substr(1, asked->size() - 2) : *asked;
-  const auto refuse = [&](std::string_view why) {
-    throw ConfigError(fmt::format("{}: down={}: {}", named("algorithm", "parameter_server"), *asked, why));
-  };
-  const Recipe recipe = read_recipe(parse_sentence("algorithm", inner));
+  const bool wrapped = text.front() == '(' && text.back() == ')';
+  const Recipe recipe = read_recipe(parse_sentence("algorithm", wrapped ? text.substr(1, text.size() - 2) : text));
   if (recipe.by_itself() || recipe.memory) {
-    refuse("what a difference leaves out is in the next one, so no memory and no aggregator can stand in it");
+    throw ConfigError(fmt::format(
+        "down={}: what a difference leaves out is in the next one, so no memory and no aggregator can stand in it",
+        text));
   }
-  const auto codec = make_codec(recipe.stages);
-  if (const std::string why = objection(*codec, buckets); !why.empty()) refuse(why);
-  return codec->traits().stages;
+  return recipe.stages;
+}
+
+StageSpecs downlink_codec(const std::optional<StageSpecs>& asked, const StageSpecs& uplink,
+                          std::span<const BucketPlan> buckets) {
+  const auto codec = make_codec(asked.value_or(uplink));
+  const std::string why = objection(*codec, buckets);
+  if (why.empty()) return codec->traits().stages;
+  if (asked) {
+    throw ConfigError(fmt::format("{}: down={}: {}", named("algorithm", "parameter_server"), text_of(*asked), why));
+  }
+  return make_codec({})->traits().stages;
 }
 
 }  // namespace sotto

@@ -38,9 +38,11 @@ class Downlink {
   Message message_;
 };
 
+// The option `down`. ConfigError for what is no codec alone.
+StageSpecs read_downlink(const std::string& text);
 // The codec for models: `asked`; if nothing is, the workers' codec if it is a contraction of differences, else f32.
 // ConfigError if `asked` cannot be used.
-StageSpecs downlink_codec(const std::optional<std::string>& asked, const StageSpecs& uplink,
+StageSpecs downlink_codec(const std::optional<StageSpecs>& asked, const StageSpecs& uplink,
                           std::span<const BucketPlan> buckets);
 
 }  // namespace sotto

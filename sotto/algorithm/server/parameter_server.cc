@@ -275,8 +275,14 @@ std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const
                                   named("algorithm"), plan.servers, buckets.size(), named("buckets")));
   }
   check_uplink(options.recipe(), buckets);
-  const StageSpecs down = downlink_codec(own.down, options.recipe().stages, buckets);
+  const StageSpecs down = downlink_codec(own.down_stages, options.recipe().stages, buckets);
   return std::make_unique<ParameterServer>(plan, down, options, buckets, communicator);
+}
+
+AnyOptions read_parameter_server(const AnyOptions& own) {
+  ServerOptions options = own.as<ServerOptions>();
+  if (options.down) options.down_stages = read_downlink(*options.down);
+  return options;
 }
 
 bool parameter_server_is_elastic(const AnyOptions& own) {

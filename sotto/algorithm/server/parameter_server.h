@@ -17,6 +17,7 @@ struct ServerOptions {
   std::int64_t bound = 4;
   std::string count = "all";
   std::optional<std::string> down;
+  std::optional<StageSpecs> down_stages{};  // what `down` says, from read_parameter_server()
   void visit(OptionVisitor& v) {
     v.option("mode", mode, "whether updates wait for all workers, for none, or for those far behind",
              {"sync", "async", "stale"});
@@ -39,6 +40,8 @@ struct ServerOptions {
 // NeurIPS 2013).
 std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const AlgorithmOptions& options,
                                                  std::span<const BucketPlan> buckets, Communicator& communicator);
+// AlgorithmEntry::read.
+AnyOptions read_parameter_server(const AnyOptions& own);
 // AlgorithmEntry::elastic: whether all workers have the same model, or updates wait for nobody, or at most for those
 // that are far behind.
 bool parameter_server_is_elastic(const AnyOptions& own);
