@@ -34,7 +34,8 @@ void ElasticGroup::begin(std::size_t ranks) {
 
 void ElasticGroup::expect(int id) {
   running_.insert(id);
-  expected_[id] = {.beat = roster_.beat(id), .time = Clock::now()};
+  inherited_[id] = roster_.beat(id);
+  expected_[id] = Clock::now();
 }
 
 bool ElasticGroup::take_replacement() {
@@ -78,6 +79,7 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
   for (const int id : ids) {
     if (!starter_.can_start(id) || !take_replacement()) break;
     try {
+      inherited_[id] = roster_.beat(id);
       starter_.start_rank(id, generation() + 1);
       anew.push_back(id);
     } catch (const Error& error) {
@@ -95,13 +97,13 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
 
 // Ranks that were started while others train.
 void ElasticGroup::take_in() {
-  const auto lives = [this](const auto& one) { return roster_.beat(one.first) != one.second.beat; };
+  const auto lives = [this](const auto& one) { return roster_.beat(one.first) != inherited_[one.first]; };
   if (std::ranges::all_of(expected_, lives)) {  // so the group changes once for all of them
-    for (const auto& [id, start] : expected_) generations_.come(id);
+    for (const auto& [id, started] : expected_) generations_.come(id);
     expected_.clear();
   }
   for (const auto& one : expected_) {
-    if (!lives(one) && Clock::now() - one.second.time >= patience_to_start * spec_.patience) give_up(one.first);
+    if (!lives(one) && Clock::now() - one.second >= patience_to_start * spec_.patience) give_up(one.first);
   }
   if (!generations_.wants_change() || asked_ == generations_.number()) return;
   asked_ = generations_.number();
@@ -119,9 +121,22 @@ void ElasticGroup::look_after() {
                                       fmt::join(generations_.members(), ", ")));
     return roster_.announce(generations_);
   }
-  // Members that have not left their group long after others did.
-  if (!in_vain().empty() || Clock::now() - *generations_.changing() < spec_.patience) return;
-  for (const int id : generations_.awaited()) give_up(id);
+  // Members that have not left their group after others did, and are silent, or take too long.
+  if (!in_vain().empty()) return;
+  const bool late = Clock::now() - *generations_.changing() >= spec_.patience;
+  for (const int id : generations_.awaited()) {
+    if (is_silent(id) || late) give_up(id);
+  }
+}
+
+// Whether a member that has lived has sent no heartbeat for long since the group began to change.
+bool ElasticGroup::is_silent(int id) {
+  const auto now = Clock::now();
+  Sign& last = heard_[id];
+  if (auto beat = roster_.beat(id); last.time < *generations_.changing() || beat != last.beat) {
+    last = {.beat = std::move(beat), .time = now};
+  }
+  return last.beat != inherited_[id] && now - last.time >= spec_.silence;
 }
 
 void ElasticGroup::give_up(int id) {

@@ -59,13 +59,13 @@ class ElasticGroup {
   const std::string& in_vain() const { return generations_.in_vain(); }
 
  private:
-  // When a rank that is no member yet was started, and the heartbeat found then: another one shows that it lives.
-  struct Start {
+  struct Sign {  // a heartbeat, and when it was found
     std::optional<std::string> beat;
-    Clock::time_point time;
+    Clock::time_point time{};
   };
 
   bool enough() const;
+  bool is_silent(int id);
   void take_in();
   void give_up(int id);
 
@@ -74,8 +74,11 @@ class ElasticGroup {
   Console& console_;
   Roster roster_;
   Generations generations_;
-  std::set<int> running_;  // started, and not ended
-  std::map<int, Start> expected_;
+  std::set<int> running_;                      // started, and not ended
+  std::map<int, Clock::time_point> expected_;  // ranks that are no members yet, and when they were started
+  // The heartbeat that was there when a rank was started, from the one before it: another one shows that it lives.
+  std::map<int, std::optional<std::string>> inherited_;
+  std::map<int, Sign> heard_;  // of members, while the group changes
   std::set<int> given_up_;
   std::uint64_t asked_ = 0;  // the generation that was asked to make room
   std::int64_t replaced_ = 0;

@@ -38,7 +38,8 @@ struct LaunchSpec {
   std::int64_t least_ranks = 0;
   OnFailure on_failure = OnFailure::go_on;  // when it loses one
   std::int64_t replacements = 0;            // so many of those ranks are started anew
-  std::chrono::seconds patience{60};        // a rank that is silent for so long after others lost it hangs
+  std::chrono::seconds patience{60};        // a rank that does not leave its group for so long after another did hangs
+  std::chrono::seconds silence{10};         // the same if it sends no heartbeats
   std::vector<PlannedGroup> groups{};       // the job has these groups, one after the other; empty: all ranks
   bool show_lines = true;                   // false: only progress, and the last lines of a job that failed
 

@@ -1,21 +1,33 @@
 #include "sotto/train/folder_lock.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 
-FolderLock::FolderLock(const std::filesystem::path& folder, int (*lock)(int file, int operation)) {
-  const auto path = folder / ".lock";
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file_ < 0) throw FileError(path.string() + ": " + std::strerror(errno));
+namespace {
+
+int open_file(const std::filesystem::path& path, int flags) {
+  const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (file < 0) throw FileError(path.string() + ": " + std::strerror(errno));
+  return file;
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::filesystem::path& folder, int (*lock)(int file, int operation))
+    : path_(folder / ".lock"), file_(open_file(path_, O_RDWR | O_CREAT)) {
   bool locked = lock(file_, LOCK_EX | LOCK_NB) == 0;
   if (!locked && errno == EWOULDBLOCK) {  // perhaps is_held() has it for a moment
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -24,8 +36,39 @@ FolderLock::FolderLock(const std::filesystem::path& folder, int (*lock)(int file
   held_ = locked || errno != EWOULDBLOCK;
   if (held_ && !locked) {
     doubt_ =
-        path.string() + ": cannot be locked (" + std::strerror(errno) + "); see to it that no other run writes here";
+        path_.string() + ": cannot be locked (" + std::strerror(errno) + "); see to it that no other run writes here";
   }
+  if (locked && lost()) held_ = false;  // seized between the two calls
+}
+
+std::string FolderLock::signature() const {
+  std::array<char, 256> text{};
+  const ssize_t size = ::pread(file_, text.data(), text.size(), 0);
+  if (size < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+void FolderLock::sign(const std::string& text) {
+  if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    throw FileError(path_.string() + ": " + std::strerror(errno));
+  }
+}
+
+// The lock belongs to a file, not to its name. So a new file gets the name.
+void FolderLock::seize() {
+  const auto made = std::filesystem::path(path_) += std::string(temporary_mark) + std::to_string(::getpid());
+  const int file = open_file(made, O_RDWR | O_CREAT | O_EXCL);
+  ::close(std::exchange(file_, file));
+  held_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+  if (!held_ || ::rename(made.c_str(), path_.c_str()) != 0)
+    throw FileError(path_.string() + ": " + std::strerror(errno));
+}
+
+bool FolderLock::lost() const {
+  struct stat ours {
+  }, there{};
+  if (::fstat(file_, &ours) != 0 || ::stat(path_.c_str(), &there) != 0) return true;
+  return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
 std::optional<bool> FolderLock::is_held(const std::filesystem::path& folder) {

@@ -65,8 +65,8 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, const Heartbea
       evaluations_(choices_.task->metrics, task_->goal(), choices_.until) {}
 
 TrainResult Run::run() {
-  constexpr std::chrono::seconds lost_rank_lives(150);  // longer than a share of its job without a launcher
-  RunFolder folder(choices_, *communicator_, world_.generation > 1 ? lost_rank_lives : std::chrono::seconds(0));
+  const auto kept = rollback_ == nullptr ? std::nullopt : rollback_->last();
+  RunFolder folder(choices_, *communicator_, world_.generation, kept ? rollback_->manifest(*kept).run : "");
   folder_ = &folder;
   begin(folder);
   Recorder recorder(folder.path(), communicator_->rank());

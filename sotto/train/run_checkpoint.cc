@@ -99,6 +99,7 @@ void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Repli
   manifest.run = run();
   files_.run("make a folder for the checkpoint", [&] {
     if (!first) return;
+    require_lock();
     checkpoint::remove_partial(path_);
     make_folder(partial);
   });
@@ -121,7 +122,7 @@ void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Repli
       if (first) publish(partial, manifest, best);
     });
   } catch (const FileError&) {  // otherwise others may still be writing there
-    if (first) checkpoint::remove_partial(path_);
+    if (first && !lock_->lost()) checkpoint::remove_partial(path_);
     throw;
   }
 }
@@ -162,6 +163,7 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::
       throw FileError((partial / name).string() + ": missing; the run folder must be one that all ranks share");
     }
   }
+  require_lock();
   write_manifest(partial, manifest);
   fsync_path(partial);
   const fs::path name = checkpoint::folder(path_, manifest.step);
@@ -176,7 +178,9 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::
 
 void RunFolder::remove_superseded(std::uint64_t best) {
   files_.run("remove older checkpoints", [&] {
-    if (communicator_.rank() == 0) remove_old(path_, best);
+    if (communicator_.rank() != 0) return;
+    require_lock();
+    remove_old(path_, best);
   });
 }
 

@@ -23,6 +23,7 @@
 
 namespace sotto {
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 namespace {
 
 // The options for a replay of this run: the same, in a folder of its own.
@@ -37,6 +38,20 @@ TrainOptions replayable(TrainOptions options) {
   return options;
 }
 
+// What rank 0 of a generation says of itself in the lock.
+std::string signature(const std::string& run, std::uint64_t generation) {
+  return fmt::format("{} {}", run, generation);
+}
+
+// Whether it is that of a generation of this run before this one. The ranks of a job that does not change are no
+// generation.
+bool is_earlier(const std::string& found, const std::string& run, std::uint64_t generation) {
+  for (std::uint64_t earlier = 1; earlier < generation && !run.empty(); ++earlier) {
+    if (found == signature(run, earlier)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string new_run_folder(std::string_view name) {
@@ -45,17 +60,19 @@ std::string new_run_folder(std::string_view name) {
   return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
 }
 
-RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::chrono::seconds patience)
+RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation,
+                     const std::string& run)
     : choices_(choices),
       options_(choices.options),
       communicator_(communicator),
+      generation_(generation),
       files_(communicator, std::chrono::seconds(options_.disk_deadline)),
       replicated_(choices.algorithm.entry->replicated) {
   // Rank 0 decides for all, so that they agree even if clocks and folders differ.
   std::array<char, 4096> name{};
   files_.run("prepare the run folder", [&] {
     if (communicator.rank() != 0) return;
-    choose(patience);
+    choose(run);
     const std::string text = path_.string();
     if (text.size() >= name.size()) throw ConfigError(named("train-dir") + ": the path is longer than 4095 bytes");
     std::memcpy(name.data(), text.data(), text.size());
@@ -67,23 +84,14 @@ RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::ch
   path_ = name.data();
 }
 
-void RunFolder::choose(std::chrono::seconds patience) {
+void RunFolder::choose(const std::string& run) {
   path_ = options_.train_dir.empty() ? fs::path(new_run_folder(options_.model)) : fs::path(options_.train_dir);
   std::error_code missing;
   if (options_.resume && !fs::is_directory(path_, missing)) {
     throw ConfigError(named("resume") + ": there is no folder " + path_.string());
   }
   make_folder(path_);
-  const auto until = Clock::now() + std::min(patience, std::chrono::seconds(options_.disk_deadline));
-  for (lock_.emplace(path_); !lock_->held() && Clock::now() < until; lock_.emplace(path_)) {
-    if (const int signal = StopSignal::caught(); signal != 0) {
-      throw Stopped("stopped by a signal while another run was at work in " + path_.string(), signal);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  if (!lock_->held()) {
-    throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
-  }
+  take_lock(run);
   if (!options_.resume && (fs::exists(path_ / "steps.csv", missing) || !checkpoint::find(path_).empty())) {
     throw ConfigError(fmt::format("{}: already holds a run; {} continues it, or choose another folder",
                                   named("train-dir", path_.string()), named("resume")));
@@ -92,10 +100,34 @@ void RunFolder::choose(std::chrono::seconds patience) {
   remove_temporaries(path_);
 }
 
+void RunFolder::take_lock(const std::string& run) {
+  constexpr std::chrono::seconds lost_rank_lives(150);  // longer than a share of its job without a launcher
+  constexpr std::chrono::seconds respite(10);           // for a rank that is about to learn that it is lost
+  const auto begun = Clock::now();
+  const auto until =
+      begun + (generation_ > 1 ? std::min(lost_rank_lives, std::chrono::seconds(options_.disk_deadline)) : 0s);
+  for (lock_.emplace(path_); !lock_->held() && Clock::now() < until; lock_.emplace(path_)) {
+    if (const int signal = StopSignal::caught(); signal != 0) {
+      throw Stopped("stopped by a signal while another run was at work in " + path_.string(), signal);
+    }
+    if (Clock::now() - begun > respite && is_earlier(lock_->signature(), run, generation_)) return lock_->seize();
+    std::this_thread::sleep_for(100ms);
+  }
+  if (!lock_->held()) {
+    throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
+  }
+}
+
+// On rank 0, before it changes what another one may have written since.
+void RunFolder::require_lock() const {
+  if (lock_->lost()) throw FileError(path_.string() + ": the others have gone on without this rank, and write there");
+}
+
 std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations) {
   std::string rows;
   files_.run("prepare the run folder", [&] {
     if (communicator_.rank() != 0) return;
+    lock_->sign(signature(run(), generation_));
     Recorder::prepare(path_, first_steps);
     rows = evaluations.prepare(path_, start_step_);
   });

@@ -29,9 +29,10 @@ std::string new_run_folder(std::string_view name);
 class RunFolder {
  public:
   // `choices` must outlive this object. Rank 0 chooses, creates, locks and checks the folder. ConfigError if the folder
-  // already holds a run that is not to be resumed, or if another run is using it, still after `patience`: a rank 0 that
-  // the others have given up may not know it yet.
-  RunFolder(const Choices& choices, Communicator& communicator, std::chrono::seconds patience);
+  // already holds a run that is not to be resumed, or if another run is using it. In a later generation that may be the
+  // rank 0 of an earlier one, which the others have given up. If it is, `run` being the id of this run (empty: not
+  // known yet), it has ten seconds to end before the folder is taken from it.
+  RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation, const std::string& run);
 
   const std::filesystem::path& path() const { return path_; }
   // Throws, alike on all ranks, if this run cannot go on from a checkpoint with this manifest.
@@ -70,7 +71,9 @@ class RunFolder {
 
  private:
   struct Shared;
-  void choose(std::chrono::seconds patience);
+  void choose(const std::string& run);
+  void take_lock(const std::string& run);
+  void require_lock() const;
   std::string verdict_on(const Manifest& manifest);
   void write_own(const std::filesystem::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm,
                  RunTotals totals);
@@ -84,6 +87,7 @@ class RunFolder {
   const TrainOptions& options_;
   std::optional<FolderLock> lock_;  // rank 0's
   Communicator& communicator_;
+  std::uint64_t generation_;
   std::filesystem::path path_;
   FileWork files_;
   std::uint64_t run_ = 0;  // a random number of this run, the same on all ranks

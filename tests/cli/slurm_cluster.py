@@ -6,6 +6,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -50,6 +51,13 @@ def free_ports(count):
         return [s.getsockname()[1] for s in sockets]
 
 
+def environments():
+    """The number and the environment of each process."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield int(process.name), (process / "environ").read_bytes().decode(errors="replace").split("\0")
+
+
 class SlurmCluster:
     """A running cluster. Its nodes are named 127.0.0.1 and so on, since ranks look up the name of a node to meet there."""
 
@@ -79,8 +87,45 @@ class SlurmCluster:
         self._daemon("slurmctld", "-D")
         for node in range(1, self.nodes + 1):
             (self.folder / "spool" / f"127.0.0.{node}").mkdir()
-            self._daemon("slurmd", "-D", "-N", f"127.0.0.{node}")
+            self._start_node(node)
+        self._wait_for_nodes()
+
+    def _start_node(self, node):
+        self._daemon("slurmd", "-D", "-N", f"127.0.0.{node}")
+
+    def _wait_for_nodes(self):
         self._wait_until(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(self.nodes), "idle nodes")
+
+    def _processes_of(self, node):
+        """The daemon of a node, the tasks on it, and the daemons between these."""
+        name = f"SLURMD_NODENAME=127.0.0.{node}"
+        tasks = [number for number, environment in environments() if name in environment and f"SLURM_CONF={self.folder / 'slurm.conf'}" in environment]
+        parents = {int(pathlib.Path(f"/proc/{task}/stat").read_text().rsplit(")")[1].split()[1]) for task in tasks}
+        return [self._node(node).pid, *(p for p in parents if pathlib.Path(f"/proc/{p}/comm").read_text().startswith("slurmstepd")), *tasks]
+
+    def _node(self, node):
+        return next(d for d in self.daemons if d.args[-1] == f"127.0.0.{node}")
+
+    @contextlib.contextmanager
+    def without(self, node, how):
+        """A node that fails: all its processes get the signal `how`, and the controller finds the node down. After the
+        block the node is there again."""
+        processes = self._processes_of(node)
+        for process in processes:
+            os.kill(process, how)
+        self.run("scontrol", "update", f"NodeName=127.0.0.{node}", "State=DOWN", "Reason=lost")
+        try:
+            yield
+        finally:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            daemon = self._node(node)
+            daemon.wait()
+            self.daemons.remove(daemon)
+            self._start_node(node)
+            self.run("scontrol", "update", f"NodeName=127.0.0.{node}", "State=RESUME")
+            self._wait_for_nodes()
 
     def _configure(self, cores):
         control, *ports = free_ports(1 + self.nodes)

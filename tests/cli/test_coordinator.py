@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from conftest import has_step, summary, wait_until
+from conftest import has_step, name_of, summary, wait_until
 from test_elastic import members
 from test_metrics_page import families
 
@@ -138,6 +138,35 @@ def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, 
     assert ids == [0, 1, 2] and step >= 200
     for job in [*jobs, boss]:
         assert job.finish().status == 0, job.err
+
+
+@pytest.mark.parametrize("anew, silence", [(False, 2), (True, 10)])
+def test_a_silent_rank_0_loses_its_place_and_the_run_folder(start, coordinator, join, tmp_path, anew, silence):
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", "2:3", "--state", "job.state")
+    jobs = [join(port, "--max-steps", 1000) for _ in range(3)]
+    assert generation(jobs, folder, 1)[2] == [0, 1, 2]
+    goes_on(jobs, lambda: has_step(folder, 50), "step 50")
+    lost = next(job for job in jobs if name_of(job.ranks()[0]) == "sotto-rank0")
+    jobs.remove(lost)
+    stopped = lost.ranks()[0]
+    if anew:
+        boss.kill()
+    os.kill(stopped, signal.SIGSTOP)
+    if anew:  # it does not know whether rank 0 lives
+        boss = start("coordinator", "--listen", f"127.0.0.1:{port}", "--ranks", "2:3", "--state", "job.state")
+    assert generation(jobs, folder, 2)[2] == [1, 2]
+    os.kill(stopped, signal.SIGCONT)
+    lost.finish()
+    assert lost.status == 1 and "rank 0: the job goes on without it, with ranks 1, 2" in lost.err, lost.err
+    for job in [*jobs, boss]:
+        job.finish()
+        assert job.status == 0, job.err
+        job.nothing_left()
+    assert f"rank 0 has been silent for {silence} s; generation 2: ranks 1, 2" in boss.err
+    assert summary(folder)["steps"] == 1000
+    rows = [tuple(row.split(",")[:2]) for row in (folder / "steps.csv").read_text().splitlines()[1:]]
+    assert len(rows) == len(set(rows)) and {("999", "0"), ("999", "1")} <= set(rows)
 
 
 def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, join, tmp_path):

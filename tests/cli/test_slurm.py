@@ -87,8 +87,9 @@ def test_over_ethernet(cluster, submit, tmp_path, script):
     assert found["lr"] == pytest.approx(0.05 * 4 * 2 / 256)  # the model's rate is for 256 examples; a step has 4 * 2
 
 
-def test_the_others_go_on_without_a_lost_rank(cluster, submit, tmp_path):
-    flags = [*TINY, "--epochs", 100000, "--eval-freq", 1000000, "--max-steps", 1500, "--link", "1gbit,3ms"]
+@pytest.mark.parametrize("lost", ["a rank", "a node", "a silent node"])
+def test_the_others_go_on(cluster, submit, tmp_path, lost):
+    flags = [*TINY[:-1], 20, "--epochs", 100000, "--eval-freq", 1000000, "--max-steps", 1500, "--link", "1gbit,3ms"]
     job = submit("elastic_eth", *TWO_NODES, *flags, LEAST="2", INTERFACE="lo", **THREADS)
     folder, log = tmp_path / "run", tmp_path / "log"
 
@@ -98,10 +99,16 @@ def test_the_others_go_on_without_a_lost_rank(cluster, submit, tmp_path):
 
     until(lambda: (folder / "membership.csv").exists() and len(members(folder)[-1][2]) == 4, "four ranks")
     until(lambda: has_step(folder, members(folder)[-1][1] + 20), "20 steps")
-    os.kill(rank_of(tmp_path, 3), signal.SIGKILL)
-    until(lambda: len(members(folder)[-1][2]) == 3, "the others to go on")
-    assert ended(cluster, job) == ("COMPLETED", 0), log.read_text()
-    assert summary(folder)["steps"] == 1500 and "rank 3 was killed by signal 9 (SIGKILL); generation" in log.read_text()
+    if lost == "a rank":
+        os.kill(rank_of(tmp_path, 3), signal.SIGKILL)
+        until(lambda: len(members(folder)[-1][2]) == 3, "the others to go on")
+        assert ended(cluster, job) == ("COMPLETED", 0), log.read_text()
+        assert "rank 3 was killed by signal 9 (SIGKILL); generation" in log.read_text()
+    else:
+        with cluster.without(2, signal.SIGKILL if lost == "a node" else signal.SIGSTOP):
+            until(lambda: len(members(folder)[-1][2]) == 2, "the others to go on")
+            assert ended(cluster, job) == ("COMPLETED", 0), log.read_text()
+    assert summary(folder)["steps"] == 1500
 
 
 def rank_of(folder, number):

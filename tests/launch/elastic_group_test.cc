@@ -187,6 +187,28 @@ TEST_F(ElasticGroupTest, TheReasonIsToldThoughTheFirstRankWaits) {
             "sotto: rank 2 was killed, and is started anew; ranks 2, 3 are lost; going on with ranks 0, 1\n");
 }
 
+TEST_F(ElasticGroupTest, KillsSilentMembersSoon) {
+  auto group = this->group(2, 1);
+  group.begin(4);
+  beat(1, "7");
+  beat(2, "7");
+  EXPECT_TRUE(group.lose({1}, "rank 1 was killed"));
+  report(1, {0});
+  group.look_after();
+  spec_.silence = std::chrono::seconds(0);
+  group.look_after();
+  EXPECT_EQ(words_.given_up, std::vector<int>{2}) << "rank 3 may be starting";
+  report(1, {2, 3});
+  group.look_after();
+  EXPECT_EQ(members(2), "0 1 2 3");
+  report(2, {0, 2, 3});
+  group.look_after();
+  EXPECT_EQ(words_.given_up, std::vector<int>{2}) << "rank 1 is starting: the heartbeat is that of the one before";
+  beat(1, "1");
+  group.look_after();
+  EXPECT_EQ(words_.given_up, (std::vector<int>{2, 1}));
+}
+
 TEST_F(ElasticGroupTest, KillsMembersThatDoNotLeave) {
   auto group = this->group(2);
   spec_.patience = std::chrono::seconds(0);

@@ -7,6 +7,9 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <future>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "sotto/comm/stop.h"
@@ -54,9 +57,8 @@ TEST(RunFolder, ASignalEndsTheWaitForAnotherRun) {
   const Choices choices = read_choices(options);
   const StopSignal signals;
   std::raise(SIGINT);
-  run_threads(1, std::chrono::seconds(20), [&](Communicator& communicator) {
-    EXPECT_THROW(RunFolder(choices, communicator, std::chrono::seconds(60)), Stopped);
-  });
+  run_threads(1, std::chrono::seconds(20),
+              [&](Communicator& communicator) { EXPECT_THROW(RunFolder(choices, communicator, 2, ""), Stopped); });
   const StopSignal none;  // forgets it
 }
 
@@ -76,6 +78,46 @@ TEST(FolderLock, OnlyAnotherHolderKeepsItAway) {
     EXPECT_TRUE(without.held());
     EXPECT_NE(without.doubt().find("cannot be locked"), std::string::npos);
   }
+}
+
+TEST(FolderLock, IsSeizedFromALostHolder) {
+  const TempFolder temp;
+  FolderLock first(temp.path());
+  first.sign("a 1");
+  FolderLock second(temp.path());
+  EXPECT_FALSE(second.held());
+  EXPECT_EQ(second.signature(), "a 1");
+  second.seize();
+  second.sign("a 2");
+  EXPECT_TRUE(second.held() && !second.lost());
+  EXPECT_TRUE(first.lost());
+  EXPECT_FALSE(FolderLock(temp.path()).held());
+  EXPECT_EQ(FolderLock(temp.path()).signature(), "a 2");
+}
+
+TEST(RunFolder, IsTakenFromAnEarlierGenerationOfTheSameRunAlone) {
+  const auto is_taken_from = [](const std::string& signature) {
+    const TempFolder temp;
+    TrainOptions options;
+    options.train_dir = temp.path().string();
+    options.disk_deadline = 15;  // longer than the respite of a lost rank
+    const Choices choices = read_choices(options);
+    FolderLock lost(temp.path());
+    lost.sign(signature);
+    run_threads(1, std::chrono::seconds(60), [&](Communicator& communicator) {
+      try {
+        const RunFolder folder(choices, communicator, 3, "cafe");
+      } catch (const ConfigError&) {
+        EXPECT_FALSE(lost.lost());
+      }
+    });
+    return lost.lost();
+  };
+  std::map<std::string, std::future<bool>> taken;
+  for (const char* one : {"cafe 0", "cafe 1", "cafe 2", "cafe 3", "beef 1"}) {
+    taken[one] = std::async(std::launch::async, is_taken_from, one);
+  }
+  for (auto& [signature, is] : taken) EXPECT_EQ(is.get(), signature == "cafe 1" || signature == "cafe 2") << signature;
 }
 
 TEST(Manifest, ComesBackAndTellsPartsApart) {
