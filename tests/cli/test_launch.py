@@ -11,6 +11,7 @@ import time
 import pytest
 
 from conftest import DEADLINE, TINY, has_step, name_of, processes, summary, wait_until
+from test_elastic import members
 
 ENDLESS = ["train", *TINY, "--epochs", 1000000, "--eval-freq", 1000000, "--train-dir", "run"]
 
@@ -148,6 +149,22 @@ def test_a_lost_fork_server_ends_nothing(start, tmp_path):
     wait_until(lambda: job.process.poll() is not None or checkpoints(tmp_path / "run")[-1] > step, "a later checkpoint")
     os.kill(job.process.pid, signal.SIGINT)
     assert job.finish().status == 130, job.err
+    job.nothing_left()
+
+
+def test_a_fork_server_that_hangs_costs_no_more_than_the_rank_it_should_start(start, tmp_path):
+    job = running(start, tmp_path / "run", "--ranks", 3, "--elastic", "2:3", "--restarts", 2)
+    (server,) = (pid for pid in processes(job.session) if name_of(pid) == "sotto-forks")
+    os.kill(server, signal.SIGSTOP)
+    os.kill(job.rank(1), signal.SIGKILL)
+    wait_until(lambda: job.process.poll() is not None or len(members(tmp_path / "run")) == 2, "the others to go on")  # 30 s
+    assert members(tmp_path / "run")[-1][2] == [0, 2]
+    os.kill(job.rank(2), signal.SIGKILL)  # the next one is started without a server
+    wait_until(lambda: job.process.poll() is not None or len(members(tmp_path / "run")) == 3, "another rank 2")
+    assert members(tmp_path / "run")[-1][2] == [0, 2]
+    os.kill(job.process.pid, signal.SIGINT)
+    assert job.finish().status == 130, job.err
+    assert "sotto: rank 1 cannot be started anew: cannot start a process: the process that forks ranks does not answer" in job.err
     job.nothing_left()
 
 
