@@ -142,6 +142,7 @@ World find_coordinator(const std::string& text, TrainOptions& options, std::int6
   world.host = place.host;
   world.port = place.port;
   world.coordinated = true;
+  fmt::print(stderr, "joining the job of the coordinator at {}, as soon as it answers\n", text);
   const JobSize size = size_of_job(world);
   least_ranks = static_cast<std::int64_t>(size.least);
   options.ranks = static_cast<std::int64_t>(size.most);

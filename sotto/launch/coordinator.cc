@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -57,6 +58,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
   generations_ = Generations(spec_.least, spec_.most, state.generation, state.members, spec_.on_failure);
   next_id_ = state.next_id;
   for (const int id : state.members) lives_[id] = {.beat = "", .was_member = true};
+  if (!spec_.state.empty()) save();  // so that a file that cannot be written is an error at once
   if (state.generation > 0) roster_.announce(generations_);
   roster_.open({.least = spec_.least, .most = spec_.most}, next_id_);
   last_came_ = Clock::now();
@@ -69,8 +71,10 @@ bool Coordinator::look_after() {
   change();
   if (generations_.over() || !error_.empty()) {
     roster_.close(error_);
+    if (!spec_.state.empty()) std::remove(spec_.state.c_str());  // no later coordinator should wait for these ranks
     return false;
   }
+  if (is_unsaved_) try_to_save();
   return true;
 }
 
@@ -89,7 +93,7 @@ void Coordinator::take_in() {
     generations_.come(next_id_);
   }
   last_came_ = Clock::now();
-  save();
+  try_to_save();
 }
 
 // Who lives, who has ended, and who is lost.
@@ -133,7 +137,9 @@ void Coordinator::lose(int id, const std::string& why) {
 
 void Coordinator::change() {
   const bool settled = Clock::now() - last_came_ >= settle || generations_.there().size() >= spec_.most;
-  if (settled && generations_.wants_change() && asked_ < generations_.number()) {
+  // Members may know nothing of a lost one: it may have been silent for longer than their deadline allows, or train on.
+  const bool wants = generations_.changing() || (settled && generations_.wants_change());
+  if (wants && asked_ < generations_.number()) {
     roster_.ask_for_change(generations_);
     asked_ = generations_.number();
   }
@@ -145,8 +151,20 @@ void Coordinator::change() {
   console_.line(stderr,
                 fmt::format("sotto: {}; generation {}: rank{} {}", generations_.reason(), generations_.number(),
                             generations_.members().size() == 1 ? "" : "s", fmt::join(generations_.members(), ", ")));
-  save();  // before any rank acts on it
+  try_to_save();  // before any rank acts on it
   roster_.announce(generations_);
+}
+
+void Coordinator::try_to_save() {
+  try {
+    save();
+    is_unsaved_ = false;
+  } catch (const FileError& error) {
+    if (!std::exchange(is_unsaved_, true)) {
+      console_.line(stderr, fmt::format("sotto: warning: {}; if this coordinator ends, none can go on with the job",
+                                        error.what()));
+    }
+  }
 }
 
 void Coordinator::save() const {

@@ -19,14 +19,15 @@ struct CoordinatorSpec {
   std::size_t least = 1, most = 1;
   OnFailure on_failure = OnFailure::go_on;
   std::chrono::seconds patience{180};  // a member that does not leave its group for so long after another did hangs
-  std::string state;                   // a file from which a later coordinator of the same job goes on; empty: none
+  // A file from which a later coordinator of the same job goes on; removed when the job ends. Empty: none.
+  std::string state;
 };
 
 // Tells the ranks of a job, which anything may have started anywhere, who is in their group. It knows them by their
 // heartbeats (comm/heartbeat.h). Training does not need it: while it is gone, the group only cannot change.
 class Coordinator {
  public:
-  // CommError if the port is in use, FileError or ConfigError if the state cannot be read.
+  // CommError if the port is in use, FileError or ConfigError if the state cannot be read or written.
   Coordinator(CoordinatorSpec spec, Console& console);
 
   std::uint16_t port() const { return store_.port(); }
@@ -48,6 +49,7 @@ class Coordinator {
   void end(int id, const Farewell& farewell);
   void lose(int id, const std::string& why);
   void change();
+  void try_to_save();
   void save() const;
 
   CoordinatorSpec spec_;
@@ -58,7 +60,8 @@ class Coordinator {
   std::map<int, Life> lives_;
   int next_id_ = 0;
   Clock::time_point last_came_;
-  std::uint64_t asked_ = 0;  // the generation that was asked to make room
+  std::uint64_t asked_ = 0;  // the generation that was asked to change
+  bool is_unsaved_ = false;  // the state could not be written
   std::string error_;
 };
 

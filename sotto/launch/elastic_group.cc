@@ -72,7 +72,7 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
     for (const int id : ids) generations_.lose(id, "");
     return true;
   }
-  if (running_.empty() || (spec_.on_failure == OnFailure::stop && !no_member)) return false;
+  if ((running_.empty() && !has_replacement()) || (spec_.on_failure == OnFailure::stop && !no_member)) return false;
 
   for (const int id : ids) roster_.end_meeting(generations_, id, why);
   std::vector<int> anew;

@@ -67,7 +67,7 @@ void FolderLock::seize() {
 bool FolderLock::lost() const {
   struct stat ours {
   }, there{};
-  if (::fstat(file_, &ours) != 0 || ::stat(path_.c_str(), &there) != 0) return true;
+  if (::fstat(file_, &ours) != 0 || ::stat(path_.c_str(), &there) != 0) return false;  // somebody has deleted it
   return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 

@@ -102,6 +102,11 @@ std::size_t place_before(const std::vector<GenerationRow>& rows) {
 
 void append_generation(const std::filesystem::path& train_dir, const GenerationRow& row) {
   const auto path = membership_file(train_dir);
+  if (path_exists(path)) {  // a crash can cut the last line off
+    const std::string text = read_text(path);
+    const std::size_t whole = text.rfind('\n') + 1;
+    if (whole < text.size()) std::filesystem::resize_file(path, whole);
+  }
   std::ofstream file(path, std::ios::app);
   if (file.tellp() == 0) file << membership_head << "\n";
   file << fmt::format("{},{},{},{},{},{},{},{:.4f}\n", row.generation, row.step, row.ids.size(),

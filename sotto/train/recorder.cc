@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <string_view>
 #include <utility>
 
@@ -72,7 +73,8 @@ Recorder::Recorder(const std::filesystem::path& train_dir, int rank) : path_(tra
 
 Recorder::~Recorder() {
   try {
-    flush();
+    // The others may have gone on without this rank, and have written these steps again.
+    if (std::uncaught_exceptions() == 0 || !is_replaced()) flush();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): an error is being handled already, or nobody is left
   }
   ::close(file_);
@@ -113,13 +115,20 @@ void Recorder::flush() {
   pending_.clear();
 }
 
-// If the file has been deleted, starts a new one.
-void Recorder::reopen_if_gone() {
+// Whether another file has its name.
+bool Recorder::is_replaced() const {
   struct stat ours {
   }, there{};
   if (::fstat(file_, &ours) != 0) throw FileError(path_.string() + ": " + std::strerror(errno));
-  const bool is_there = ::stat(path_.c_str(), &there) == 0;
-  if (is_there && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) return;
+  if (::stat(path_.c_str(), &there) == 0) return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
+  if (errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
+  return false;
+}
+
+// If the file has been deleted, starts a new one.
+void Recorder::reopen_if_gone() {
+  const bool is_there = ::access(path_.c_str(), F_OK) == 0;
+  if (is_there && !is_replaced()) return;
   if (!is_there && errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
   if (!is_there) begin_anew(path_, rank_);
   const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);

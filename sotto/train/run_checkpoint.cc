@@ -48,6 +48,12 @@ void rename_or_fail(const fs::path& from, const fs::path& to) {
   if (error) throw FileError(from.string() + ": cannot be renamed: " + error.message());
 }
 
+void remove_whole(const fs::path& train_dir, std::uint64_t step) {
+  const fs::path doomed = checkpoint::partial_folder(train_dir, step);
+  rename_or_fail(checkpoint::folder(train_dir, step), doomed);  // so that no half-removed folder keeps the final name
+  fs::remove_all(doomed);
+}
+
 // Removes checkpoints that need not be kept. What cannot be read stays.
 void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
   std::size_t newer = 0;
@@ -59,9 +65,7 @@ void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
       const Kept kept = Manifest::of_text(read_manifest_text(folder)).kept;
       if (kept == Kept::always || (kept == Kept::by_clock && ++newer <= clock_kept)) continue;
       if (step == best || (kept == Kept::as_best && !best)) continue;
-      const fs::path doomed = checkpoint::partial_folder(train_dir, step);
-      rename_or_fail(folder, doomed);  // so that no half-removed folder keeps the final name
-      fs::remove_all(doomed);
+      remove_whole(train_dir, step);
     } catch (const FileError&) {             // NOLINT(bugprone-empty-catch)
     } catch (const fs::filesystem_error&) {  // NOLINT(bugprone-empty-catch): the next save tries again
     }
@@ -86,6 +90,11 @@ std::string RunFolder::run() const { return fmt::format("{:016x}", run_); }
 void RunFolder::start_from(const Manifest& manifest) {
   start_step_ = manifest.step;
   run_ = std::strtoull(manifest.run.c_str(), nullptr, 16);
+}
+
+void RunFolder::go_back_to(const Manifest& manifest) {
+  start_from(manifest);
+  went_back_ = true;
 }
 
 std::string RunFolder::own_file() const { return checkpoint::rank_file(communicator_.rank()); }
@@ -173,6 +182,9 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::
   fsync_path(path_);
   std::error_code ignored;
   fs::remove_all(replaced, ignored);
+  for (const std::uint64_t step : checkpoint::find(path_)) {
+    if (went_back_ && step > manifest.step) remove_whole(path_, step);
+  }
   remove_old(path_, best);
 }
 

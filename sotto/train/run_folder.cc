@@ -110,12 +110,16 @@ void RunFolder::take_lock(const std::string& run) {
     if (const int signal = StopSignal::caught(); signal != 0) {
       throw Stopped("stopped by a signal while another run was at work in " + path_.string(), signal);
     }
-    if (Clock::now() - begun > respite && is_earlier(lock_->signature(), run, generation_)) return lock_->seize();
+    if (Clock::now() - begun > respite && is_earlier(lock_->signature(), run, generation_)) {
+      lock_->seize();
+      break;
+    }
     std::this_thread::sleep_for(100ms);
   }
   if (!lock_->held()) {
     throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
   }
+  if (!run.empty()) lock_->sign(signature(run, generation_));
 }
 
 // On rank 0, before it changes what another one may have written since.

@@ -40,8 +40,9 @@ class RunFolder {
   // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
   // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
   std::vector<std::string> choose_checkpoint(const Check& check);
-  // To go on from a state in memory, which belongs to this manifest. Not collective, as the next one.
-  void start_from(const Manifest& manifest);
+  // To go on from a state in memory, which belongs to this manifest. Checkpoints of later steps, which another group
+  // made, are removed with the next save(). Not collective, as the next one.
+  void go_back_to(const Manifest& manifest);
   std::string run() const;  // Manifest::run
   std::uint64_t start_step() const { return start_step_; }
   int written_by() const { return written_by_; }  // the number of ranks that wrote the chosen checkpoint
@@ -72,6 +73,7 @@ class RunFolder {
  private:
   struct Shared;
   void choose(const std::string& run);
+  void start_from(const Manifest& manifest);
   void take_lock(const std::string& run);
   void require_lock() const;
   std::string verdict_on(const Manifest& manifest);
@@ -92,6 +94,7 @@ class RunFolder {
   FileWork files_;
   std::uint64_t run_ = 0;  // a random number of this run, the same on all ranks
   std::uint64_t start_step_ = 0;
+  bool went_back_ = false;
   int written_by_ = 1;
   bool replicated_;
   std::string parameters_sha256_;

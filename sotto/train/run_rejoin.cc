@@ -31,10 +31,14 @@ bool Run::rejoin(RunFolder& folder) {
   std::erase(lasts, nothing);
   if (lasts.empty()) return false;
   const std::uint64_t step = together_ ? std::ranges::max(lasts) : std::ranges::min(lasts);
-  if (world_.alone) {
-    const std::vector<std::uint64_t> saved = checkpoint::find(folder.path());
-    if (!saved.empty() && std::ranges::max(saved) >= step) {
-      throw Error(fmt::format("{}, and there is one of step {} already", world_.failure, std::ranges::max(saved)));
+  if (!world_.failure.empty()) {  // a checkpoint is all that is wanted
+    std::uint64_t saved = 0;
+    if (communicator_->rank() == 0) {
+      for (const std::uint64_t one : checkpoint::find(folder.path())) saved = std::max(saved, one);
+    }
+    communicator_->broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
+    if (saved >= step && saved > 0) {
+      throw Error(fmt::format("{}, and there is a checkpoint of step {} already", world_.failure, saved));
     }
   }
   const std::uint64_t kept = together_ ? own : step;
@@ -53,7 +57,7 @@ bool Run::rejoin(RunFolder& folder) {
   manifest.step = step;
 
   const std::string planned = method_;
-  folder.start_from(manifest);
+  folder.go_back_to(manifest);
   take_up(manifest);
   if (method_ != planned) algorithm_ = make_planned_algorithm();
   algorithm_->enter(step);

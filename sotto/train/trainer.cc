@@ -82,9 +82,18 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
 }
 
 TrainResult train_with_heartbeat(const Choices& choices, World world) {
-  // The others wait for a newcomer from its first heartbeat on. What it cannot read should be its error alone.
+  // What a newcomer cannot read should be its error alone. The others wait for it from its first heartbeat on or, if
+  // they have a coordinator, since it has come.
   if (world.generation > 1) make_task(choices, {0, 1});
   Heartbeat heartbeat(world);
+  if (world.coordinated) {
+    try {
+      make_task(choices, {0, 1});
+    } catch (const std::exception& error) {
+      heartbeat.farewell({.words = error.what()});
+      throw;
+    }
+  }
   try {
     TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);
     heartbeat.farewell({.words = result.signal == 0 ? "" : fmt::format("it was stopped by signal {}", result.signal)});

@@ -169,6 +169,57 @@ def test_a_silent_rank_0_loses_its_place_and_the_run_folder(start, coordinator, 
     assert len(rows) == len(set(rows)) and {("999", "0"), ("999", "1")} <= set(rows)
 
 
+def test_a_rank_that_was_silent_too_long_is_left_out_by_ranks_that_waited_for_it(coordinator, start, tmp_path):
+    """Its silence was shorter than their deadline, so no exchange failed."""
+    folder = tmp_path / "run"
+    boss, port = coordinator("--ranks", "1:3")
+    flags = ["train", *LONG[:-1], 100, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}", "--max-steps", 600]
+    jobs = [start(*flags) for _ in range(2)]
+    generation(jobs, folder, 1)
+    goes_on(jobs, lambda: has_step(folder, 50), "step 50")
+    lost = jobs.pop()
+    os.kill(lost.ranks()[0], signal.SIGSTOP)
+    line = ""
+    while "has been silent for 30 s" not in line:
+        line = boss.process.stderr.readline()
+        assert line, "the coordinator ended"
+    os.kill(lost.ranks()[0], signal.SIGCONT)
+    assert lost.finish().status == 1 and "the job goes on without it" in lost.err, lost.err
+    for job in [*jobs, boss]:
+        assert job.finish().status == 0, job.err
+    assert len(members(folder)[-1][2]) == 1 and summary(folder)["steps"] == 600
+
+
+@pytest.mark.parametrize("on_failure", ["continue", "checkpoint"])
+def test_a_newcomer_without_the_data_fails_alone(coordinator, start, tmp_path, on_failure):
+    rows = "".join(f"{i % 2},{i % 7},{i % 5}\n" for i in range(64))
+    for name in ("train.csv", "test.csv"):
+        (tmp_path / name).write_text(rows)
+    boss, port = coordinator("--ranks", "1:2", "--on-failure", on_failure)
+    flags = ["train", "--task", "classify-rows", "--model", "logreg", "--data", "csv", "--batch-size", 8, "--epochs", 100000,
+             "--eval-freq", 1000000, "--link", "1gbit,3ms", "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}", "--max-steps", 3000]  # fmt: skip
+    job = start(*flags, "--data-dir", tmp_path)
+    goes_on([job], lambda: has_step(tmp_path / "run", 20), "step 20")
+    lost = start(*flags, "--data-dir", tmp_path / "nothing").finish()
+    assert lost.status != 0 and "nothing" in lost.err, lost.err
+    for one in (job, boss):
+        assert one.finish().status == 0, one.err
+    assert summary(tmp_path / "run")["steps"] == 3000
+
+
+def test_the_state_of_a_job_that_has_ended_is_gone(coordinator, run, tmp_path):
+    for name in ("one", "two"):
+        boss, port = coordinator("--ranks", 1, "--state", "job.state")
+        assert run("train", *SMALL, "--max-steps", 5, "--train-dir", name, "--coordinator", f"127.0.0.1:{port}").status == 0
+        assert boss.finish().status == 0 and not (tmp_path / "job.state").exists()
+        assert members(tmp_path / name) == [(1, 0, [0])]
+
+
+def test_a_state_that_cannot_be_written_is_refused(run):
+    job = run("coordinator", "--ranks", 1, "--listen", "127.0.0.1:0", "--state", "no/such/state")
+    assert job.status != 0 and "no/such/state" in job.err
+
+
 def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, join, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "1:2")

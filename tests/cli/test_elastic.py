@@ -156,6 +156,27 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     job.nothing_left()
 
 
+@pytest.mark.parametrize("on_failure", ["continue", "checkpoint"])
+def test_no_checkpoint_of_a_lost_group_outlives_a_later_one(start, good, tmp_path, on_failure):
+    """The others go back to the last exchange, and a checkpoint of a later step was there."""
+    folder = tmp_path / "run"
+    (tmp_path / "slow.toml").write_text('[[rank]]\nrank = 0\ndelay = "50ms"\n[[rank]]\nrank = 1\ndelay = "50ms"\n')
+    job = start("train", *SMALL, "--epochs", 100000, "--eval-freq", 1000, "--algorithm", "local(h=32)", "--link", "slow.toml",
+                "--elastic", "1:2", "--on-failure", on_failure, "--checkpoint-every", 33, "--max-steps", 50, "--train-dir", "run")  # fmt: skip
+    wait_until(lambda: job.process.poll() is not None or (folder / "model_step_33").exists(), "a checkpoint")
+    kill(job, 1)
+    job.finish()
+    rows = [int(row.split(",")[0]) for row in (folder / "steps.csv").read_text().splitlines()[1:] if row.split(",")[1] == "0"]
+    assert rows == list(range(len(rows)))
+    newest = max(int(path.name.split("_")[-1]) for path in folder.glob("model_step_*"))
+    if on_failure == "continue":
+        assert job.status == 0 and newest == 50, job.err
+        assert members(folder)[-1] == (2, 32, [0])
+    else:
+        assert job.status == 1 and newest == 33 and "a checkpoint of step 33 already" in job.err, job.err
+        assert len(rows) >= 33
+
+
 def test_too_few_are_left(start, tmp_path):
     job = start("train", *LONG, "--elastic", "2:3", "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)

@@ -187,6 +187,16 @@ TEST_F(ElasticGroupTest, TheReasonIsToldThoughTheFirstRankWaits) {
             "sotto: rank 2 was killed, and is started anew; ranks 2, 3 are lost; going on with ranks 0, 1\n");
 }
 
+TEST_F(ElasticGroupTest, TheOnlyRankIsStartedAnew) {
+  auto group = this->group(1, 1);
+  group.begin(1);
+  EXPECT_TRUE(group.lose({0}, "rank 0 was killed"));
+  EXPECT_EQ(words_.started, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}}));
+  group.look_after();
+  EXPECT_EQ(members(2), "0");
+  EXPECT_FALSE(group.lose({0}, "rank 0 was killed"));
+}
+
 TEST_F(ElasticGroupTest, KillsSilentMembersSoon) {
   auto group = this->group(2, 1);
   group.begin(4);

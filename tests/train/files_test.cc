@@ -93,6 +93,8 @@ TEST(FolderLock, IsSeizedFromALostHolder) {
   EXPECT_TRUE(first.lost());
   EXPECT_FALSE(FolderLock(temp.path()).held());
   EXPECT_EQ(FolderLock(temp.path()).signature(), "a 2");
+  fs::remove(temp.path() / ".lock");
+  EXPECT_FALSE(second.lost()) << "nobody has taken it";
 }
 
 TEST(RunFolder, IsTakenFromAnEarlierGenerationOfTheSameRunAlone) {

@@ -44,6 +44,18 @@ TEST(MembershipCsv, IsReadAsItWasWritten) {
   EXPECT_EQ(rows[1].line, 3U);
 }
 
+TEST(MembershipCsv, ALineThatACrashCutOffIsDropped) {
+  const TempFolder temp;
+  const GenerationRow row{.generation = 1, .ids = {0}, .newcomers = {0}, .threads = {1}};
+  append_generation(temp.path(), row);
+  const std::string whole = read_text(temp.path() / "membership.csv");
+  for (const std::size_t left : {whole.size() - 9, std::size_t{5}}) {
+    write(temp.path() / "membership.csv", whole.substr(0, left));
+    append_generation(temp.path(), row);
+    EXPECT_EQ(read_text(temp.path() / "membership.csv"), whole);
+  }
+}
+
 TEST(MembershipCsv, OnlyWhatMadeTheStateCounts) {
   const TempFolder folder;
   write(folder.path() / "membership.csv", head +

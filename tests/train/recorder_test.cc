@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
@@ -102,6 +103,23 @@ TEST(Recorder, AFileThatIsTakenAwayIsBegunAnew) {
     EXPECT_NE(text.find("\n7,0,"), std::string::npos);
     EXPECT_NE(text.find("\n7,1,"), std::string::npos);
   }
+}
+
+TEST(Recorder, ALostRankWritesNothingIntoTheFileOfTheOthers) {
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), {});
+  for (const bool others_go_on : {false, true}) {
+    try {
+      Recorder recorder(temp.path(), 0);
+      recorder.add(row(others_go_on ? 4 : 3));
+      if (others_go_on) Recorder::prepare(temp.path(), std::vector<std::uint64_t>{4});
+      throw CommError("rank 0 is lost");
+    } catch (const CommError&) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+  const std::string text = read_text(temp.path() / "steps.csv");
+  EXPECT_NE(text.find("\n3,0,"), std::string::npos);
+  EXPECT_EQ(text.find("\n4,0,"), std::string::npos);
 }
 
 // Rows must not stay in memory: ten million of them would take a gigabyte.
