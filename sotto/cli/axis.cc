@@ -15,7 +15,9 @@ void Axis::cover(double value) {
 
 void Axis::widen(double margin) {
   if (low_ > high_) low_ = high_ = 0;  // there are no values
-  const double more = high_ > low_ ? margin * (high_ - low_) : logarithmic_ ? 0.5 : std::max(std::abs(low_) / 2, 0.5);
+  // Values that differ in rounding alone are one value: no ticks would fit between them.
+  const bool apart = high_ - low_ > 1e-9 * (logarithmic_ ? 1 : std::max(std::abs(low_), std::abs(high_)));
+  const double more = apart ? margin * (high_ - low_) : logarithmic_ ? 0.5 : std::max(std::abs(low_) / 2, 0.5);
   low_ -= more;
   high_ += more;
 }

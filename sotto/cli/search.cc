@@ -8,8 +8,11 @@
 #include <numeric>
 
 #include "sotto/cli/train_job.h"
+#include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/report/run_summary.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/manifest.h"
 
 namespace sotto {
 namespace {
@@ -26,11 +29,15 @@ TrainOptions job_of(const Trial& trial, std::uint64_t steps) {
   return options;
 }
 
-// A first round that was killed between its last checkpoint and its summary has nothing left to do, and no result.
-void remove_if_unsummarised(const Trial& trial, std::uint64_t steps) {
-  const std::filesystem::path folder(trial.folder);
-  if (path_exists(folder / "summary.json") || !path_exists(folder / fmt::format("model_step_{}", steps))) return;
-  std::filesystem::remove_all(folder);
+// A trial that was killed between its last checkpoint and its summary has nothing left to do, and no result. Without
+// that checkpoint it makes its last steps again.
+void remove_if_unsummarised(const std::string& folder) {
+  const std::vector<std::uint64_t> steps = checkpoint::find(folder);
+  if (steps.empty()) return;
+  const std::filesystem::path last = checkpoint::folder(folder, steps.back());
+  if (Manifest::of_text(read_manifest_text(last)).kept != Kept::always) return;  // in the middle
+  if (path_exists(folder + "/summary.json") && read_summary(folder).steps >= steps.back()) return;
+  std::filesystem::remove_all(last);
 }
 
 }  // namespace
@@ -47,7 +54,7 @@ int Search::run() {
       std::vector<double> scores;
       for (const std::size_t index : members) {
         const Trial& trial = trials_[index];
-        scores.push_back(trial.scores.size() == round ? trial.scores.back() : std::nan(""));
+        scores.push_back(trial.scores.size() >= round ? trial.scores[round - 1] : std::nan(""));
       }
       std::vector<std::size_t> best;
       for (const std::size_t at : best_of(scores, rounds_[round].trials, scoring_.rises())) best.push_back(members[at]);
@@ -69,7 +76,7 @@ void Search::run_round(std::size_t round, const std::vector<std::size_t>& member
     const Trial& trial = trials_[index];
     if (trial.diverged || trial.scores.size() > round) continue;
     pending.push_back(index);
-    remove_if_unsummarised(trial, rounds_[round].steps);
+    remove_if_unsummarised(trial.folder);
     specs.push_back(train_job(job_of(trial, rounds_[round].steps)));
     specs.back().beside = static_cast<std::int64_t>(at_once);
     specs.back().show_lines = false;
@@ -99,15 +106,11 @@ void Search::ended(std::size_t index, std::size_t round, const LaunchResult& res
   trial.diverged = result.reason == Reason::not_finite;
   std::string text;
   if (result.status == 0) {
-    const TrialResult found = read_result(trial, scoring_);
-    trial.diverged = !std::isfinite(found.score);
-    if (trial.diverged) trial.error = fmt::format("its {} is not finite", scoring_.label());
-    if (!trial.diverged) trial.scores.push_back(found.score);
-    text = fmt::format("{} {} after {} steps", scoring_.label(), scoring_.text(found.score), found.steps);
-    const std::int64_t wanted = *job_of(trial, rounds_[round].steps).max_steps;
-    if (static_cast<std::int64_t>(found.steps) < wanted && !trial.options.until && !std::exchange(is_short_, true)) {
-      console_.line(stderr, fmt::format("sotto: warning: {} ended after {} of {} steps: --epochs {} has no more",
-                                        trial.name, found.steps, wanted, trial.options.epochs));
+    try {
+      text = take_result(trial, round);
+    } catch (const FileError& error) {
+      trial.error = error.what();
+      status_ = 1;
     }
   } else if (!trial.diverged) {
     if (status_ == 0) status_ = result.status;
@@ -116,6 +119,20 @@ void Search::ended(std::size_t index, std::size_t round, const LaunchResult& res
   if (!trial.error.empty()) text = (trial.diverged ? "diverged: " : "failed: ") + trial.error;
   console_.line(stderr, fmt::format("{}/{}  {}: {}", ended_, pending_, trial.name, text));
   record_.write(trials_);
+}
+
+// Returns what it says, in words. FileError.
+std::string Search::take_result(Trial& trial, std::size_t round) {
+  const TrialResult found = read_result(trial, scoring_);
+  trial.diverged = !std::isfinite(found.score);
+  if (trial.diverged) trial.error = fmt::format("its {} is not finite", scoring_.label());
+  if (!trial.diverged) trial.scores.push_back(found.score);
+  const std::int64_t wanted = *job_of(trial, rounds_[round].steps).max_steps;
+  if (static_cast<std::int64_t>(found.steps) < wanted && !trial.options.until && !std::exchange(is_short_, true)) {
+    console_.line(stderr, fmt::format("sotto: warning: {} ended after {} of {} steps: --epochs {} has no more",
+                                      trial.name, found.steps, wanted, trial.options.epochs));
+  }
+  return fmt::format("{} {} after {} steps", scoring_.label(), scoring_.text(found.score), found.steps);
 }
 
 void Search::show(std::size_t index, std::string_view text) {
@@ -132,23 +149,30 @@ std::string Search::so_far() const {
     text += fmt::format(", about {:.0f} s left", std::max(0.0, whole - since_.seconds()));
   }
   const Trial& best = trials_[order().front()];
-  if (!best.scores.empty()) text += fmt::format(", best {} ({})", scoring_.text(best.scores.back()), best.name);
+  if (!best.scores.empty() && best.error.empty()) {
+    text += fmt::format(", best {} ({})", scoring_.text(best.scores.back()), best.name);
+  }
   return text;
 }
 
 std::vector<std::size_t> Search::order() const {
   std::vector<std::size_t> order;
+  // Those that diverged or failed, perhaps in a later round than others made, are last.
+  for (const bool sound : {true, false}) append_in_order(sound, order);
+  return order;
+}
+
+void Search::append_in_order(bool sound, std::vector<std::size_t>& order) const {
   for (std::size_t rounds = rounds_.size() + 1; rounds-- > 0;) {
     std::vector<std::size_t> members;
     std::vector<double> scores;
     for (std::size_t i = 0; i < trials_.size(); ++i) {
-      if (trials_[i].scores.size() != rounds) continue;
+      if (trials_[i].scores.size() != rounds || trials_[i].error.empty() != sound) continue;
       members.push_back(i);
       scores.push_back(rounds == 0 ? 0 : trials_[i].scores.back());
     }
     for (const std::size_t at : best_of(scores, scores.size(), scoring_.rises())) order.push_back(members[at]);
   }
-  return order;
 }
 
 }  // namespace sotto

@@ -24,7 +24,8 @@ class Search {
   // trials.
   int run();
 
-  // The trials, the best one first: those of later rounds before those of earlier ones.
+  // The trials, the best one first: those of later rounds before those of earlier ones, and at the end those that
+  // diverged or failed.
   std::vector<std::size_t> order() const;
 
  private:
@@ -32,6 +33,8 @@ class Search {
   void ended(std::size_t index, std::size_t round, const LaunchResult& result);
   void show(std::size_t index, std::string_view text);
   std::string so_far() const;
+  std::string take_result(Trial& trial, std::size_t round);
+  void append_in_order(bool sound, std::vector<std::size_t>& order) const;
 
   std::vector<Trial>& trials_;
   std::vector<Round> rounds_;

@@ -49,9 +49,12 @@ void print_result(const std::string& train_dir, Console& console) {
 }
 
 void require_several(std::string_view command, const TrainOptions& options) {
-  if (options.capture) {
-    throw ConfigError("--capture: every run would write the same files; capture with `sotto train`");
-  }
+  const auto refuse = [](bool given, std::string_view option, std::string_view why) {
+    if (given) throw ConfigError(fmt::format("--{}: {}; use it with `sotto train`", option, why));
+  };
+  refuse(options.capture.has_value(), "capture", "every run would write the same files");
+  refuse(options.tensorboard.has_value(), "tensorboard", "every run would write into the same folder");
+  refuse(options.metrics_port.has_value(), "metrics-port", "runs cannot share a port");
   if (options.backend != TrainOptions{}.backend) {
     throw ConfigError(
         fmt::format("--backend: {} starts its ranks by itself, and over tcp; run `sotto train` under mpirun", command));

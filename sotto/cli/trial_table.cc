@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sotto/cli/train_command.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 
@@ -33,13 +35,20 @@ TextTable to_table(std::span<const Trial> trials, std::span<const std::size_t> o
       table.add(std::move(cells));
       continue;
     }
-    const TrialResult found = read_result(trial, scoring);
+    std::optional<TrialResult> found;
+    try {
+      found = read_result(trial, scoring);
+    } catch (const FileError&) {  // it failed in a later round
+      if (trial.error.empty()) throw;
+    }
     const std::string score = scoring.text(trial.scores.back());
     cells.push_back(trial.error.empty() ? score : score + (trial.diverged ? ", then diverged" : ", then failed"));
-    if (shows_goal) cells.push_back(found.tested);
-    cells.push_back(std::to_string(found.steps));
-    if (sends) cells.push_back(bytes_text(found.bytes_per_step));
-    cells.push_back(fmt::format("{:.1f}", found.seconds));
+    if (found) {
+      if (shows_goal) cells.push_back(found->tested);
+      cells.push_back(std::to_string(found->steps));
+      if (sends) cells.push_back(bytes_text(found->bytes_per_step));
+      cells.push_back(fmt::format("{:.1f}", found->seconds));
+    }
     table.add(std::move(cells));
   }
   return table;

@@ -71,7 +71,8 @@ struct TuneOptions {
 };
 
 // Options of `sotto train` that are no part of what is tuned.
-constexpr std::array<std::string_view, 5> not_tuned{"train-dir", "resume", "max-steps", "capture", "master"};
+constexpr std::array not_tuned = std::to_array<std::string_view>({"train-dir", "resume", "max-steps", "capture", "master",
+                                                                  "tensorboard", "metrics-port"});
 
 void check_names(const Flags& flags, std::span<const Dimension> space) {
   std::vector<std::string> names = names_of_options(TrainOptions{});
@@ -224,11 +225,12 @@ int run_tune(std::span<const std::string> all) {
   const int status = search.run();
   const std::vector<std::size_t> order = search.order();
   const Trial& best = trials[order.front()];
+  const bool has_best = !best.scores.empty() && best.error.empty();
   if (own.json) {
     fmt::print("{}", to_json(trials, order, space));
   } else {
     fmt::print("{}", to_table(trials, order, space, scoring, task->goal).plain());
-    if (!best.scores.empty()) fmt::print("\nbest: {}\n", command_of(best));
+    if (has_best) fmt::print("\nbest: {}\n", command_of(best));
   }
   if (is_stop_status(status)) {
     std::string again = "sotto tune";
@@ -242,7 +244,7 @@ int run_tune(std::span<const std::string> all) {
   if (const auto folders = folders_of(trials); !folders.empty()) {
     fmt::print(own.json ? stderr : stdout, "report: {}\n", write_report(folders, {}, folder + "/report.html"));
   }
-  if (!best.scores.empty()) return status;
+  if (has_best) return status;
   fmt::print(stderr, "sotto: no trial came to an end: {}: {}\n", best.name, best.error);
   return std::max(1, status);
 }

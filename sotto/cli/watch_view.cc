@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/text_plot.h"
 #include "sotto/report/text_table.h"
 
@@ -45,8 +46,9 @@ std::string rates_line(const LiveRun& run) {
   const double ms = mean_of(ranks, &Recorder::Figures::step_ms);
   double sent = 0;
   for (const StepFigures& row : run.rows) sent += static_cast<double>(row.bytes_sent);
-  const double examples = static_cast<double>(run.options.batch_size * run.options.accumulate) *
-                          static_cast<double>(ranks.size()) * 1e3 / ms;
+  const AlgorithmSpec algorithm = read_algorithm("algorithm", run.options.algorithm);
+  const int computing = static_cast<int>(ranks.size()) - idle_ranks(algorithm, static_cast<int>(ranks.size()));
+  const double examples = static_cast<double>(run.options.batch_size * run.options.accumulate * computing) * 1e3 / ms;
   return fmt::format("{:.1f} steps/s, {:.0f} examples/s; {} sent by all ranks", 1e3 / ms, examples, bytes_text(sent));
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace sotto {
 namespace {
@@ -29,21 +30,23 @@ Curve curve_of_steps(std::span<const StepFigures> rows, double StepFigures::*col
     double value = 0, seconds = 0, bytes = 0;
     double ranks = 0;
   };
-  std::map<std::uint64_t, Sum> steps;
-  std::map<std::uint64_t, double> seconds;  // of each rank
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Sum> steps;         // by the group, and the step
+  std::map<std::pair<std::uint64_t, std::uint64_t>, double> seconds{};  // by the group, and the rank
   for (const StepFigures& row : rows) {
-    Sum& sum = steps[row.step];
+    Sum& sum = steps[{row.group, row.step}];
     sum.value += row.*column;
-    sum.seconds += seconds[row.rank] += row.step_ms / 1e3;
+    sum.seconds += seconds[{row.group, row.rank}] += row.step_ms / 1e3;
     sum.bytes += static_cast<double>(row.bytes_sent);
     ++sum.ranks;
   }
   Curve curve;
-  double bytes = 0, latest = 0;
-  for (const auto& [step, sum] : steps) {
+  double bytes = 0, begun = 0, latest = 0;  // `begun`: when the present group began
+  std::uint64_t group = 0;
+  for (const auto& [place, sum] : steps) {
+    if (std::exchange(group, place.first) != place.first) begun = latest;
     bytes += sum.bytes;
-    latest = std::max(latest, sum.seconds / sum.ranks);  // slow ranks may have fewer steps than fast ones
-    curve.add(static_cast<double>(step) + 1, latest, bytes, sum.value / sum.ranks);
+    latest = std::max(latest, begun + sum.seconds / sum.ranks);  // slow ranks may have fewer steps than fast ones
+    curve.add(static_cast<double>(place.second) + 1, latest, bytes, sum.value / sum.ranks);
   }
   return curve;
 }
@@ -73,13 +76,15 @@ Curve mean_of(std::span<const Curve> curves) {
     mean.add(step, 0, 0, 0);
     mean.low.back() = std::numeric_limits<double>::infinity();
     mean.high.back() = -std::numeric_limits<double>::infinity();
-    const auto share = 1 / static_cast<double>(curves.size());
     for (std::size_t c = 0; c < curves.size(); ++c) {
-      mean.seconds.back() += share * curves[c].seconds[at[c]];
-      mean.bytes.back() += share * curves[c].bytes[at[c]];
-      mean.mean.back() += share * curves[c].mean[at[c]];
+      mean.seconds.back() += curves[c].seconds[at[c]];
+      mean.bytes.back() += curves[c].bytes[at[c]];
+      mean.mean.back() += curves[c].mean[at[c]];
       mean.low.back() = std::min(mean.low.back(), curves[c].low[at[c]]);
       mean.high.back() = std::max(mean.high.back(), curves[c].high[at[c]]);
+    }
+    for (double* sum : {&mean.seconds.back(), &mean.bytes.back(), &mean.mean.back()}) {
+      *sum /= static_cast<double>(curves.size());
     }
   }
   return mean;

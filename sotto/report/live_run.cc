@@ -17,9 +17,13 @@ namespace {
 
 constexpr std::size_t pace_steps = 50;  // the pace is that of so many steps
 
+// The last rows of each rank of the group that made the last step.
 std::map<std::uint64_t, std::vector<StepFigures>> last_rows(std::span<const StepFigures> rows, std::size_t most) {
   std::map<std::uint64_t, std::vector<StepFigures>> ranks;
+  std::uint64_t group = 0;
+  for (const StepFigures& row : rows) group = std::max(group, row.group);
   for (std::size_t i = rows.size(); i-- > 0;) {
+    if (rows[i].group != group) continue;
     std::vector<StepFigures>& of = ranks[rows[i].rank];
     if (of.size() < most) of.push_back(rows[i]);  // the latest one first
   }

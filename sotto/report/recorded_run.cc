@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -30,8 +31,15 @@ void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& no
   std::string first_missing, first_not_finite;
   for (const StepFigures& row : steps.rows) {
     std::uint64_t& expected = next[row.rank];
-    if (row.step > expected && missing == 0) first_missing = fmt::format("step {} of rank {}", expected, row.rank);
-    missing += row.step - expected;
+    for (std::uint64_t begin = expected; begin < row.step;) {  // the steps between, by the groups that made them
+      const auto after = steps.groups.upper_bound(begin);
+      const std::uint64_t end = after == steps.groups.end() ? row.step : std::min(row.step, after->first);
+      if (row.rank < std::prev(after)->second) {
+        if (missing == 0) first_missing = fmt::format("step {} of rank {}", begin, row.rank);
+        missing += end - begin;
+      }
+      begin = end;
+    }
     expected = row.step + 1;
     if (std::isfinite(row.loss)) continue;
     if (not_finite++ == 0) first_not_finite = fmt::format("step {} of rank {}", row.step, row.rank);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -76,11 +78,33 @@ class StepReader {
   std::map<std::uint64_t, std::uint64_t> last_step_;  // of each rank
 };
 
+// The groups of the run's present state: a later one takes the steps from its first one on again. Rows that cannot be
+// read are left out.
+std::map<std::uint64_t, std::uint64_t> groups_in(const std::filesystem::path& membership) {
+  std::map<std::uint64_t, std::uint64_t> groups{{0, std::numeric_limits<std::uint64_t>::max()}};
+  if (!path_exists(membership)) return groups;
+  const std::string text = read_text(membership);
+  std::vector<std::string_view> cells;
+  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    split_cells(std::string_view(text).substr(at, end - at), cells);
+    try {
+      const auto step = number_in<std::uint64_t>(cells.at(1), "step");
+      const auto ranks = number_in<std::uint64_t>(cells.at(2), "ranks");
+      groups.erase(groups.lower_bound(step), groups.end());
+      groups[step] = ranks;
+    } catch (const FileError&) {         // NOLINT(bugprone-empty-catch): the header, too
+    } catch (const std::out_of_range&) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 StepRows read_step_rows(const std::filesystem::path& path) {
   const std::string text = read_text(path);
   StepRows found;
+  found.groups = groups_in(path.parent_path() / "membership.csv");
   StepReader reader;
   std::size_t number = 0, at = 0;
   while (at < text.size()) {
@@ -94,6 +118,8 @@ StepRows read_step_rows(const std::filesystem::path& path) {
         reader.read_header(line);
       } else {
         found.rows.push_back(reader.read_row(line));
+        StepFigures& row = found.rows.back();
+        row.group = std::prev(found.groups.upper_bound(row.step))->first;
       }
     } catch (const FileError& error) {
       throw FileError(fmt::format("{}:{}: {}", path.string(), number, error.what()));

@@ -16,6 +16,12 @@ GradientStudy::GradientStudy(const Choices& choices, int rank, int ranks, int id
       measured_every_(static_cast<std::uint64_t>(choices.options.measure_errors)),
       memory_name_(choices.recipe.memory ? choices.recipe.memory.entry->name : ""),
       capture_(plan_, rank, ranks - idle) {
+  std::error_code missing;
+  if (plan_.every > 0 && !choices.options.resume && std::filesystem::is_directory(plan_.folder, missing) &&
+      !captured_files(plan_.folder).empty()) {
+    throw ConfigError(fmt::format("{}: {} holds the gradients of another run already; choose another folder",
+                                  named("capture"), plan_.folder.string()));
+  }
   if (measured_every_ == 0 || rank != idle) return;
   errors_ = std::make_unique<CodecErrorCsv>(make_codec(choices.recipe.stages));
 }

@@ -6,6 +6,8 @@
 #include <limits>
 #include <regex>
 
+#include "sotto/cli/axis.h"
+
 namespace sotto {
 namespace {
 
@@ -53,6 +55,18 @@ TEST(Plot, WhatAnAxisCannotShowIsLeftOut) {
   const std::string svg = to_svg(std::vector{plot_of({}, true), plot_of({{5, 0, ""}}, false)});
   EXPECT_EQ(count(svg, "<circle"), 1U);
   EXPECT_EQ(count(svg, "nan") + count(svg, "inf"), 0U);
+}
+
+TEST(Axis, ValuesThatDifferInRoundingAreOne) {
+  for (const bool logarithmic : {false, true}) {
+    for (const double value : {22.0, 1.0, 1e-300, 1e300}) {
+      Axis axis(logarithmic);
+      axis.cover(value);
+      axis.cover(std::nextafter(value, 2 * value));
+      axis.widen(0.05);
+      EXPECT_LE(axis.ticks().size(), 20U) << value;
+    }
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -52,7 +53,8 @@ def test_every_memory_is_captured(good, tmp_path, codec):
 
 def test_formats_hold_the_same(good, tmp_path):
     for form in ("sotto", "npy", "safetensors"):
-        good("train", *TINY, "--max-steps", 1, "--train-dir", f"run-{form}", "--capture", f"every=1,dir=seen,format={form}")
+        good("train", *TINY, "--max-steps", 1, "--train-dir", f"run-{form}", "--capture", f"every=1,dir=seen-{form},format={form}")
+        shutil.copytree(tmp_path / f"seen-{form}", tmp_path / "seen", dirs_exist_ok=True)
     assert names(tmp_path / "seen") == [f"gradient-000000.{form}" for form in ("npy", "safetensors", "sotto")]
     measured = [good("codec", "measure", "--codec", "topk(0.1) | f16", "--repeats", 1, "--csv", "--input", f"seen/gradient-000000.{form}").out
                 for form in ("safetensors", "sotto")]
@@ -86,6 +88,15 @@ def test_what_cannot_be_captured_is_refused(run, tmp_path, text, more, reason):
     job = run("train", *TINY, "--max-steps", 2, "--train-dir", "run", *more, "--capture", text)
     assert job.status == 2 and "--capture" in job.err and reason in job.err, job.err
     assert not (tmp_path / "d").exists() and not (tmp_path / "run" / "config.toml").exists()
+
+
+def test_gradients_of_two_runs_are_not_mixed(good, run, tmp_path):
+    flags = ["train", *TINY, "--capture", "every=2,dir=seen", "--train-dir"]
+    good(*flags, "run", "--max-steps", 3)
+    job = run(*flags, "other", "--max-steps", 3, "--seed", 2)
+    assert job.status == 2 and "--capture: seen holds the gradients of another run already" in job.err
+    good(*flags, "run", "--max-steps", 5, "--resume")
+    assert sorted(path.name for path in (tmp_path / "seen").iterdir()) == [f"gradient-00000{step}.sotto" for step in (0, 2, 4)]
 
 
 def rows(path):

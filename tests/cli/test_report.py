@@ -192,6 +192,21 @@ def test_what_went_wrong_is_told(copy, good):
     assert "Nothing that the folders tell of." not in page
 
 
+def test_ranks_may_come_and_go(good, tmp_path):
+    flags = ["train", *TINY, "--train-dir", "run"]
+    good(*flags, "--max-steps", 4)
+    good(*flags, "--ranks", 2, "--max-steps", 8, "--resume")
+    good(*flags, "--ranks", 1, "--max-steps", 10, "--resume")
+    good(*flags, "--ranks", 2, "--max-steps", 12, "--resume")
+    good("report", "run")
+    assert "lacks" not in (tmp_path / "report.html").read_text()
+    steps = (tmp_path / "run" / "steps.csv").read_text().splitlines(keepends=True)
+    at = next(i for i, row in enumerate(steps) if row.startswith("6,1,"))
+    (tmp_path / "run" / "steps.csv").write_text("".join(steps[:at] + steps[at + 1 :]))
+    good("report", "run", "-o", "other.html")
+    assert "steps.csv lacks 1 rows; the first is step 6 of rank 1" in (tmp_path / "other.html").read_text()
+
+
 @pytest.mark.parametrize(("file", "text", "message"), [
     ("steps.csv", "step,rank\n", "none-1/steps.csv:1: there is no column `bytes_sent`"),
     ("steps.csv", None, "none-1: it holds no training run: there is no steps.csv in it"),

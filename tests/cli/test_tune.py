@@ -146,6 +146,38 @@ def test_a_trial_that_was_killed_before_its_summary_is_made_again(good, tmp_path
     assert record(tmp_path / "search") == there
 
 
+def test_a_later_round_that_was_killed_before_its_summary_is_made_again(good, tmp_path):
+    flags = ["tune", "--grid", "lr=2^-9..2^-4", "--halving", "--steps", 4, *SMALL, "-o", "search"]
+    good(*flags)
+    there = record(tmp_path / "search")
+    last = next(trial for trial in there if len(trial["scores"]) == 2)
+    path = tmp_path / last["train_dir"] / "summary.json"
+    path.write_text(json.dumps(summary(path.parent) | {"steps": 4}))
+    text = json.loads((tmp_path / "search" / "tune.json").read_text())
+    text["trials"][there.index(last)]["scores"].pop()
+    (tmp_path / "search" / "tune.json").write_text(json.dumps(text))
+    good(*flags)
+    assert record(tmp_path / "search") == there and summary(path.parent)["steps"] == 12
+
+
+def test_what_diverges_in_a_later_round_never_wins(good, run, tmp_path):
+    flags = ["tune", "--grid", "lr=2^-9..2^-4", "--halving", "--steps", 4, *SMALL, "-o", "search"]
+    first, second = rows(good(*flags))[1:3]
+    text = json.loads((tmp_path / "search" / "tune.json").read_text())
+    for trial in text["trials"]:
+        if trial["options"]["lr"] == first[0]:
+            trial |= {"diverged": True, "error": "its loss is not finite"}
+    (tmp_path / "search" / "tune.json").write_text(json.dumps(text))
+    job = good(*flags)
+    assert rows(job)[1] == second and rows(job)[-1][0] == first[0] and rows(job)[-1][1].endswith(", then diverged")
+    assert f"--lr={second[0]}" in next(line for line in job.out.splitlines() if line.startswith("best: "))
+    for trial in text["trials"]:
+        trial |= {"diverged": True, "error": "its loss is not finite"}
+    (tmp_path / "search" / "tune.json").write_text(json.dumps(text))
+    job = run(*flags)
+    assert job.status == 1 and "best: " not in job.out and "no trial came to an end" in job.err
+
+
 def test_halving_goes_on_as_one_training_would(good, tmp_path):
     flags = [*SMALL, "--schedule", "warmup(steps=4) | cosine", "--momentum", 0.9]
     job = good("tune", "--grid", "lr=10^-5..10^-1", "--steps", 4, "--halving", "--eta", 2, *flags, "-o", "search")
@@ -191,6 +223,8 @@ def test_random_trials_and_a_metric(good, tmp_path):
     (["--grid", "model=lenet,gpt-mini"], "trial model=gpt-mini: its task is language, that of others classify"),
     (["--grid", "lr=0.1", "--resume"], "--resume: the same command goes on by itself"),
     (["--grid", "lr=0.1", "--capture", "every=1,dir=d"], "--capture: every run would write the same files"),
+    (["--grid", "lr=0.1", "--tensorboard", "d"], "--tensorboard: every run would write into the same folder"),
+    (["--grid", "lr=0.1", "--metrics-port", 0], "--metrics-port: runs cannot share a port"),
     (["--grid", "lr=0.1", "--backend", "mpi"], "--backend: sotto tune starts its ranks by itself"),
     (["--grid", "lr=0.1", "--steps", "0"], "--steps 0: must be in [1, 1e+09]"),
     (["--grid", "lr=0.1", "--halving", "--final-average", "--algorithm", "push_sum", "--ranks", "2"], "--final-average: every round"),

@@ -94,6 +94,21 @@ def test_a_run_that_has_ended_is_shown_once(trained, good, tmp_path):
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_ranks_that_have_left_do_not_count(good, tmp_path):
+    good("train", *TINY, "--ranks", 2, "--max-steps", 6, "--train-dir", "run")
+    good("train", *TINY, "--ranks", 1, "--max-steps", 9, "--train-dir", "run", "--resume")
+    out = good("watch", "run").out
+    (last,) = [line.split(",") for line in (tmp_path / "run" / "steps.csv").read_text().splitlines() if line.startswith("8,")]
+    assert f"loss {float(last[3]):.4f}" in out and "0 B sent a rank and step" in out
+    assert [line.split()[:2] for line in out.splitlines() if re.match(r"\d+ +\d+ +\d\.", line)] == [["0", "9"]]
+
+
+def test_servers_compute_no_examples(good):
+    good("train", *TINY, "--ranks", 2, "--max-steps", 4, "--algorithm", "parameter_server(dedicated=true)", "--train-dir", "run")
+    steps, examples = re.search(r"([\d.]+) steps/s, (\d+) examples/s", good("watch", "run").out).groups()
+    assert float(examples) / float(steps) == pytest.approx(8, rel=0.05)
+
+
 def test_a_training_is_followed_to_its_end(start, tmp_path):
     training = start("train", *TINY, "--ranks", 2, "--epochs", 20, "--max-steps", 400, "--eval-freq", 100, "--train-dir", "run")
     job = start("watch", "run", "--poll", 0.1, "--wait", DEADLINE).finish()

@@ -40,6 +40,13 @@ TEST(Curve, OfStepsIsTheMeanOverRanks) {
   EXPECT_EQ(curve.bytes, (std::vector<double>{30, 100, 150}));
 }
 
+TEST(Curve, TheClockGoesOnWhenRanksComeAndGo) {
+  std::vector rows{row(0, 0, 1, 1000, 0), row(1, 0, 1, 1000, 0), row(2, 0, 1, 1000, 0), row(2, 1, 1, 3000, 0),
+                   row(3, 1, 1, 500, 0)};
+  for (std::size_t i = 2; i < rows.size(); ++i) rows[i].group = i == 4 ? 3 : 2;
+  EXPECT_EQ(curve_of_steps(rows, &StepFigures::loss).seconds, (std::vector<double>{1, 2, 4, 4.5}));
+}
+
 TEST(Curve, OfEvaluationsIsThatOfOneSplit) {
   const std::vector<EvaluationRow> rows{
       {.step = 5, .seconds = 1, .bytes_sent = 9, .split = Split::train, .metrics = {{}, {1, 2}}},

@@ -39,6 +39,22 @@ TEST(StepRows, AreReadByTheNamesOfTheColumns) {
   EXPECT_EQ(other.rows.at(0).epoch, 11);
 }
 
+TEST(StepRows, HaveTheGroupThatMadeThem) {
+  const TempFolder folder;
+  const auto path = folder.path() / "steps.csv";
+  const std::string row = ",0,0,2.5,0.1,10,6,1,3,2,4,0,0.5,100,90\n";
+  write(path, header + "0" + row + "5" + row + "7" + row + "8" + row);
+  EXPECT_EQ(read_step_rows(path).groups.size(), 1U);
+  write(folder.path() / "membership.csv",
+        "generation,step,ranks,members,new,threads,from,epoch\n1,0,2,0 1,0 1,1 1,start,0\n2,6,1,0,,1,generation 1,0.5\n"
+        "damaged\n3,5,2,0 1,1,1 1,generation 1,0.4\n4,8,3,0 1 2,2,1 1 1,generation 3,0.6\n5,9,1,");
+  const StepRows found = read_step_rows(path);
+  EXPECT_EQ(found.groups, (std::map<std::uint64_t, std::uint64_t>{{0, 2}, {5, 2}, {8, 3}}));
+  std::vector<std::uint64_t> groups;
+  for (const StepFigures& one : found.rows) groups.push_back(one.group);
+  EXPECT_EQ(groups, (std::vector<std::uint64_t>{0, 5, 5, 8}));
+}
+
 TEST(StepRows, WhatIsDamagedIsToldWithItsLine) {
   const TempFolder folder;
   const auto path = folder.path() / "steps.csv";
