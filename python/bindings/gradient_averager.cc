@@ -6,20 +6,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
+#include "python/bindings/tensor_types.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto::python {
 namespace {
-
-// The largest number of a gradient's type.
-double largest(DType type) {
-  if (type == DType::f16) return 65504;
-  return type == DType::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
-}
 
 void restore(Aggregator& aggregator, std::size_t lane, StateRestorer& values) {
   ScopedState scoped(values, std::to_string(lane));

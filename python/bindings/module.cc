@@ -56,7 +56,7 @@ at::Tensor decode(const TensorCodec& codec, const py::buffer& data, std::size_t 
   const TensorHead head = TensorCodec::read_head(bytes, limit);
   const at::Tensor values = at::empty(head.shape, at::kFloat);
   codec.decode(bytes, floats_of(values));
-  return values.to(scalar_of(head.type));
+  return as_type(values, head.type, "what was decoded");
 }
 
 const char* name_of(Contract::Kind kind) {

@@ -136,7 +136,7 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   const auto values = floats_of(part.values);
   if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), values);
   if (how.denominator != 0) kernels::scale(static_cast<float>(communicator.size() / how.denominator), values);
-  return part.values.to(tensor.scalar_type());
+  return as_type(part.values, codec_type(tensor), "the " + how.op + " of all ranks");
 }
 
 void refuse_aggregate(Communicator& communicator) { of_all_ranks(communicator, refused); }

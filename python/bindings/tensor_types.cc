@@ -1,10 +1,15 @@
 #include "python/bindings/tensor_types.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "sotto/core/error.h"
+#include "sotto/kernels/reduce.h"
 
 namespace sotto::python {
 
@@ -29,6 +34,20 @@ std::optional<DType> type_of(at::ScalarType type) {
 at::ScalarType scalar_of(DType type) {
   if (type == DType::f16) return at::kHalf;
   return type == DType::bf16 ? at::kBFloat16 : at::kFloat;
+}
+
+double largest(DType type) {
+  if (type == DType::f16) return 65504;
+  return type == DType::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
+}
+
+at::Tensor as_type(const at::Tensor& floats, DType type, const std::string& what) {
+  const double reached = std::bit_cast<float>(kernels::max_abs_bits(floats_of(floats)));
+  if (type == DType::f32 || reached <= largest(type)) return floats.to(scalar_of(type));
+  throw NumericError(
+      fmt::format("{} reaches {:g}, and {} ends at {:g}: an unbiased codec gives back values that may be larger than "
+                  "those that it got; use bfloat16 or float32",
+                  what, reached, name_of(type), largest(type)));
 }
 
 DType codec_type(const at::Tensor& tensor) {

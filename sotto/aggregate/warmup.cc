@@ -78,9 +78,12 @@ constexpr std::array entries{
 };
 constexpr Table<WarmupEntry> table("warm-up", entries);
 
-// The options that have a ratio, of the first part of the recipe that does; null if none does.
+// The options that have a ratio, of the first part of the recipe that does; null if none does. A count in its place
+// makes the ratio say nothing.
 AnyOptions* with_ratio(Recipe& recipe) {
-  const auto has_ratio = [](const AnyOptions& options) { return number_of(options, "ratio").has_value(); };
+  const auto has_ratio = [](const AnyOptions& options) {
+    return number_of(options, "ratio").has_value() && !number_of(options, "count");
+  };
   if (recipe.by_itself() && has_ratio(recipe.aggregator.options)) return &recipe.aggregator.options;
   const auto found = std::ranges::find_if(recipe.stages, has_ratio, &StageSpec::options);
   return found == recipe.stages.end() ? nullptr : &found->options;

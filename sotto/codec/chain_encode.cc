@@ -236,7 +236,7 @@ std::span<const std::uint32_t> ChainEncoder::apply_select_within(const Bucket& b
     groups_.push_back({values.subspan(unit.value, unit.count), number, segment.shape.size(), segment.numel(),
                        static_cast<std::uint32_t>(unit.value), unit.count > 0 ? numbers[unit.value] : 0, unit.count});
   }
-  require_finite(*stages_.within, *bucket.layout, streams.key);
+  require_finite(*stages_.within, bucket, streams.key);
   counts_.resize(units_.size());
   Streams second = streams;
   if (stages_.within.traits().shared) second.key.rank = 0;

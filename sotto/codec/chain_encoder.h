@@ -22,7 +22,7 @@ class ChainEncoder : public ChainMessage {
   void encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out);
   void apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan);
   std::span<const std::uint32_t> apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan);
-  void require_finite(const Select& select, const Layout& layout, const Key& key) const;
+  void require_finite(const Select& select, const Bucket& bucket, const Key& key) const;
   void write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows);
   std::span<const float> gather_pieces(const Bucket& bucket);
   void gather_rows(const Bucket& bucket, const Streams& streams);
@@ -39,6 +39,7 @@ class ChainEncoder : public ChainMessage {
   void require_readable(const Sections& sections, const Bucket& bucket, const Key& key);
   using ChainMessage::throw_not_finite;
   [[noreturn]] void throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key);
+  [[noreturn]] static void throw_not_finite(std::size_t segment, const Bucket& bucket, const Key& key);
   bool quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc);
   std::size_t compress(std::span<std::byte> body, std::size_t head, Range packed);
   std::span<const float> linear_values(const Bucket& bucket, const Key& key);

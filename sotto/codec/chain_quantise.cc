@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sotto/codec/chain_encoder.h"
 #include "sotto/codec/crc.h"
 #include "sotto/codec/shared_work.h"
+#include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
@@ -97,7 +100,15 @@ void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, cons
          kernels::all_finite(values_.room(values_in_slots()).subspan(slots_[number].value, slots_[number].values()))) {
     ++number;
   }
-  throw_not_finite(bucket.layout->segments()[slots_[number].piece.segment].name, key);
+  throw_not_finite(slots_[number].piece.segment, bucket, key);
+}
+
+// A transform adds values up, and an unbiased selection divides by chances, so finite values may leave the range.
+void ChainEncoder::throw_not_finite(std::size_t segment, const Bucket& bucket, const Key& key) {
+  const Segment& one = bucket.layout->segments()[segment];
+  if (!kernels::all_finite(bucket.values.subspan(one.offset, one.numel()))) throw_not_finite(one.name, key);
+  throw NumericError(fmt::format("{} has values that this codec makes too large for floats at step {} on rank {}",
+                                 one.name, key.step, key.rank));
 }
 
 // Quantises slice by slice and adds each slice to the checksum while it is in the cache. `crc` is that of the bytes

@@ -17,16 +17,16 @@ std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, 
                                                   : energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count);
     groups_.push_back(group_of(*bucket.layout, slot, energies));
   }
-  require_finite(*stages_.select, *bucket.layout, streams.key);
+  require_finite(*stages_.select, bucket, streams.key);
   return select(streams, plan);
 }
 
 // A blind selection may leave out values that are not finite, so they are checked here.
-void ChainEncoder::require_finite(const Select& select, const Layout& layout, const Key& key) const {
+void ChainEncoder::require_finite(const Select& select, const Bucket& bucket, const Key& key) const {
   if (!select.traits().blind) return;
   for (const Group& group : groups_) {
     if (largest_magnitude(pool_, group.energies) < kernels::infinity_bits) continue;
-    throw_not_finite(layout.segments()[group.segment].name, key);
+    throw_not_finite(group.segment, bucket, key);
   }
 }
 

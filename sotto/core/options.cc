@@ -193,6 +193,14 @@ class NumberAccess final : public OptionVisitor {
   void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
     access(name, value);
   }
+  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view /*help*/,
+              Bounds /*bounds*/) override {
+    if (value) access(name, *value);
+  }
+  void option(std::string_view name, std::optional<double>& value, std::string_view /*help*/,
+              Bounds /*bounds*/) override {
+    if (value) access(name, *value);
+  }
   void option(std::string_view /*name*/, std::string& /*value*/, std::string_view /*help*/,
               std::initializer_list<std::string_view> /*choices*/) override {}
 

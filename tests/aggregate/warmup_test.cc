@@ -100,6 +100,8 @@ TEST(Warmup, RefusesWhatIsNone) {
   EXPECT_NE(refusal("exponental", "topk(0.01)").find("did you mean `exponential`"), std::string::npos);
   EXPECT_NE(refusal("exponential", "qsgd(bits=4)").find("has no ratio"), std::string::npos);
   EXPECT_NE(refusal("exponential", "power(1)").find("has no ratio"), std::string::npos);
+  EXPECT_NE(refusal("exponential", "ef | topk(count=50)").find("has no ratio"), std::string::npos);
+  EXPECT_NE(refusal("list(100%)", "demo-dct").find("has no ratio"), std::string::npos);
   EXPECT_NE(refusal("exponential", "topk(0.5)").find("nothing to warm up"), std::string::npos);
   for (const char* bad :
        {"list", "list()", "list(0.1/)", "list(0)", "list(2)", "list(0.1/x)", "list(nan)", "coefficient(1)",

@@ -32,6 +32,23 @@ def test_another_codec_of_the_sentence_decodes(package, sentence, dtype):
             assert (x.float() - y.float()).norm() < x.float().norm()
 
 
+def test_what_a_type_cannot_hold_is_an_error(package):
+    x = torch.full((1000,), 40000.0, dtype=torch.float16)
+    for sentence in ("natural", "randomk(0.5, unbiased=true, dense=0)", "qsgd(bits=1, norm=l2)"):
+        codec = package.Codec(sentence)
+        with pytest.raises(package.NumericError, match="what was decoded reaches .*, and float16 ends at 65504"):
+            codec.decode(codec.encode(x))
+        assert codec.decode(codec.encode(x.float())).isfinite().all()
+    huge = torch.zeros(1000)
+    huge[:40] = 5e37
+    for sentence in ("atomo(s=1, dense=0)", "randomk(0.01, unbiased=true, dense=0)"):
+        with pytest.raises(package.NumericError, match="that this codec makes too large for floats at step 0"):
+            package.Codec(sentence).encode(huge)
+    huge[7] = torch.inf
+    with pytest.raises(package.NumericError, match="is not finite"):
+        package.Codec("atomo(s=1, dense=0)").encode(huge)
+
+
 def test_layouts_do_not_matter(package):
     x = torch.randn(2, 3, 4, 5)
     codec = package.Codec("qsgd(4)")

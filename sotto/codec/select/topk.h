@@ -33,7 +33,7 @@ class TopK final : public LargestSelect {
 
   SelectTraits traits() const override {
     return {.dense = options_.most_dense(),
-            .sends_all = options_.ratio == 1,
+            .sends_all = options_.ratio == 1 && !options_.count,
             .pools = options_.scope == "bucket",
             .by_chunk = options_.scope == "chunk"};
   }

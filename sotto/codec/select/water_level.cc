@@ -49,6 +49,7 @@ double WaterLevel::find(ThreadPool& pool, std::span<const Group> groups, double 
     atoms += group.energies.size();
   }
   if (most >= kernels::infinity_bits) return INFINITY;
+  if (s >= static_cast<double>(atoms)) return 0;  // all are certain; rounding would make a chance of just below 1
   double level = sum / s;
   if (static_cast<double>(std::bit_cast<float>(most)) <= level) return level;
 
