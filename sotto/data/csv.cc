@@ -26,7 +26,9 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 
 bool is_number(std::string_view cell) {
   double value = 0;
-  return std::from_chars(cell.data(), cell.data() + cell.size(), value).ec != std::errc::invalid_argument;
+  if (cell.starts_with('+')) cell.remove_prefix(1);
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  return error != std::errc::invalid_argument && end == cell.data() + cell.size();  // 1stFlrSF is a name
 }
 
 std::string name_of(std::string_view cell) {
@@ -58,10 +60,12 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       columns = cells.size();
       if (columns < 2) lines.fail("a label and one feature at least are wanted, with commas between them");
       const auto named = label_column(cells);
-      if (named || std::ranges::none_of(cells, is_number)) {  // a line of names
-        label = named.value_or(0);
-        continue;
+      const bool names = named || std::ranges::none_of(cells, is_number);
+      label = named.value_or(0);
+      for (std::size_t i = 0; i < columns; ++i) {
+        rows.layout += fmt::format("{}{}{}", i > 0 ? "," : "", names ? name_of(cells[i]) : "", i == label ? " (label)" : "");
       }
+      if (names) continue;
     }
     if (cells.size() != columns) {
       lines.fail(fmt::format("{} cells, in the first line {}", cells.size(), columns));

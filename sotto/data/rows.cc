@@ -126,6 +126,10 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
   };
   Rows train = rows_of(train_file);
   Rows test = test_file.empty() ? every_tenth(train, true) : rows_of(test_file);
+  if (!test_file.empty() && train.layout != test.layout) {
+    throw FileError(fmt::format("{}: its columns are `{}`, and those of {} are `{}`", test_file.string(), test.layout,
+                                train_file.string(), train.layout));
+  }
   std::vector<Rows::SeenLabel> seen = seen_in(train, test);
   if (test_file.empty()) train = every_tenth(train, false);
   auto rows = std::make_unique<Rows>(std::move(split == Split::train ? train : test));

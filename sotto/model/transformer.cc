@@ -154,26 +154,30 @@ std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const a
   const auto repeat = [&](const at::Tensor& x) { return x.repeat_interleave(beam, 0); };
   Transformer::Memory memory{repeat(once.states), repeat(once.seen)};
 
-  const std::int64_t longest = std::min(options.context, 2 * source.size(1) + 10);
+  // Of each hypothesis, by its own sentence: the other sentences of a batch must not matter.
+  const at::Tensor limits = repeat((2 * source.ne(pad_token).sum(1) + 10).clamp_max(options.context));
+  const auto longest = limits.max().item<std::int64_t>();
   at::Tensor prefixes = at::full({rows, 1}, begin_token, at::kLong);
   at::Tensor scores = at::full({count, beam}, -HUGE_VAL);  // log probabilities; at first one hypothesis a sentence
   scores.select(1, 0).zero_();
   at::Tensor ended = at::zeros({rows}, at::kBool);
   at::Tensor lengths = at::zeros({rows}, at::kFloat);
-  for (std::int64_t length = 1; length < longest && !ended.all().item<bool>(); ++length) {
+  for (std::int64_t length = 1; length < longest; ++length) {
+    const at::Tensor stays = ended.logical_or(limits.le(length));
+    if (stays.all().item<bool>()) break;
     const at::Tensor last = network.decode(prefixes, memory, none).select(1, length - 1);
     at::Tensor next = at::log_softmax(network.logits(last), 1);
     const std::int64_t vocabulary = next.size(1);
-    // An ended hypothesis goes on with pads, which cost nothing.
-    next.masked_fill_(ended.unsqueeze(1), -HUGE_VAL);
-    next.select(1, pad_token).copy_(at::where(ended, 0.0, -HUGE_VAL));
+    // A hypothesis that has ended, or is as long as it may be, goes on with pads, which cost nothing.
+    next.masked_fill_(stays.unsqueeze(1), -HUGE_VAL);
+    next.select(1, pad_token).copy_(at::where(stays, 0.0, -HUGE_VAL));
     const auto [best, chosen] = (scores.view({rows, 1}) + next).view({count, beam * vocabulary}).topk(beam, 1);
     const at::Tensor from = (chosen.div(vocabulary, "floor") + at::arange(count).unsqueeze(1) * beam).flatten();
     const at::Tensor token = chosen.remainder(vocabulary).flatten();
     scores = best;
     prefixes = at::cat({prefixes.index_select(0, from), token.unsqueeze(1)}, 1);
     ended = ended.index_select(0, from);
-    lengths = lengths.index_select(0, from) + ended.logical_not().to(at::kFloat);
+    lengths = lengths.index_select(0, from) + stays.index_select(0, from).logical_not().to(at::kFloat);
     ended = ended.logical_or(token.eq(end_token));
   }
   const at::Tensor penalty = ((lengths + 5) / 6).pow(options.length_penalty).view({count, beam});

@@ -61,7 +61,9 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
                                             each.first(each.size() / 2), each.subspan(each.size() / 2))};
   }
   const Metric& goal() const override { return *metric_table(traits_.metrics).find(traits_.goal); }
-  double loss_of_guessing() const override { return traits_.loss_of_guessing(*test_); }
+  double loss_of_guessing() const override {  // few test rows may have nearly the same label
+    return std::max(traits_.loss_of_guessing(*test_), train_ ? traits_.loss_of_guessing(*train_) : 0);
+  }
 
  private:
   // The sum of the losses of `batch_`; adds it to the tally. Outputs are written to outputs_.

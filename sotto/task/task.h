@@ -65,7 +65,8 @@ class Task {
   // NaN.
   virtual Metrics metrics(const Tally& tally) const = 0;
   virtual const Metric& goal() const = 0;       // the metric that decides which of two models is better
-  virtual double loss_of_guessing() const = 0;  // the loss of a model that has learned nothing
+  // The loss of a model that has learned nothing; 0 if it cannot be known.
+  virtual double loss_of_guessing() const = 0;
   // Lines about the data that the user ought to know, such as examples that are left out. They name options by marks.
   virtual std::vector<std::string> remarks() const { return {}; }
 };

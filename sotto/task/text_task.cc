@@ -26,9 +26,11 @@ class Pieces {
   Pieces(std::unique_ptr<Text> text, std::size_t context, std::int64_t wanted, std::string_view option)
       : text_(std::move(text)), context_(context) {
     const std::size_t size = text_->tokens.size();
-    count_ = size < 2 * context_ ? 0 : (size - context_) / context_;
+    const bool tests = option == "test-size";
+    const std::size_t reserve = tests ? 1 : context_;  // training leaves out some of the first tokens
+    count_ = size < reserve + context_ ? 0 : (size - reserve) / context_;
     if (static_cast<std::size_t>(wanted) > count_ || count_ == 0) {
-      const std::string what = option == "test-size" ? "test" : "training";
+      const std::string what = tests ? "test" : "training";
       throw ConfigError(fmt::format(
           "{}: the {} text has {} tokens, which are {} pieces of {} tokens; use a longer text "
           "or a smaller context",
@@ -39,7 +41,7 @@ class Pieces {
 
   std::size_t size() const { return count_; }
   std::int64_t vocabulary() const { return text_->vocabulary; }
-  // Piece `index`, after leaving out the first `offset` tokens of the text, fewer than the context.
+  // Piece `index`, after leaving out the first `offset` tokens of the text, fewer than the context; none of tests.
   TextPiece at(std::size_t index, std::size_t offset) const {
     const std::size_t begin = index * context_ + offset;
     TextPiece piece{std::span(text_->tokens).subspan(begin, context_ + 1), vocabulary(), static_cast<double>(context_)};

@@ -39,7 +39,7 @@ TestResult test_together(Replica& replica, bool replicated, Communicator& commun
 void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step) {
   constexpr double far = 100;
   const double loss = tested.metrics.value("loss");
-  if (std::isfinite(loss) && loss <= far * loss_of_guessing) return;
+  if (std::isfinite(loss) && (loss_of_guessing <= 0 || loss <= far * loss_of_guessing)) return;
   throw NumericError(
       fmt::format("the training diverged: its test loss is {:.3g} after step {}, and guessing has {:.3g}; a smaller "
                   "learning rate or a schedule with warmup may help",

@@ -61,9 +61,21 @@ TEST_F(RowFiles, LibsvmRows) {
 
 TEST_F(RowFiles, CsvRows) {
   write("train.csv", "a, \"Target\",b\n1,5,0\n2, 6 ,3\n\r\n \n");
-  write("test.csv", "5,1,2\n6,3,4\n");
+  write("test.csv", "A,target,b\n1,5,2\n3,6,4\n");
   EXPECT_EQ(text_of(open("csv", Split::train)), "5: 0=1;6: 0=2 1=3;");
-  EXPECT_EQ(text_of(open("csv", Split::test)), "5: 0=1 1=2;6: 0=3 1=4;") << "without names the label comes first";
+  EXPECT_EQ(text_of(open("csv", Split::test)), "5: 0=1 1=2;6: 0=3 1=4;");
+  const auto refusal = [&](const std::string& test) {
+    write("test.csv", test);
+    return error_of<FileError>([&] { open("csv", Split::train); });
+  };
+  EXPECT_NE(refusal("a,b\n1,2\n").find("test.csv: its columns are `a (label),b`, and those of"), std::string::npos);
+  EXPECT_NE(refusal("1,2,3\n").find("its columns are ` (label),,`"), std::string::npos);
+  EXPECT_NE(refusal("b,target,a\n1,2,3\n").find("`b,target (label),a`"), std::string::npos);
+  write("train.csv", "1,5,0\n");
+  write("test.csv", "2,6,3\n");
+  EXPECT_EQ(text_of(open("csv", Split::test)), "2: 0=6 1=3;") << "without names the label comes first";
+  write("file", "SalePrice,1stFlrSF,info\n5,1,2\n+6,3,4\n");
+  EXPECT_EQ(text_of(open("csv", Split::train, "file", 2)), "5: 0=1 1=2;6: 0=3 1=4;");
 }
 
 TEST_F(RowFiles, NamesOfColumnsMayBeNumbers) {

@@ -131,6 +131,22 @@ TEST(BeamSearch, OfABatchIsThatOfEachSentence) {
   EXPECT_EQ(both.at(0), first.at(0));
 }
 
+// A model that never ends a sentence comes to the limit of each sentence, which is that of the sentence alone.
+TEST(BeamSearch, TheLongestTranslationIsThatOfTheSentence) {
+  const TranslationModelSpec spec = translation_model_table().read(
+      "model", "transformer-tiny(layers=2, heads=2, width=8, inner=16, context=40, dropout=0, beam=2)");
+  const auto model = spec.entry->make(spec.options, spec.said(), pieces, 1);
+  for (float& parameter : model->parameters()) parameter *= 3;
+  std::vector<std::int64_t> tokens(36, pad_token);
+  for (std::size_t i = 0; i < 17; ++i) tokens[18 + i] = 4 + static_cast<std::int64_t>(i % 5);
+  for (std::size_t i = 0; i < 3; ++i) tokens[i] = 5 + static_cast<std::int64_t>(i);
+  tokens[3] = tokens[35] = end_token;
+  const auto both = model->translate({tokens, 18});
+  EXPECT_EQ(both.at(0), model->translate({std::span(tokens).first(4), 4}).at(0));
+  EXPECT_EQ(both.at(1), model->translate({std::span(tokens).last(18), 18}).at(0));
+  EXPECT_LE(both.at(0).size(), 17U);
+}
+
 TEST(TranslationModels, RefuseOtherBatches) {
   const auto model = translation_model_of();
   const auto refusal = [&](const SentenceBatch& from, const SentenceBatch& to) {
