@@ -144,7 +144,7 @@ TEST(BeamSearch, TheLongestTranslationIsThatOfTheSentence) {
   const auto both = model->translate({tokens, 18});
   EXPECT_EQ(both.at(0), model->translate({std::span(tokens).first(4), 4}).at(0));
   EXPECT_EQ(both.at(1), model->translate({std::span(tokens).last(18), 18}).at(0));
-  EXPECT_LE(both.at(0).size(), 17U);
+  EXPECT_EQ(both.at(0).size(), 17U) << "it never ends";
 }
 
 TEST(TranslationModels, RefuseOtherBatches) {
