@@ -31,7 +31,7 @@ def network():
 
 def loss_in_python(net, text):
     tokens = torch.tensor(list((text / "test.txt").read_bytes()))
-    count = (len(tokens) - CONTEXT) // CONTEXT
+    count = (len(tokens) - 1) // CONTEXT
     pieces = torch.stack([tokens[i * CONTEXT : (i + 1) * CONTEXT + 1] for i in range(count)])
     with torch.no_grad():
         logits = net(pieces[:, :-1]).logits

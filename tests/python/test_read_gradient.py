@@ -15,9 +15,10 @@ def captured(sotto, tmp_path_factory):
     folder = tmp_path_factory.mktemp("captured")
     for form in ("sotto", "npy", "safetensors"):
         flags = "--model logreg --train-size 64 --test-size 20 --batch-size 8 --max-steps 1".split()
-        job = subprocess.run([sotto, "train", *flags, "--train-dir", f"run-{form}", "--capture", f"every=1,dir=.,format={form}"],
+        job = subprocess.run([sotto, "train", *flags, "--train-dir", f"run-{form}", "--capture", f"every=1,dir={form},format={form}"],
                              cwd=folder, capture_output=True, text=True, timeout=DEADLINE)
         assert job.returncode == 0, job.stderr
+        (folder / form / f"gradient-000000.{form}").rename(folder / f"gradient-000000.{form}")
     return folder
 
 
