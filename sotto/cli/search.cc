@@ -44,7 +44,7 @@ void remove_if_unsummarised(const std::string& folder) {
 
 Search::Search(std::vector<Trial>& trials, std::vector<Round> rounds, Scoring scoring, const TrialRecord& record,
                std::size_t jobs)
-    : trials_(trials), rounds_(std::move(rounds)), scoring_(std::move(scoring)), record_(record), jobs_(jobs) {}
+    : trials_(trials), rounds_(std::move(rounds)), scoring_(scoring), record_(record), jobs_(jobs) {}
 
 int Search::run() {
   std::vector<std::size_t> members(trials_.size());

@@ -71,8 +71,8 @@ struct TuneOptions {
 };
 
 // Options of `sotto train` that are no part of what is tuned.
-constexpr std::array not_tuned = std::to_array<std::string_view>({"train-dir", "resume", "max-steps", "capture", "master",
-                                                                  "tensorboard", "metrics-port"});
+constexpr std::array not_tuned = std::to_array<std::string_view>(
+    {"train-dir", "resume", "max-steps", "capture", "master", "tensorboard", "metrics-port"});
 
 void check_names(const Flags& flags, std::span<const Dimension> space) {
   std::vector<std::string> names = names_of_options(TrainOptions{});

@@ -63,7 +63,8 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       const bool names = named || std::ranges::none_of(cells, is_number);
       label = named.value_or(0);
       for (std::size_t i = 0; i < columns; ++i) {
-        rows.layout += fmt::format("{}{}{}", i > 0 ? "," : "", names ? name_of(cells[i]) : "", i == label ? " (label)" : "");
+        rows.layout +=
+            fmt::format("{}{}{}", i > 0 ? "," : "", names ? name_of(cells[i]) : "", i == label ? " (label)" : "");
       }
       if (names) continue;
     }

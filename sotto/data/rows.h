@@ -21,7 +21,7 @@ struct Rows {
   std::vector<std::uint32_t> columns;
   std::vector<float> values;
   std::vector<float> labels;
-  std::string layout{};  // what the columns of the file are, for formats in which files may differ in that
+  std::string layout{};      // what the columns of the file are, for formats in which files may differ in that
   std::size_t features = 0;  // of training and test rows together
   // The first labels that differ in the files of both, three at most: a classifier wants two.
   struct SeenLabel {

@@ -9,9 +9,9 @@
 namespace sotto {
 namespace {
 
-constexpr std::array no_settings = std::to_array<std::string_view>({"train-dir", "resume", "master", "capture",
-                                                                    "csv-format", "measure-errors", "csv-tag",
-                                                                    "tensorboard", "metrics-port"});
+constexpr std::array no_settings =
+    std::to_array<std::string_view>({"train-dir", "resume", "master", "capture", "csv-format", "measure-errors",
+                                     "csv-tag", "tensorboard", "metrics-port"});
 constexpr std::string_view seed = "seed";
 
 std::string value_of(const Settings& settings, std::string_view name) {

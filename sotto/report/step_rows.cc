@@ -92,7 +92,7 @@ std::map<std::uint64_t, std::uint64_t> groups_in(const std::filesystem::path& me
       const auto ranks = number_in<std::uint64_t>(cells.at(2), "ranks");
       groups.erase(groups.lower_bound(step), groups.end());
       groups[step] = ranks;
-    } catch (const FileError&) {         // NOLINT(bugprone-empty-catch): the header, too
+    } catch (const FileError&) {          // NOLINT(bugprone-empty-catch): the header, too
     } catch (const std::out_of_range&) {  // NOLINT(bugprone-empty-catch)
     }
   }
