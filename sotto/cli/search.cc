@@ -35,8 +35,12 @@ void remove_if_unsummarised(const std::string& folder) {
   const std::vector<std::uint64_t> steps = checkpoint::find(folder);
   if (steps.empty()) return;
   const std::filesystem::path last = checkpoint::folder(folder, steps.back());
-  if (Manifest::of_text(read_manifest_text(last)).kept != Kept::always) return;  // in the middle
-  if (path_exists(folder + "/summary.json") && read_summary(folder).steps >= steps.back()) return;
+  try {
+    if (Manifest::of_text(read_manifest_text(last)).kept != Kept::always) return;  // in the middle
+    if (path_exists(folder + "/summary.json") && read_summary(folder).steps >= steps.back()) return;
+  } catch (const FileError&) {  // it is damaged; the training will say so
+    return;
+  }
   std::filesystem::remove_all(last);
 }
 
@@ -110,7 +114,7 @@ void Search::ended(std::size_t index, std::size_t round, const LaunchResult& res
       text = take_result(trial, round);
     } catch (const FileError& error) {
       trial.error = error.what();
-      status_ = 1;
+      if (status_ == 0) status_ = 1;
     }
   } else if (!trial.diverged) {
     if (status_ == 0) status_ = result.status;

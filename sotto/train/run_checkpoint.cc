@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t clock_kept = 2;
+constexpr std::uint64_t newest_of_all = ~std::uint64_t{0};
 constexpr std::size_t hash_digits = 64;
 
 void require_finite_parameters(Task& task, int rank, std::uint64_t steps_done) {
@@ -54,14 +55,18 @@ void remove_whole(const fs::path& train_dir, std::uint64_t step) {
   fs::remove_all(doomed);
 }
 
-// Removes checkpoints that need not be kept. What cannot be read stays.
-void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
+// Removes checkpoints that need not be kept, and those of steps after `newest`. What cannot be read stays.
+void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best, std::uint64_t newest) {
   std::size_t newer = 0;
   auto steps = checkpoint::find(train_dir);
   std::ranges::reverse(steps);
   for (const std::uint64_t step : steps) {
     const fs::path folder = checkpoint::folder(train_dir, step);
     try {
+      if (step > newest) {
+        remove_whole(train_dir, step);
+        continue;
+      }
       const Kept kept = Manifest::of_text(read_manifest_text(folder)).kept;
       if (kept == Kept::always || (kept == Kept::by_clock && ++newer <= clock_kept)) continue;
       if (step == best || (kept == Kept::as_best && !best)) continue;
@@ -182,17 +187,14 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::
   fsync_path(path_);
   std::error_code ignored;
   fs::remove_all(replaced, ignored);
-  for (const std::uint64_t step : checkpoint::find(path_)) {
-    if (went_back_ && step > manifest.step) remove_whole(path_, step);
-  }
-  remove_old(path_, best);
+  remove_old(path_, best, went_back_ ? manifest.step : newest_of_all);
 }
 
 void RunFolder::remove_superseded(std::uint64_t best) {
   files_.run("remove older checkpoints", [&] {
     if (communicator_.rank() != 0) return;
     require_lock();
-    remove_old(path_, best);
+    remove_old(path_, best, newest_of_all);
   });
 }
 

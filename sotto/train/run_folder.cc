@@ -119,7 +119,7 @@ void RunFolder::take_lock(const std::string& run) {
   if (!lock_->held()) {
     throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
   }
-  if (!run.empty()) lock_->sign(signature(run, generation_));
+  if (!run.empty()) lock_->sign(signature(run, generation_));  // at once: what is there may be of an earlier one
 }
 
 // On rank 0, before it changes what another one may have written since.
