@@ -38,8 +38,8 @@ class GroupChange : public CommError {
   using CommError::CommError;
 };
 
-// The run ends because a rank was lost, after the others have written a checkpoint.
-class CheckpointWritten : public Error {
+// The run ends because a rank was lost, and there is a checkpoint from which it can go on.
+class EndedWithCheckpoint : public Error {
  public:
   using Error::Error;
 };
@@ -51,7 +51,7 @@ class Run {
   // `rollback` a CommError does not end the run: another Run with the same `rollback` goes on with another group of
   // ranks. With `heartbeat` ranks may also leave and join while none is lost.
   Run(Choices choices, const World& world, Rollback* rollback = nullptr, const Heartbeat* heartbeat = nullptr);
-  // Trains, once. CommError, with `rollback`: another Run is to go on. CheckpointWritten if World::failure is set.
+  // Trains, once. CommError, with `rollback`: another Run is to go on. EndedWithCheckpoint if World::failure is set.
   TrainResult run();
 
  private:
@@ -81,6 +81,7 @@ class Run {
   void keep_what_is_left();
   bool agreed_change();
   [[noreturn]] void end_with_checkpoint();
+  [[noreturn]] void end_in_failure(const std::string& checkpoint) const;
   [[noreturn]] void leave_as_planned(std::uint64_t step);
   [[noreturn]] void leave_group();
   template <class Value>

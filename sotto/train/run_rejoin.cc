@@ -37,9 +37,7 @@ bool Run::rejoin(RunFolder& folder) {
       for (const std::uint64_t one : checkpoint::find(folder.path())) saved = std::max(saved, one);
     }
     communicator_->broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
-    if (saved >= step && saved > 0) {
-      throw Error(fmt::format("{}, and there is a checkpoint of step {} already", world_.failure, saved));
-    }
+    if (saved >= step && saved > 0) end_in_failure(fmt::format("there is a checkpoint of step {} already", saved));
   }
   const std::uint64_t kept = together_ ? own : step;
   if (own != nothing && !rollback_->has(kept)) {
@@ -121,9 +119,12 @@ void Run::end_with_checkpoint() {
   }
   save(Kept::always);
   communicator_->barrier();
-  throw CheckpointWritten(spelled(fmt::format("{}; a checkpoint was written after step {}; {} goes on from there",
-                                              world_.failure, done_, named("resume")),
-                                  choices_.spelling));
+  end_in_failure(fmt::format("a checkpoint was written after step {}", done_));
+}
+
+void Run::end_in_failure(const std::string& checkpoint) const {
+  throw EndedWithCheckpoint(spelled(
+      fmt::format("{}; {}; {} goes on from there", world_.failure, checkpoint, named("resume")), choices_.spelling));
 }
 
 // Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter

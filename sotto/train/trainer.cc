@@ -31,8 +31,8 @@ void save_alone(Choices choices, const World& world, Rollback& rollback) {
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   try {
     Run(with_groups(choices, alone), alone, &rollback).run();
-  } catch (const CheckpointWritten& written) {
-    say(written.what());
+  } catch (const EndedWithCheckpoint& ended) {
+    say(ended.what());
   } catch (const ConfigError& error) {
     say("no checkpoint was written: " + error.text(choices.spelling));
   } catch (const std::exception& error) {
