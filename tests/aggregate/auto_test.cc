@@ -82,7 +82,8 @@ TEST(Auto, TakesFewerBytesWhereTheSecondEncodingLosesLittle) {
 TEST(Auto, GathersWhatASecondEncodingWouldDrownInNoise) {
   Layout matrix;
   matrix.append("w", {128, 256});
-  for (const auto& [method, layout] : {std::pair{"svd | atomo(s=3)", matrix}, {"atomo(1%)", large_layout()}}) {
+  for (const auto& [method, layout] :
+       {std::pair{"svd | atomo(s=3)", matrix}, {"atomo(1%)", large_layout()}, {"atomo(35%)", large_layout()}}) {
     for (const int ranks : {5, 16}) {
       const Choice found = choice(ranks, method, layout);
       EXPECT_EQ(found.then, "gather") << found.remark;
