@@ -30,7 +30,12 @@ struct Column {
   enum class Best : std::uint8_t { none, least, most } best = Best::none;
 };
 
+// Nothing if the runs do not train for the same task and data: a perplexity of one text says nothing about another's.
 std::optional<double> best_of(const Column& column, const Report& report) {
+  const RecordedRun& first = report.runs.front();
+  for (const RecordedRun& run : report.runs) {
+    if (run.task != first.task || run.options.data.data != first.options.data.data) return std::nullopt;
+  }
   std::optional<double> best;
   std::size_t known = 0;
   bool differ = false;
@@ -163,7 +168,9 @@ std::string runs_html(const Report& report) {
     headings.push_back({column.heading});
     best.push_back(best_of(column, report));
   }
-  HtmlTable table("runs-table", "Metrics of the test data, and costs; the best values are marked", headings);
+  HtmlTable table("runs-table",
+                  "Metrics of the test data, and costs; the best values are marked if all runs have the same data",
+                  headings);
   for (std::size_t r = 0; r < report.runs.size(); ++r) {
     std::vector<HtmlCell> row{{.text = report.runs[r].name, .group = colour_of(report, r)}};
     for (std::size_t c = 0; c < columns.size(); ++c) {

@@ -90,6 +90,9 @@ TEST(Page, TheBestValuesAreMarked) {
   EXPECT_FALSE(has(row("run1"), "<strong"));
   EXPECT_TRUE(has(row("run1"), "<td>2.00 KB</td>")) << "the mean over its ranks";
   EXPECT_FALSE(has(runs_html(made_report(1, 10)), "<strong")) << "one run is not the best of any";
+  Report mixed = made_report(3, 10);
+  mixed.runs[2].options.data.data = "cifar10";
+  EXPECT_FALSE(has(runs_html(mixed), "<strong")) << "nor is a run with other data";
 }
 
 TEST(Page, ATargetHasStepsTimeAndBytes) {
