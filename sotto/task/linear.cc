@@ -16,6 +16,7 @@
 #include "sotto/data/rows.h"
 #include "sotto/model/linear_model.h"
 #include "sotto/task/model_task.h"
+#include "sotto/task/regress.h"
 
 namespace sotto {
 namespace {
@@ -197,11 +198,9 @@ void add_label(float /*output*/, float label, std::span<double> sums) {
   sums[1] += static_cast<double>(label) * label;
 }
 
-double squares_around_mean(double count, double sum, double squares) { return squares - sum * sum / count; }
-
 std::vector<double> value_values(double loss, double count, std::span<const double> sums, std::span<const double>,
                                  std::span<const double>) {
-  return {loss, 1 - loss * count / squares_around_mean(count, sums[0], sums[1])};
+  return {loss, r2_of(loss * count, count, sums[0], sums[1])};
 }
 
 double variance_of(const Rows& rows) {

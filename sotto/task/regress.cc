@@ -19,12 +19,8 @@ void add_labels(std::span<const float> /*outputs*/, const Batch& batch, std::spa
   }
 }
 
-// R2 is 1 - (sum of squared errors) / (sum of squared distances of the labels from their mean): NaN or minus infinity
-// if all labels are the same.
 std::vector<double> loss_and_r2(const Tally& tally) {
-  const double count = tally.at(1);
-  const double spread = tally.at(3) - tally.at(2) * tally.at(2) / count;
-  return {tally[0] / count, 1 - tally[0] / spread};
+  return {tally.at(0) / tally.at(1), r2_of(tally[0], tally[1], tally.at(2), tally.at(3))};
 }
 
 // The variance of the labels, the loss of their mean.
@@ -38,10 +34,21 @@ double variance_of_labels(const Dataset& data) {
     squares += static_cast<double>(label) * static_cast<double>(label);
   }
   const auto count = static_cast<double>(data.size());
-  return squares / count - sum * sum / (count * count);
+  return squares_around_mean(count, sum, squares) / count;
 }
 
 }  // namespace
+
+double squares_around_mean(double count, double sum, double squares) {
+  const double around = squares - sum * sum / count;
+  return around > 1e-12 * squares ? around : 0;  // the rest is rounding
+}
+
+double r2_of(double errors, double count, double sum, double squares) {
+  const double spread = squares_around_mean(count, sum, squares);
+  if (spread == 0) return errors == 0 ? 1 : 0;
+  return 1 - errors / spread;
+}
 
 std::string regress_models() {
   return fmt::format("  those of classify, with learning rates {} times as large\n", rate);

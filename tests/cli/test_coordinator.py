@@ -220,6 +220,17 @@ def test_a_state_that_cannot_be_written_is_refused(run):
     assert job.status != 0 and "no/such/state" in job.err
 
 
+def test_a_state_that_can_be_written_no_more_is_a_warning(coordinator, run, tmp_path):
+    (tmp_path / "place").mkdir()
+    boss, port = coordinator("--ranks", 1, "--state", "place/job.state")
+    (tmp_path / "place" / "job.state").unlink()
+    (tmp_path / "place").rmdir()
+    assert run("train", *SMALL, "--max-steps", 5, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}").status == 0
+    boss.finish()
+    assert boss.status == 0 and boss.err.count("place/job.state") == 1, boss.err
+    assert "; if this coordinator ends, none can go on with the job\n" in boss.err
+
+
 def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, join, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "1:2")

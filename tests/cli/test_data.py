@@ -105,6 +105,14 @@ def test_packed_cifar(good, tmp_path):
     assert told and good("data", "info", "cifar10", "--data-dir", "made").out.partition("\ntrain ")[2] == told
 
 
+@pytest.mark.parametrize("tested", [[7], [4, 4, 4]])
+def test_few_test_rows_of_one_label_are_no_divergence(good, tmp_path, tested):
+    """A guess could hardly do better than their variance, which is 0."""
+    (tmp_path / "train.csv").write_text("a,b,target\n" + "".join(f"{i % 5},{i % 3},{i % 5 + i % 3}\n" for i in range(60)))
+    (tmp_path / "test.csv").write_text("a,b,target\n" + "".join(f"4,{y - 4},{y}.5\n" for y in tested))
+    good("train", "--task", "regress-rows", "--data", "csv", "--data-dir", ".", "--lr", 0.01, "--ranks", 2, "--batch-size", 4, "--epochs", 2)
+
+
 def test_info_of_what_needs_no_files(good):
     told = good("data", "info", "made-pairs").out
     assert re.search(r"^train +20000 pairs", told, re.M) and "stand-in" not in told and "files" not in told

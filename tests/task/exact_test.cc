@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sotto/data/dataset.h"
+#include "sotto/task/regress.h"
 #include "sotto/task/table.h"
 
 namespace sotto {
@@ -80,6 +81,8 @@ TEST(Regress, IsTheShareOfVarianceExplained) {
   EXPECT_NEAR(two_off.value("loss"), variance + 4, 1e-5);
   EXPECT_NEAR(two_off.value("r2"), -4 / variance, 1e-6);
   EXPECT_NEAR(named_task("regress")->loss_of_guessing(), variance, 1e-9);
+  EXPECT_EQ(r2_of(0.5, 1, 0.1, 0.1 * 0.1), 0) << "labels without a variance";
+  EXPECT_EQ(r2_of(0, 3, 0.3, 3 * 0.1 * 0.1), 1);
 }
 
 }  // namespace

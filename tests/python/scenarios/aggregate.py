@@ -27,6 +27,11 @@ def aggregates():
     assert torch.equal(result["max"], base + size - 1) and torch.equal(result["i64"], (size * mean).long())
     assert result["bf16"].dtype == torch.bfloat16
     assert (result["sum of codec"] - size * mean).abs().max() < size * 0.2
+    try:
+        sotto.aggregate(torch.full((4,), 40000.0).half(), "sum", codec="int8")
+        raise AssertionError("a sum that float16 cannot hold")
+    except sotto.NumericError as error:
+        assert "the sum of all ranks reaches 80000" in str(error), error
     everywhere = [torch.empty(4, 3) for _ in range(size)]
     dist.all_gather(everywhere, result["sum of codec"].contiguous())
     assert all(torch.equal(one, everywhere[0]) for one in everywhere)
