@@ -54,8 +54,9 @@ DType codec_type(const at::Tensor& tensor) {
   const auto type = type_of(tensor.scalar_type());
   if (tensor.layout() == at::kStrided && (type == DType::f32 || type == DType::f16 || type == DType::bf16))
     return *type;
-  throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) +
-                    " cannot be encoded; codecs take dense tensors of float32, float16 and bfloat16");
+  throw ConfigError(
+      fmt::format("a tensor of {}{} cannot be encoded; codecs take dense tensors of float32, float16 and bfloat16",
+                  c10::toString(tensor.scalar_type()), tensor.layout() == at::kStrided ? "" : " that is not dense"));
 }
 
 std::vector<std::int64_t> memory_shape(const at::Tensor& tensor) {

@@ -30,9 +30,7 @@ struct SweepOptions {
 
 // Finds a file that cannot be written before anything is measured.
 void require_plot(const std::string& file) {
-  if (!file.ends_with(".svg")) {
-    throw ConfigError("--plot " + file + ": plots are SVG; use a name that ends in .svg");
-  }
+  require_ending("plot", file, ".svg");
   const auto folder = std::filesystem::absolute(file).parent_path() / ".";
   if (access(folder.c_str(), W_OK) == 0) return;
   throw FileError(

@@ -32,7 +32,7 @@ Examples:
   sotto compare --codecs none int8 --model resnet18 --data cifar10 --data-dir DIR --markdown)text";
 
 struct Row {
-  std::string algorithm, codec, folder{}, error{};
+  std::string algorithm, codec, name{}, folder{}, error{};
   bool interrupted = false;
   std::optional<RunSummary> summary{};
 };
@@ -144,12 +144,24 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
   require_several("sotto compare", options);
   std::vector<Row> rows;
   const std::size_t count = algorithms.size() * codecs.size();
+  const auto row_of = [&](std::size_t i) {
+    Row row{.algorithm = algorithms[i / codecs.size()], .codec = codecs[i % codecs.size()]};
+    row.name = algorithms.size() == 1 ? row.codec : row.algorithm + " " + row.codec;
+    row.folder = fmt::format("{}/{}", options.train_dir, folder_name(i + 1, count, row.name));
+    return row;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string folder = row_of(i).folder;
+    if (!path_exists(folder + "/steps.csv")) continue;
+    throw ConfigError(
+        fmt::format("{}: {} is a run already; choose another folder, or continue that run with `sotto "
+                    "train`",
+                    named("train-dir", options.train_dir), folder));
+  }
   int status = 0;
   for (std::size_t i = 0; i < count && !is_stop_status(status); ++i) {
-    Row row{.algorithm = algorithms[i / codecs.size()], .codec = codecs[i % codecs.size()]};
-    const std::string name = algorithms.size() == 1 ? row.codec : row.algorithm + " " + row.codec;
-    row.folder = fmt::format("{}/{}", options.train_dir, folder_name(i + 1, count, name));
-    const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, name), row);
+    Row row = row_of(i);
+    const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, row.name), row);
     if (status == 0 || row.interrupted) status = ended;
     rows.push_back(std::move(row));
   }

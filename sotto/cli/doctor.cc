@@ -106,6 +106,16 @@ void check_launch(Report& report, const std::string& master) {
   }
 }
 
+void check_master(Report& report, const std::string& master) {
+  if (master.empty()) return;
+  report.try_to("master", "ranks would not meet there", [&] {
+    const MeetingPlace place = read_meeting_place(named("master", master), master);
+    const auto found = resolve(place.host, place.port);
+    report.say(Verdict::ok, "master",
+               fmt::format("{} has {} address{}", place.host, found.size(), found.size() == 1 ? "" : "es"));
+  });
+}
+
 void check_transport(Report& report, const Transport& transport, const std::string& interface) {
   report.try_to(transport.name, "training on several ranks is going to fail like this", [&] {
     std::string found = transport.check(interface);
@@ -147,6 +157,7 @@ int run_doctor(std::span<const std::string> arguments) {
   report.say(Verdict::ok, "version", version_text());
   report.try_to("launch", "unset them, or start with torchrun, mpirun or srun again",
                 [&] { check_launch(report, options.master); });
+  check_master(report, options.master);
   check_threads(report);
   report.try_to("interface", "without any, only the loopback can be used",
                 [&] { check_interfaces(report, options.interface); });

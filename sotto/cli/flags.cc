@@ -267,6 +267,15 @@ bool Flags::parse(std::span<const std::string> arguments) {
 
 bool Flags::given(std::string_view option) const { return impl_->find(option) != nullptr; }
 
+void Flags::refuse_empty(std::initializer_list<std::string_view> options) const {
+  for (const std::string_view option : options) {
+    const CLI::Option* found = impl_->find(option);
+    if (found != nullptr && found->results().back().empty()) {
+      throw ConfigError(named(option) + ": it is empty; leave it out, or say what it is to be");
+    }
+  }
+}
+
 void Flags::assign_all(const Visit& visit) const {
   const auto given = [this](std::string_view name) {
     const CLI::Option* option = impl_->find(name);
@@ -282,6 +291,11 @@ std::unique_ptr<OptionVisitor> setter(std::string_view name, const std::string& 
         return other == name ? std::optional(text) : std::nullopt;
       },
       [where = std::string(where)](std::string_view /*name*/, std::string_view /*text*/) { return where; });
+}
+
+void require_ending(std::string_view option, const std::string& file, std::string_view ending) {
+  if (!file.ends_with(ending))
+    throw ConfigError(fmt::format("{}: use a name that ends in {}", named(option, file), ending));
 }
 
 std::vector<std::string> to_flags(AnyOptions options) {

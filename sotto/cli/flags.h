@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,6 +45,8 @@ class Flags {
   // Returns false after printing help, if help was asked for. ConfigError for anything unknown or incomplete.
   bool parse(std::span<const std::string> arguments);
   bool given(std::string_view option) const;
+  // ConfigError if one of these options is given with an empty text, as --secret "$UNSET" is.
+  void refuse_empty(std::initializer_list<std::string_view> options) const;
   // ConfigError: "--lr -1: must be in [0, inf)".
   template <class Options>
   void assign(Options& options) const {
@@ -70,6 +73,9 @@ class Flags {
 // Gives the option of this name its value from the text, as a flag does, when the options are visited. If the option
 // cannot have this text, that is a ConfigError that begins with `where`.
 std::unique_ptr<OptionVisitor> setter(std::string_view name, const std::string& text, std::string_view where);
+
+// ConfigError unless the name of this file ends as it should: "--out x.pdf: use a name that ends in .html".
+void require_ending(std::string_view option, const std::string& file, std::string_view ending);
 
 // The flags that give exactly these options: {"--lr=0.05", "--overlap=true", ...}.
 std::vector<std::string> to_flags(AnyOptions options);

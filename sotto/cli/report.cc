@@ -77,6 +77,7 @@ int run_report(std::span<const std::string> arguments) {
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
   flags.assign(own);
+  if (own.out) require_ending("out", *own.out, own.like == "sgp" ? ".svg" : ".html");
   if (own.like != "sgp") {
     fmt::print("{}\n", write_report(folders, own.target, own.out.value_or("report.html")));
     return 0;

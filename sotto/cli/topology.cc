@@ -144,9 +144,7 @@ int show_topology(std::span<const std::string> arguments) {
               "Examples:\n  sotto topology show 5 --ranks 8\n  sotto topology show torus --ranks 12 --svg torus.svg");
   flags.add_positional("topology", name, "a name, with options in brackets, an id, or a .toml file", true);
   if (!flags.read(arguments, options)) return 0;
-  if (!options.svg.empty() && !options.svg.ends_with(".svg")) {
-    throw ConfigError("--svg " + options.svg + ": use a name that ends in .svg");
-  }
+  if (!options.svg.empty()) require_ending("svg", options.svg, ".svg");
   const Topology topology = make_topology(read_topology(name, own_name), static_cast<int>(options.ranks));
   const auto mixing = make_mixing(read_mixing(options.mixing.value_or("")), topology);
   const Consensus found = consensus(topology, *mixing);

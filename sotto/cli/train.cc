@@ -214,6 +214,9 @@ int run_train(std::span<const std::string> arguments) {
   const bool meets = transport_table().require("backend", options.backend).own_meeting.empty();
   const World world = joins ? World() : find_world(options.master, meets);
   const bool started = world.starter != "single";
+  flags.refuse_empty({"hosts", "elastic", "coordinator"});
+  if (world.starter != "sotto" && !options.resume)
+    flags.refuse_empty({"secret", "relay", "master"});  // else of a record
   if (started) {  // for `ps` and `top`; without a space, since Slurm cannot find the processes of a name that has one
     prctl(PR_SET_NAME, fmt::format("sotto-rank{}", world.starter == "sotto" ? world.id : world.rank).c_str());
   }

@@ -37,6 +37,7 @@ std::string error_text(const Contract& c) {
       return fmt::format("unbiased, E|C(x)-x|^2 <= {:.4g} |x|^2", c.omega);
     case Contract::Kind::contraction:
       if (c.delta == 1) return "contraction that leaves nothing out";
+      if (c.delta > 0.999) return fmt::format("contraction, E|C(x)-x|^2 <= {:.4g} |x|^2", 1 - c.delta);
       return fmt::format("contraction, E|C(x)-x|^2 <= (1 - {:.4g}) |x|^2", c.delta);
     case Contract::Kind::none:
       if (std::isfinite(c.omega)) return fmt::format("biased, E|C(x)-x|^2 <= {:.4g} |x|^2", c.omega);

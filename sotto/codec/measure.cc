@@ -106,13 +106,15 @@ std::vector<Measurement> measure_all(std::span<Codec* const> codecs, std::span<c
     }
   }
 
-  const double bytes = static_cast<double>(input.size_bytes());
+  std::size_t elements = 0;  // without those between segments, which are in no message
+  for (const BucketPlan& plan : plans) elements += plan.layout.numel();
+  const double bytes = static_cast<double>(elements * sizeof(float));
   const double norm =
       std::transform_reduce(input.begin(), input.end(), 0.0, std::plus<>(), [](double x) { return x * x; });
   std::vector<Measurement> results;
   for (Subject& subject : subjects) {
     Measurement& result = results.emplace_back();
-    result.elements = input.size();
+    result.elements = elements;
     result.bytes = subject.bytes / static_cast<std::size_t>(repeats);
     result.encode_gbps = bytes * 1e-9 / median(subject.encode);
     result.decode_gbps = bytes * 1e-9 / median(subject.decode);

@@ -131,8 +131,8 @@ std::unique_ptr<Dataset> open_cifar(const CifarForm& form, const DataOptions& op
       append_pickled(form, pickled, records, examples);
     } else {
       throw FileError(
-          fmt::format("{}: no such file, and no pickled {}; `sotto data get {}` downloads it, or unpack {} there",
-                      binary.string(), name, form.name, form.archive));
+          fmt::format("{}: no such file, and no pickled {}; `sotto data get cifar{}` downloads it, or unpack {} there",
+                      binary.string(), name, form.classes[1], form.archive));
     }
   }
   return std::make_unique<StoredDataset>(cifar_shape, form.classes[1], form.normalisation, count,

@@ -80,7 +80,6 @@ TrainResult Run::run() {
   meeting_ = calendar_.next_meeting(done_);
   finished_ = done_;
   counted_ = traffic();
-  since_start_.lap();
   try {
     for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) {
       finished_ = done_;
@@ -271,7 +270,8 @@ bool Run::train_step(std::uint64_t step) {
   row.bytes_sent = now.bytes_sent - counted_.bytes_sent;
   row.bytes_received = now.bytes_received - counted_.bytes_received;
   counted_ = now;
-  sent_by_steps_ += row.bytes_sent;
+  steps_.seconds += row.report.seconds;
+  steps_.bytes_sent += row.bytes_sent;
   interruption_.attempt([&] {
     recorder_->add(row);
     if (studied && !is_void && !interruption_.failed()) {

@@ -153,12 +153,10 @@ class Run {
   bool newcomer_ = true;                    // this rank brought no state of its own
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
-  RunTotals before_;  // what earlier starts used
-  Timer since_start_;
-  double evaluating_ = 0;            // seconds spent on evaluations since the start
-  std::uint64_t sent_by_steps_ = 0;  // bytes that steps have sent since the start
-  Traffic counted_;                  // already in rows, or excluded from them
-  std::string remark_;               // what was chosen, after it was printed
+  RunTotals before_;    // what earlier starts used
+  RunTotals steps_;     // what the steps of this start have used
+  Traffic counted_;     // already in rows, or excluded from them
+  std::string remark_;  // what was chosen, after it was printed
   TestResult tested_;
   bool is_saved_ = false, is_tested_ = false;  // whether the current model has a checkpoint, and an evaluation
   std::optional<std::uint64_t> kept_;          // the step of the last checkpoint that is kept forever

@@ -92,23 +92,21 @@ std::optional<std::uint64_t> Run::best_step() const {
   return evaluations_.best()->step;
 }
 
-// What this rank has used so far, over all starts.
+// What this rank's steps have used so far, over all starts: evaluations and checkpoints count in no method's favour.
 RunTotals Run::totals() const {
-  return {before_.seconds + since_start_.seconds() - evaluating_,
-          before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : sent_by_steps_)};
+  return {before_.seconds + steps_.seconds,
+          before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : steps_.bytes_sent)};
 }
 
 // Returns whether the target is reached. Collective.
 bool Run::evaluate() {
   algorithm_->rest();
   const RunTotals spent = totals();
-  const Timer timer;
   lend_batch_norm(*task_, idle_, *communicator_);
   tested_ = test_together(replica_, replicated_, *communicator_);
   is_tested_ = true;
   say(fmt::format("step {}  {}", done_, tested_.text()));
   if (!evaluations_.has(done_)) record(spent);
-  evaluating_ += timer.seconds();
   return evaluations_.reached().has_value();
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sotto/core/atomic_file.h"
+#include "sotto/core/beyond_float.h"
 #include "sotto/core/block_hash.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/element.h"
@@ -216,6 +217,10 @@ void SafetensorsReader::read(std::string_view name, std::span<const std::int64_t
   }
   std::vector<std::byte> bytes(tensor.end - tensor.begin);
   file_.read(tensor.begin, bytes);
+  if (tensor.type == "F64") {
+    const auto beyond = beyond_float({reinterpret_cast<const double*>(bytes.data()), values.size()});
+    if (beyond) fail(fmt::format("tensor {} holds {}, which no float32 can hold; scale the values", name, *beyond));
+  }
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = float_of(tensor.type, bytes.data() + i * each);
 }
 

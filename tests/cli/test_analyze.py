@@ -181,6 +181,7 @@ def test_captures_of_a_run_are_analysed(good, tmp_path):
     ([], "dir is required"),
     (["nosuch"], "nosuch: "),
     (["."], "no captured gradients"),
+    (["seen", "-o", "page.txt"], "--out page.txt: use a name that ends in .html"),
     (["seen", "--merge", "4"], "--merge: say whose messages"),
     (["seen", "--codec", "f16", "--merge", "0"], "--merge"),
     (["seen", "--codec", "nosuch"], "nosuch"),

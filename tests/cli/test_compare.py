@@ -9,7 +9,7 @@ from conftest import TINY, has_step, summary, wait_until
 SMALL = [*TINY, "--max-steps", 4, "--ranks", 2]
 
 
-def test_a_table(good, tmp_path):
+def test_a_table(good, run, tmp_path):
     job = good("compare", *SMALL, "--codecs", "none", "ef | topk(0.01)", "--train-dir", "both")
     lines = job.out.splitlines()
     assert lines[0].split()[:3] == ["codec", "test", "accuracy"]
@@ -20,6 +20,8 @@ def test_a_table(good, tmp_path):
     assert f"{100 * topk['test_accuracy']:.2f} %" in lines[2]
     assert "test loss" not in job.err  # only progress
     assert "1/2 none  step " in job.err
+    again = run("compare", *SMALL, "--codecs", "none", "ef | topk(0.01)", "--train-dir", "both")
+    assert again.status == 2 and "--train-dir both: both/01-none is a run already; choose another folder" in again.err
 
 
 def test_algorithms_times_codecs(good, tmp_path):

@@ -118,6 +118,11 @@ def test_info_of_what_needs_no_files(good):
     assert re.search(r"^train +20000 pairs", told, re.M) and "stand-in" not in told and "files" not in told
 
 
+def test_missing_files_are_named_with_what_downloads_them(run):
+    for name in ("cifar10", "cifar100"):
+        assert f"`sotto data get {name}` downloads it" in run("data", "info", name, "--data-dir", ".").err
+
+
 def test_info_of_what_can_be_downloaded(good):
     told = good("data", "info", "mnist").out
     assert "https://" in told and "licence" in told and "--data-dir" in told

@@ -42,6 +42,8 @@ def test_each_epoch_has_a_row_of_each_split(good, tmp_path):
     for row in rows:
         done = [step for step in steps if int(step["step"]) < int(row["step"])]
         assert int(row["bytes_sent"]) == sum(int(step["bytes_sent"]) for step in done)
+        own = [float(step["step_ms"]) / 1e3 for step in done if step["rank"] == "0"]  # no checkpoint, and no evaluation
+        assert float(row["seconds"]) == pytest.approx(sum(own), abs=1e-6 * len(own) + 1e-3)
         epoch = [float(step["loss"]) for step in done if int(step["step"]) >= int(row["step"]) - 32]
         assert row["split"] == "test" or float(row["loss"]) == pytest.approx(sum(epoch) / len(epoch), rel=1e-5)
     seconds = [float(row["seconds"]) for row in rows]

@@ -53,6 +53,13 @@ def test_doctor_says_what_would_fail(run):
     assert re.search(r"^fail +interface +--interface nosuch0", job.out, re.M)
 
 
+def test_doctor_looks_at_the_place_to_meet(run):
+    assert re.search(r"^ok +master +127.0.0.1 has 1 address$", run("doctor", "--master", "127.0.0.1:29500").out, re.M)
+    for master, why in (("foo", "must be HOST:PORT"), ("no-such-host.invalid:29500", "no-such-host.invalid")):
+        job = run("doctor", "--master", master)
+        assert job.status == 1 and re.search(rf"^fail +master .*{why}", job.out, re.M), job.out
+
+
 def test_doctor_finds_a_launchers_variables(run):
     job = run("doctor", RANK="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
     assert "started by torchrun: rank 1 of 2" in job.out

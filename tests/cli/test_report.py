@@ -232,7 +232,8 @@ def test_what_is_no_run_is_refused(copy, run):
     for arguments, message in (([], "run is required"), (["nosuch"], "nosuch: there is no such run folder"),
                                (["none-1", "./none-1/"], "./none-1/: the run is given twice"),
                                (["none-1", "--target", "bleu=1"], "--target: unknown metric `bleu`"), (["none-1", "--target", "accuracy=2"], "--target accuracy=2"),
-                               (["none-1", "-o", "none-1"], "none-1"), (["none-1", "-o", "nosuch/page.html"], "nosuch")):  # fmt: skip
+                               (["none-1", "-o", "page.svg"], "--out page.svg: use a name that ends in .html"), (["none-1", "--like", "sgp", "-o", "x.html"], "ends in .svg"),
+                               (["none-1", "-o", "a.html/b.html"], "a.html"), (["none-1", "-o", "nosuch/page.html"], "nosuch")):  # fmt: skip
         job = run("report", *arguments)
         assert job.status in (1, 2) and message in job.err, (arguments, job.err)
 

@@ -160,5 +160,10 @@ TEST(Contracts, ArePutIntoWords) {
   EXPECT_NE(describe(contract_of("svd | terngrad")).find("memory before it"), std::string::npos);
 }
 
+TEST(Describe, AnErrorThatIsSmallIsNotZero) {
+  EXPECT_NE(describe(contraction(1 - 0x1p-16)).find("E|C(x)-x|^2 <= 1.526e-05 |x|^2"), std::string::npos);
+  EXPECT_NE(describe(contraction(0.25)).find("E|C(x)-x|^2 <= (1 - 0.25) |x|^2"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sotto

@@ -103,18 +103,20 @@ TEST(Safetensors, HalvesAreRoundedAndReadAsFloats) {
 
 TEST(Safetensors, OfDoublesAreRead) {
   const TempFolder temp;
-  const fs::path path = temp.path() / "w";
+  const fs::path path = temp.path() / "made.safetensors";
   const std::string header = R"({"x":{"dtype":"F64","shape":[],"data_offsets":[0,8]}})";
-  made(temp, header, 0);
-  std::ofstream file(temp.path() / "made.safetensors", std::ios::binary | std::ios::app);
-  const double value = 2.5;
-  std::array<char, sizeof value> bytes{};
-  std::memcpy(bytes.data(), &value, sizeof value);
-  file.write(bytes.data(), bytes.size());
-  file.close();
-  std::array<float, 1> found{};
-  SafetensorsReader(temp.path() / "made.safetensors").read("x", {}, found);
-  EXPECT_EQ(found[0], 2.5F);
+  const auto read = [&](double value) {
+    made(temp, header, 0);
+    std::array<char, sizeof value> bytes{};
+    std::memcpy(bytes.data(), &value, sizeof value);
+    std::ofstream(path, std::ios::binary | std::ios::app).write(bytes.data(), bytes.size());
+    std::array<float, 1> found{};
+    SafetensorsReader(path).read("x", {}, found);
+    return found[0];
+  };
+  EXPECT_EQ(read(2.5), 2.5F);
+  EXPECT_NE(message_of([&] { read(1e300); }).find("tensor x holds 1e+300, which no float32 can hold"),
+            std::string::npos);
 }
 
 TEST(Safetensors, EveryTruncationIsAnError) {
