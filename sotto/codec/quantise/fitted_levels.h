@@ -2,7 +2,6 @@
 
 #include "sotto/codec/quantise/level_sample.h"
 #include "sotto/codec/quantise/levels.h"
-#include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/quantise/side.h"
 #include "sotto/codec/stage.h"
 #include "sotto/kernels/bits.h"
@@ -84,20 +85,17 @@ struct LevelBlocks {
   // Writes the symbols of values [begin, end), whose norms are known. REQUIRES begin a multiple of 8.
   void write_symbols(const Values& values, std::size_t begin, std::size_t end, std::span<const std::byte> side,
                      std::span<std::byte> packed) const {
-    std::array<std::uint16_t, NormBlocks::chunk> symbols;
+    if (width() > 8) {
+      return PackedSymbols{width()}.pack(begin, end, packed, [&](std::size_t from, std::span<std::uint16_t> symbols) {
+        round(values, from, side, symbols);
+      });
+    }
     std::array<std::byte, NormBlocks::chunk> levels;
     for (; begin < end; begin += NormBlocks::chunk) {
-      const std::size_t count = std::min(NormBlocks::chunk, end - begin);
-      const auto out = chunk_of(packed, begin, count);
-      if (width() <= 8) {
-        const auto some = std::span(levels).first(count);
-        round(values, begin, side, some);
-        kernels::pack_levels(some, width(), out);
-      } else {
-        const auto some = std::span(symbols).first(count);
-        round(values, begin, side, some);
-        kernels::pack_bits(some, width(), out);
-      }
+      const auto some = std::span(levels).first(std::min(NormBlocks::chunk, end - begin));
+      round(values, begin, side, some);
+      kernels::pack_levels(some, width(),
+                           packed.subspan(begin / 8 * width(), kernels::packed_bytes(some.size(), width())));
     }
   }
 
@@ -109,13 +107,9 @@ struct LevelBlocks {
   // As add_decoded(), for values [begin, end) alone. REQUIRES begin a multiple of 8.
   void add_symbols(std::span<const std::byte> side, std::span<const std::byte> packed, float scale, std::size_t begin,
                    std::size_t end, std::span<float> out) const {
-    std::array<std::uint16_t, NormBlocks::chunk> symbols;
-    for (; begin < end; begin += NormBlocks::chunk) {
-      const auto part = out.subspan(begin, std::min(NormBlocks::chunk, end - begin));
-      const auto some = std::span(symbols).first(part.size());
-      kernels::unpack_bits(chunk_of(packed, begin, part.size()), width(), some);
-      kernels::add_levels(some, blocks.norms(side, begin), top(), scale, part);
-    }
+    PackedSymbols{width()}.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
+      kernels::add_levels(symbols, blocks.norms(side, from), top(), scale, out.subspan(from, symbols.size()));
+    });
   }
 
  private:
@@ -129,11 +123,6 @@ struct LevelBlocks {
     } else {
       kernels::nearest_levels(part, norms, top(), out);
     }
-  }
-  // The bytes of the chunk of `count` symbols that starts at symbol `begin`: a chunk has whole bytes at any width.
-  template <class Byte>
-  std::span<Byte> chunk_of(std::span<Byte> packed, std::size_t begin, std::size_t count) const {
-    return packed.subspan(begin / 8 * width(), kernels::packed_bytes(count, width()));
   }
 };
 

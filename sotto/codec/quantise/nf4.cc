@@ -1,30 +1,26 @@
 #include "sotto/codec/quantise/nf4.h"
 
 #include <algorithm>
-#include <array>
 
 #include "sotto/kernels/level_table.h"
 #include "sotto/kernels/nf4.h"
 
 namespace sotto {
+
 bool Nf4::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
-  std::array<std::uint16_t, NormBlocks::chunk> symbols;
   return blocks_.for_chunks(values.data, side, largest_magnitudes, [&](std::size_t begin, std::size_t end) {
-    const auto some = std::span(symbols).first(end - begin);
-    kernels::nearest_nf4(values.data.subspan(begin, some.size()), blocks_.norms(side, begin), some);
-    kernels::pack_bits(some, 4, packed.subspan(begin / 2, kernels::packed_bytes(some.size(), 4)));
+    PackedSymbols{4}.pack(begin, end, packed, [&](std::size_t from, std::span<std::uint16_t> symbols) {
+      kernels::nearest_nf4(values.data.subspan(from, symbols.size()), blocks_.norms(side, from), symbols);
+    });
   });
 }
 
 void Nf4::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                       std::span<float> out) const {
-  std::array<std::uint16_t, NormBlocks::chunk> symbols;
-  for (std::size_t begin = 0; begin < out.size(); begin += NormBlocks::chunk) {
-    const auto part = out.subspan(begin, std::min(NormBlocks::chunk, out.size() - begin));
-    const auto some = std::span(symbols).first(part.size());
-    kernels::unpack_bits(packed.subspan(begin / 2, kernels::packed_bytes(some.size(), 4)), 4, some);
-    kernels::add_from_table(some, blocks_.norms(side, begin), kernels::nf4_levels, scale, part);
-  }
+  PackedSymbols{4}.unpack(0, out.size(), packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
+    kernels::add_from_table(symbols, blocks_.norms(side, from), kernels::nf4_levels, scale,
+                            out.subspan(from, symbols.size()));
+  });
 }
 
 Contract Nf4::contract(std::size_t largest) const {

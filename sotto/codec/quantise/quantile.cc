@@ -4,16 +4,14 @@
 #include <bit>
 #include <cmath>
 
+#include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
-#include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/load.h"
 
 namespace sotto {
 namespace {
-
-constexpr std::size_t chunk = 2048;  // values whose bins are packed together
 
 kernels::Extremes extremes_of(ThreadPool& pool, std::span<const float> values) {
   kernels::Extremes all;
@@ -100,13 +98,9 @@ bool Quantile::find(ThreadPool& pool, std::span<const float> values, std::span<s
 bool Quantile::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
   if (!find(pool(), values.data, side)) return false;
   pool().run_stretches(values.data.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
-    std::array<std::uint16_t, chunk> bins;
-    for (; begin < end; begin += chunk) {
-      const std::size_t count = std::min(chunk, end - begin);
-      search_.find(values.data.subspan(begin, count), bins);
-      kernels::pack_bits(std::span(bins).first(count), width_,
-                         packed.subspan(kernels::packed_bytes(begin, width_), kernels::packed_bytes(count, width_)));
-    }
+    PackedSymbols{width_}.pack(begin, end, packed, [&](std::size_t from, std::span<std::uint16_t> bins) {
+      search_.find(values.data.subspan(from, bins.size()), bins);
+    });
   });
   return true;
 }
@@ -115,26 +109,18 @@ void Quantile::check(std::span<const std::byte> side, std::span<const std::byte>
   check_bins(side);
   const std::size_t count = BinValues(side).count();
   if (count == std::size_t{1} << width_) return;
-  std::array<std::uint16_t, chunk> bins;
-  for (std::size_t begin = 0; begin < values; begin += chunk) {
-    const auto some = std::span(bins).first(std::min(chunk, values - begin));
-    kernels::unpack_bits(
-        packed.subspan(kernels::packed_bytes(begin, width_), kernels::packed_bytes(some.size(), width_)), width_, some);
-    if (*std::ranges::max_element(some) >= count) throw WireError("quantile: a bin that has no value");
-  }
+  PackedSymbols{width_}.unpack(0, values, packed, [&](std::size_t, std::span<const std::uint16_t> bins) {
+    if (*std::ranges::max_element(bins) >= count) throw WireError("quantile: a bin that has no value");
+  });
 }
 
 void Quantile::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                            std::span<float> out) const {
   BinValues terms(side);
   for (float& value : terms.values) value *= scale;
-  std::array<std::uint16_t, chunk> bins;
-  for (std::size_t begin = 0; begin < out.size(); begin += chunk) {
-    const auto some = std::span(bins).first(std::min(chunk, out.size() - begin));
-    kernels::unpack_bits(
-        packed.subspan(kernels::packed_bytes(begin, width_), kernels::packed_bytes(some.size(), width_)), width_, some);
-    kernels::add_terms(some, terms.values.data(), out.subspan(begin, some.size()));
-  }
+  PackedSymbols{width_}.unpack(0, out.size(), packed, [&](std::size_t from, std::span<const std::uint16_t> bins) {
+    kernels::add_terms(bins, terms.values.data(), out.subspan(from, bins.size()));
+  });
 }
 
 Contract Quantile::contract(std::size_t) const {
