@@ -33,23 +33,18 @@ class Adam final : public Optimiser {
     float* p = parameters.data();
     float* m = mean_.data() + begin;
     float* v = variance_.data() + begin;
-    if (largest_.empty()) {
+    // variance_of(i) is called after v[i] has changed.
+    const auto move = [&](auto variance_of) {
       for (std::size_t i = 0; i < mean.size(); ++i) {
         const float g = mean[i] + pull * p[i];
         m[i] += new1 * (g - m[i]);
         v[i] = beta2 * v[i] + new2 * g * g;
-        p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(v[i]) / root + eps);
+        p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(variance_of(i)) / root + eps);
       }
-      return;
-    }
+    };
+    if (largest_.empty()) return move([v](std::size_t i) { return v[i]; });
     float* most = largest_.data() + begin;
-    for (std::size_t i = 0; i < mean.size(); ++i) {
-      const float g = mean[i] + pull * p[i];
-      m[i] += new1 * (g - m[i]);
-      v[i] = beta2 * v[i] + new2 * g * g;
-      most[i] = std::max(most[i], v[i]);
-      p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(most[i]) / root + eps);
-    }
+    move([v, most](std::size_t i) { return most[i] = std::max(most[i], v[i]); });
   }
 
   void visit_state(StateVisitor& visitor) override {
