@@ -79,9 +79,7 @@ std::string digest_hex(std::span<const std::byte> bytes, const EVP_MD* type) {
   if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, type, nullptr) != 1) {
     throw std::runtime_error("OpenSSL refuses to compute a digest");
   }
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  return fmt::format("{:02x}", fmt::join(std::span(digest).first(size), ""));
 }
 
 }  // namespace
