@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "sotto/codec/chain.h"
-#include "sotto/codec/quantise/f32.h"
+#include "sotto/codec/quantise/cast.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/select/topk.h"
 #include "sotto/core/error.h"
