@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,14 @@ void for_chunks(std::size_t n, std::size_t chunk, Run run) {
     if (count > 0) run(begin, size, count);
     begin += count * size;
   }
+}
+
+// The same chunks, at most `most` of them at a time.
+template <class Run>
+void for_batches(std::size_t n, std::size_t chunk, std::size_t most, Run run) {
+  for_chunks(n, chunk, [&](std::size_t begin, std::size_t size, std::size_t count) {
+    for (std::size_t done = 0; done < count; done += most) run(begin + done * size, size, std::min(most, count - done));
+  });
 }
 
 // What transforms of chunks share: they are orthonormal, and parts are cut between chunks.

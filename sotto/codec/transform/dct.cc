@@ -34,27 +34,23 @@ void Dct::use_tables(std::size_t size) {
 
 void Dct::forward(const Layout&, const Piece&, const Streams&, std::span<const float> values,
                   std::span<float> /*energies: the rows*/, std::span<float> rows) {
-  const std::size_t batch = spectrum_.batch();
-  for_chunks(values.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_batches(values.size(), chunk(), spectrum_.batch(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     use_tables(size);
     const float first_factor = 1 / std::sqrt(static_cast<float>(size));
     const float factor = std::sqrt(2 / static_cast<float>(size));
-    for (std::size_t done = 0; done < count; done += batch) {
-      const std::size_t used = std::min(batch, count - done);
-      if (used < batch) spectrum_.clear(size);
-      for (std::size_t c = 0; c < used; ++c) {
-        const float* in = &values[begin + (done + c) * size];
-        for (std::size_t j = 0; j < size; ++j) spectrum_.sample(c, place(j, size)) = in[j];
-      }
-      spectrum_.transform(size);
-      for (std::size_t c = 0; c < used; ++c) {
-        float* out = &rows[begin + (done + c) * size];
-        for (std::size_t k = 0; k <= size / 2; ++k) {
-          const float re = spectrum_.re(c, k);
-          const float im = spectrum_.im(c, k);
-          out[k] = (k == 0 ? first_factor : factor) * (re * cosines_[k] + im * sines_[k]);
-          if (k > 0) out[size - k] = factor * (re * sines_[k] - im * cosines_[k]);
-        }
+    if (count < spectrum_.batch()) spectrum_.clear(size);
+    for (std::size_t c = 0; c < count; ++c) {
+      const float* in = &values[begin + c * size];
+      for (std::size_t j = 0; j < size; ++j) spectrum_.sample(c, place(j, size)) = in[j];
+    }
+    spectrum_.transform(size);
+    for (std::size_t c = 0; c < count; ++c) {
+      float* out = &rows[begin + c * size];
+      for (std::size_t k = 0; k <= size / 2; ++k) {
+        const float re = spectrum_.re(c, k);
+        const float im = spectrum_.im(c, k);
+        out[k] = (k == 0 ? first_factor : factor) * (re * cosines_[k] + im * sines_[k]);
+        if (k > 0) out[size - k] = factor * (re * sines_[k] - im * cosines_[k]);
       }
     }
   });
@@ -64,33 +60,29 @@ void Dct::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t
                       float scale, std::span<float> out) {
   const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 1);
-  for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_batches(out.size(), chunk(), batch, [&](std::size_t begin, std::size_t size, std::size_t count) {
     use_tables(size);
     const float first_factor = 1 / std::sqrt(static_cast<float>(size));
     const float factor = 1 / std::sqrt(2 * static_cast<float>(size));
-    for (std::size_t done = 0; done < count; done += batch) {
-      const std::size_t used = std::min(batch, count - done);
-      const std::size_t first = begin + done * size;
-      std::fill_n(coefficients_.begin(), (size + 1) * batch, 0.0F);
-      const bool any = walk.take(first + used * size, [&](std::size_t atom, const float* row) {
-        const std::size_t c = (atom - first) / size;
-        const std::size_t k = atom - first - c * size;
-        coefficients_[k * batch + c] = *row * (k == 0 ? first_factor : factor);
-      });
-      if (!any) continue;
-      for (std::size_t k = 0; k <= size / 2; ++k) {
-        const float* low = &coefficients_[k * batch];
-        const float* high = &coefficients_[(size - k) * batch];
-        for (std::size_t c = 0; c < batch; ++c) {
-          spectrum_.re(c, k) = low[c] * cosines_[k] + high[c] * sines_[k];
-          spectrum_.im(c, k) = low[c] * sines_[k] - high[c] * cosines_[k];
-        }
+    std::fill_n(coefficients_.begin(), (size + 1) * batch, 0.0F);
+    const bool any = walk.take(begin + count * size, [&](std::size_t atom, const float* row) {
+      const std::size_t c = (atom - begin) / size;
+      const std::size_t k = atom - begin - c * size;
+      coefficients_[k * batch + c] = *row * (k == 0 ? first_factor : factor);
+    });
+    if (!any) return;
+    for (std::size_t k = 0; k <= size / 2; ++k) {
+      const float* low = &coefficients_[k * batch];
+      const float* high = &coefficients_[(size - k) * batch];
+      for (std::size_t c = 0; c < batch; ++c) {
+        spectrum_.re(c, k) = low[c] * cosines_[k] + high[c] * sines_[k];
+        spectrum_.im(c, k) = low[c] * sines_[k] - high[c] * cosines_[k];
       }
-      spectrum_.invert(size);
-      for (std::size_t c = 0; c < used; ++c) {
-        float* target = &out[first + c * size];
-        for (std::size_t j = 0; j < size; ++j) target[j] += scale * spectrum_.sample(c, place(j, size));
-      }
+    }
+    spectrum_.invert(size);
+    for (std::size_t c = 0; c < count; ++c) {
+      float* target = &out[begin + c * size];
+      for (std::size_t j = 0; j < size; ++j) target[j] += scale * spectrum_.sample(c, place(j, size));
     }
   });
 }

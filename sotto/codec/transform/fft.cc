@@ -30,26 +30,22 @@ Atoms Fft::atoms(const Layout&, const Piece& piece) const {
 
 void Fft::forward(const Layout&, const Piece&, const Streams&, std::span<const float> values, std::span<float> energies,
                   std::span<float> rows) {
-  const std::size_t batch = spectrum_.batch();
   std::size_t atom = 0;
-  for_chunks(values.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
-    for (std::size_t done = 0; done < count; done += batch) {
-      const std::size_t used = std::min(batch, count - done);
-      if (used < batch) spectrum_.clear(size);
-      for (std::size_t c = 0; c < used; ++c) {
-        const float* in = &values[begin + (done + c) * size];
-        for (std::size_t j = 0; j < size; ++j) spectrum_.sample(c, j) = in[j];
-      }
-      spectrum_.transform(size);
-      for (std::size_t c = 0; c < used; ++c) {
-        for (std::size_t k = 0; k < frequencies(size); ++k, ++atom) {
-          const float factor = weight(k, size);
-          const float re = factor * spectrum_.re(c, k);
-          const float im = factor * spectrum_.im(c, k);
-          rows[2 * atom] = re;
-          rows[2 * atom + 1] = im;
-          energies[atom] = static_cast<float>(std::sqrt(static_cast<double>(re) * re + static_cast<double>(im) * im));
-        }
+  for_batches(values.size(), chunk(), spectrum_.batch(), [&](std::size_t begin, std::size_t size, std::size_t count) {
+    if (count < spectrum_.batch()) spectrum_.clear(size);
+    for (std::size_t c = 0; c < count; ++c) {
+      const float* in = &values[begin + c * size];
+      for (std::size_t j = 0; j < size; ++j) spectrum_.sample(c, j) = in[j];
+    }
+    spectrum_.transform(size);
+    for (std::size_t c = 0; c < count; ++c) {
+      for (std::size_t k = 0; k < frequencies(size); ++k, ++atom) {
+        const float factor = weight(k, size);
+        const float re = factor * spectrum_.re(c, k);
+        const float im = factor * spectrum_.im(c, k);
+        rows[2 * atom] = re;
+        rows[2 * atom + 1] = im;
+        energies[atom] = static_cast<float>(std::sqrt(static_cast<double>(re) * re + static_cast<double>(im) * im));
       }
     }
   });
@@ -57,28 +53,24 @@ void Fft::forward(const Layout&, const Piece&, const Streams&, std::span<const f
 
 void Fft::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t> selected, std::span<const float> rows,
                       float scale, std::span<float> out) {
-  const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 2);
   std::size_t first = 0;  // number of the first atom of the batch
-  for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
-    for (std::size_t done = 0; done < count; done += batch) {
-      const std::size_t used = std::min(batch, count - done);
-      const std::size_t end = first + used * frequencies(size);
-      spectrum_.clear(size);
-      const bool any = walk.take(end, [&](std::size_t atom, const float* row) {
-        const std::size_t c = (atom - first) / frequencies(size);
-        const std::size_t k = (atom - first) % frequencies(size);
-        const float factor = 1 / (static_cast<float>(size) * weight(k, size));
-        spectrum_.re(c, k) = row[0] * factor;
-        spectrum_.im(c, k) = row[1] * factor;
-      });
-      first = end;
-      if (!any) continue;
-      spectrum_.invert(size);
-      for (std::size_t c = 0; c < used; ++c) {
-        float* target = &out[begin + (done + c) * size];
-        for (std::size_t j = 0; j < size; ++j) target[j] += scale * spectrum_.sample(c, j);
-      }
+  for_batches(out.size(), chunk(), spectrum_.batch(), [&](std::size_t begin, std::size_t size, std::size_t count) {
+    const std::size_t end = first + count * frequencies(size);
+    spectrum_.clear(size);
+    const bool any = walk.take(end, [&](std::size_t atom, const float* row) {
+      const std::size_t c = (atom - first) / frequencies(size);
+      const std::size_t k = (atom - first) % frequencies(size);
+      const float factor = 1 / (static_cast<float>(size) * weight(k, size));
+      spectrum_.re(c, k) = row[0] * factor;
+      spectrum_.im(c, k) = row[1] * factor;
+    });
+    first = end;
+    if (!any) return;
+    spectrum_.invert(size);
+    for (std::size_t c = 0; c < count; ++c) {
+      float* target = &out[begin + c * size];
+      for (std::size_t j = 0; j < size; ++j) target[j] += scale * spectrum_.sample(c, j);
     }
   });
 }
