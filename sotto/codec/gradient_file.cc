@@ -1,7 +1,6 @@
 #include "sotto/codec/gradient_file.h"
 
 #include <fmt/format.h>
-#include <libdeflate.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "sotto/codec/crc.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -21,8 +21,6 @@ constexpr std::uint32_t version = 1;
 constexpr std::size_t guarded_from = magic.size() + 2 * sizeof(std::uint32_t);
 constexpr int level = 3;
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 60;  // their byte count fits in 64 bits
-
-std::uint32_t checksum(std::span<const std::byte> bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
 template <class T>
 void append(std::vector<std::byte>& out, const T& value) {
@@ -66,7 +64,7 @@ GradientFile parse(std::span<const std::byte> file) {
   if (const auto found = reader.get<std::uint32_t>("version"); found != version) {
     throw WireError(fmt::format("version {} of the format is not known; this program reads {}", found, version));
   }
-  if (reader.get<std::uint32_t>("checksum") != checksum(file.subspan(guarded_from))) {
+  if (reader.get<std::uint32_t>("checksum") != crc32(0, file.subspan(guarded_from))) {
     throw WireError("its checksum is wrong: it was cut off or changed");
   }
   GradientFile gradient;
@@ -123,7 +121,7 @@ void write_gradient_file(const std::filesystem::path& path, std::uint64_t step, 
   ByteWriter writer(out);
   writer.put_bytes(std::as_bytes(std::span(magic)));
   writer.put(version);
-  writer.put(checksum(std::span(out).subspan(guarded_from)));
+  writer.put(crc32(0, std::span(out).subspan(guarded_from)));
   write_file_atomic(path, out);
 }
 
