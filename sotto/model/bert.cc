@@ -1,21 +1,17 @@
 #include <fmt/format.h>
-#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/normalization.h>
 
 #include <vector>
 
 #include "sotto/model/attention.h"
 #include "sotto/model/language_network.h"
+#include "sotto/model/layers.h"
 #include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
 
-torch::nn::LayerNorm bert_norm(std::int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(1e-12));
-}
+torch::nn::LayerNorm bert_norm(std::int64_t width) { return layer_norm(width, 1e-12); }
 
 // A dense layer whose output is added to its input from earlier layers, and the norm of the sum.
 struct BertAdds final : torch::nn::Module {
@@ -87,11 +83,7 @@ class Bert final : public LanguageNetwork {
     types_ = embeddings->register_module("token_type_embeddings", torch::nn::Embedding(2, options.width));
     norm_ = embeddings->register_module("LayerNorm", bert_norm(options.width));
     auto encoder = body->register_module("encoder", std::make_shared<torch::nn::Module>());
-    auto layers = encoder->register_module("layer", torch::nn::ModuleList());
-    for (std::int64_t i = 0; i < options.layers; ++i) {
-      layers_.push_back(std::make_shared<BertLayer>(options));
-      layers->push_back(layers_.back());
-    }
+    layers_ = register_layers<BertLayer>(*encoder, "layer", options);
     auto cls = register_module("cls", std::make_shared<torch::nn::Module>());
     head_ = cls->register_module("predictions", std::make_shared<BertHead>(options.width, vocabulary));
   }

@@ -1,13 +1,12 @@
 #include <fmt/format.h>
-#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
-#include <torch/nn/modules/normalization.h>
 
 #include <cmath>
 #include <vector>
 
 #include "sotto/model/attention.h"
 #include "sotto/model/language_network.h"
+#include "sotto/model/layers.h"
 #include "sotto/model/through.h"
 
 namespace sotto {
@@ -55,14 +54,11 @@ struct GptMlp final : torch::nn::Module {
 
 struct GptBlock final : torch::nn::Module {
   explicit GptBlock(const GptOptions& options)
-      : ln_1(register_module("ln_1", norm(options.width))),
+      : ln_1(register_module("ln_1", layer_norm(options.width))),
         attn(register_module("attn", std::make_shared<GptAttention>(options))),
-        ln_2(register_module("ln_2", norm(options.width))),
+        ln_2(register_module("ln_2", layer_norm(options.width))),
         mlp(register_module("mlp", std::make_shared<GptMlp>(options.width))) {}
 
-  static torch::nn::LayerNorm norm(std::int64_t width) {
-    return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
-  }
   at::Tensor forward(const at::Tensor& x, Dropouts& drop) {
     const at::Tensor seen = x + drop(attn->forward(through(ln_1, x)));
     return seen + drop(mlp->forward(through(ln_2, seen)));
@@ -82,12 +78,8 @@ class Gpt final : public LanguageNetwork {
     auto body = register_module("transformer", std::make_shared<torch::nn::Module>());
     wte_ = body->register_module("wte", torch::nn::Embedding(vocabulary, options.width));
     wpe_ = body->register_module("wpe", torch::nn::Embedding(options.context, options.width));
-    auto blocks = body->register_module("h", torch::nn::ModuleList());
-    for (std::int64_t i = 0; i < options.layers; ++i) {
-      blocks_.push_back(std::make_shared<GptBlock>(options));
-      blocks->push_back(blocks_.back());
-    }
-    ln_f_ = body->register_module("ln_f", GptBlock::norm(options.width));
+    blocks_ = register_layers<GptBlock>(*body, "h", options);
+    ln_f_ = body->register_module("ln_f", layer_norm(options.width));
   }
 
   std::int64_t context() const override { return options_.context; }

@@ -1,10 +1,15 @@
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace sotto {
 
@@ -32,5 +37,22 @@ class DenseImpl final : public torch::nn::LinearImpl {
   bool binarise_;
 };
 TORCH_MODULE(Dense);
+
+inline torch::nn::LayerNorm layer_norm(std::int64_t width, double eps = 1e-5) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(eps));
+}
+
+// Registers a list of options.layers layers, each made of the options.
+template <class Layer, class Options>
+std::vector<std::shared_ptr<Layer>> register_layers(torch::nn::Module& parent, const std::string& name,
+                                                    const Options& options) {
+  auto list = parent.register_module(name, torch::nn::ModuleList());
+  std::vector<std::shared_ptr<Layer>> layers;
+  for (std::int64_t i = 0; i < options.layers; ++i) {
+    layers.push_back(std::make_shared<Layer>(options));
+    list->push_back(layers.back());
+  }
+  return layers;
+}
 
 }  // namespace sotto

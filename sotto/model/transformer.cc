@@ -1,23 +1,14 @@
 #include "sotto/model/transformer.h"
 
 #include <fmt/format.h>
-#include <torch/nn/modules/container/modulelist.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/normalization.h>
 
 #include <cmath>
 
 #include "sotto/model/attention.h"
+#include "sotto/model/layers.h"
 #include "sotto/model/through.h"
 
 namespace sotto {
-namespace {
-
-torch::nn::LayerNorm layer_norm(std::int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
-}
-
-}  // namespace
 
 struct HeadsImpl final : torch::nn::Module {
   explicit HeadsImpl(const TransformerOptions& options)
@@ -91,27 +82,17 @@ at::Tensor sinusoids(std::int64_t places, std::int64_t width) {
   return at::cat({angles.sin(), angles.cos()}, 1).to(at::kFloat);
 }
 
-template <class Layer>
-std::vector<std::shared_ptr<Layer>> layers_in(torch::nn::Module& part, const TransformerOptions& options) {
-  auto list = part.register_module("layers", torch::nn::ModuleList());
-  std::vector<std::shared_ptr<Layer>> layers;
-  for (std::int64_t i = 0; i < options.layers; ++i) {
-    layers.push_back(std::make_shared<Layer>(options));
-    list->push_back(layers.back());
-  }
-  return layers;
-}
-
 }  // namespace
 
 Transformer::Transformer(const TransformerOptions& options, std::int64_t vocabulary)
     : options_(options), positions_(sinusoids(options.context, options.width)) {
   auto model = register_module("model", std::make_shared<torch::nn::Module>());
   shared_ = model->register_module("shared", torch::nn::Embedding(vocabulary, options.width));
-  encoder_ =
-      layers_in<EncoderLayer>(*model->register_module("encoder", std::make_shared<torch::nn::Module>()), options);
-  decoder_ =
-      layers_in<DecoderLayer>(*model->register_module("decoder", std::make_shared<torch::nn::Module>()), options);
+  const auto part = [&](const char* name) {
+    return model->register_module(name, std::make_shared<torch::nn::Module>());
+  };
+  encoder_ = register_layers<EncoderLayer>(*part("encoder"), "layers", options);
+  decoder_ = register_layers<DecoderLayer>(*part("decoder"), "layers", options);
 }
 
 at::Tensor Transformer::embed(const at::Tensor& tokens, Dropouts& drop) {
