@@ -19,10 +19,19 @@ namespace HWY_NAMESPACE {
 using F64 = hn::CappedTag<double, 8>;
 using VD = hn::Vec<F64>;
 
+constexpr std::size_t sum_lanes = 16;
+
+// The sum of all lanes, which are overwritten.
+template <class Real>
+Real fold(Real* sum) {
+  for (std::size_t half = sum_lanes / 2; half > 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
+  }
+  return sum[0];
+}
+
 class LaneSum {
  public:
-  static constexpr std::size_t count = 16;
-
   // Adds sixteen values, one to each lane.
   template <class Term>
   HWY_INLINE void add(const float* values, Term term) {
@@ -34,19 +43,21 @@ class LaneSum {
   // Adds the last values, fewer than sixteen, and returns the sum of all lanes.
   template <class Term>
   double finish(std::span<const float> values, Term term) const {
-    double sum[count];
+    double sum[sum_lanes];
     for (std::size_t j = 0; j < vectors; ++j) hn::StoreU(sums_[j], F64(), sum + j * width);
     for (std::size_t i = 0; i < values.size(); ++i) sum[i] += term(static_cast<double>(values[i]));
-    for (std::size_t half = count / 2; half > 0; half /= 2) {
-      for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
-    }
-    return sum[0];
+    return fold(sum);
   }
 
  private:
   static constexpr std::size_t width = hn::MaxLanes(F64());
-  static constexpr std::size_t vectors = count / width;
+  static constexpr std::size_t vectors = sum_lanes / width;
   VD sums_[vectors] = {};
+};
+
+struct Magnitude {
+  HWY_INLINE VD operator()(VD x) const { return hn::Abs(x); }
+  double operator()(double x) const { return x < 0 ? -x : x; }
 };
 
 // The sum of of(chunk, begin) over the chunks of reduce.h; `begin` is the index of the chunk's first value.
@@ -63,8 +74,8 @@ template <class Term>
 double lane_sum(std::span<const float> values, Term term) {
   return sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
     LaneSum sum;
-    const std::size_t whole = chunk.size() / LaneSum::count * LaneSum::count;
-    for (std::size_t i = 0; i < whole; i += LaneSum::count) sum.add(&chunk[i], term);
+    const std::size_t whole = chunk.size() / sum_lanes * sum_lanes;
+    for (std::size_t i = 0; i < whole; i += sum_lanes) sum.add(&chunk[i], term);
     return sum.finish(chunk.subspan(whole), term);
   });
 }

@@ -15,17 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-constexpr std::size_t sum_lanes = 16;
 constexpr std::size_t together = 4;  // vectors that are handled in one pass over the matrix
 constexpr std::size_t tile = 1024;   // columns whose sums stay in the L1 cache
-
-template <class Real>
-Real fold(Real* sum) {
-  for (std::size_t half = sum_lanes / 2; half > 0; half /= 2) {
-    for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
-  }
-  return sum[0];
-}
 
 double dot(std::span<const float> a, std::span<const float> b) {
   constexpr std::size_t width = hn::MaxLanes(F64());

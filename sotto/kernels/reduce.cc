@@ -13,11 +13,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-struct Magnitude {
-  HWY_INLINE VD operator()(VD x) const { return hn::Abs(x); }
-  double operator()(double x) const { return x < 0 ? -x : x; }
-};
-
 struct Square {
   HWY_INLINE VD operator()(VD x) const { return hn::Mul(x, x); }
   double operator()(double x) const { return x * x; }
@@ -101,24 +96,29 @@ bool interval_blocks(std::span<const float> values, std::size_t block, std::span
   return true;
 }
 
-template <class Term>
-Spread spread_of(std::span<const float> values, Term term) {
-  // Block by block, so that the second pass finds the values in the cache. A block is a multiple of the lanes.
+// As lane_sum(); look(block) sees each block of values before they are added up, so that they are read from memory
+// once. A block is a multiple of the lanes.
+template <class Term, class Look>
+HWY_INLINE double sum_and_look(std::span<const float> values, Term term, Look look) {
   constexpr std::size_t block = 2048;
-  Spread spread;
-  spread.sum = sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
+  return sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
     LaneSum sum;
     std::size_t i = 0;
-    for (; i + LaneSum::count <= chunk.size(); i += LaneSum::count) {
-      if (i % block == 0) {
-        const auto part = chunk.subspan(i, std::min(block, chunk.size() - i));
-        spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(part));
-      }
+    for (; i + sum_lanes <= chunk.size(); i += sum_lanes) {
+      if (i % block == 0) look(chunk.subspan(i, std::min(block, chunk.size() - i)));
       prefetch_ahead(&chunk[i]);
       sum.add(&chunk[i], term);
     }
-    if (i % block == 0) spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(chunk.subspan(i)));
+    if (i % block == 0) look(chunk.subspan(i));
     return sum.finish(chunk.subspan(i), term);
+  });
+}
+
+template <class Term>
+Spread spread_of(std::span<const float> values, Term term) {
+  Spread spread;
+  spread.sum = sum_and_look(values, term, [&](std::span<const float> block) {
+    spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(block));
   });
   return spread;
 }
@@ -144,19 +144,9 @@ std::uint64_t count_reaching(std::span<const float> values, std::uint32_t least)
 }
 
 Reaching reaching(std::span<const float> values, std::uint32_t least) {
-  constexpr std::size_t block = 2048;  // as above
-  const Reach term{std::bit_cast<float>(least)};
   Reaching all;
-  all.sum = sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
-    LaneSum sum;
-    std::size_t i = 0;
-    for (; i + LaneSum::count <= chunk.size(); i += LaneSum::count) {
-      if (i % block == 0) all.count += count_reaching(chunk.subspan(i, std::min(block, chunk.size() - i)), least);
-      sum.add(&chunk[i], term);
-    }
-    if (i % block == 0) all.count += count_reaching(chunk.subspan(i), least);
-    return sum.finish(chunk.subspan(i), term);
-  });
+  all.sum = sum_and_look(values, Reach{std::bit_cast<float>(least)},
+                         [&](std::span<const float> block) { all.count += count_reaching(block, least); });
   return all;
 }
 

@@ -13,12 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-constexpr std::size_t step = LaneSum::count;  // sixteen signs are two bytes
-
-struct Magnitude {
-  HWY_INLINE VD operator()(VD x) const { return hn::Abs(x); }
-  double operator()(double x) const { return x < 0 ? -x : x; }
-};
+constexpr std::size_t step = sum_lanes;  // sixteen signs are two bytes
 
 // Which of the values from `i` on get a 1 bit: the negative ones.
 struct Negative {

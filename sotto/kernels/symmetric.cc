@@ -14,7 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-constexpr std::size_t sum_lanes = 16;
 constexpr std::size_t width = hn::MaxLanes(F64());
 constexpr std::size_t vectors_of_sum = sum_lanes / width;
 constexpr std::size_t vectors_of_batch = eigenvector_batch / width;
@@ -56,10 +55,7 @@ HWY_INLINE double reflect_row(double* row, std::size_t j, const Reflections& r) 
     sum[k - whole] += row[k] * r.next[k];
     r.product[k] += r.next[j] * row[k];
   }
-  for (std::size_t half = sum_lanes / 2; half > 0; half /= 2) {
-    for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
-  }
-  return sum[0];
+  return fold(sum);
 }
 
 // Applies the previous reflection to all rows below `count`, and computes their product with the next one.
