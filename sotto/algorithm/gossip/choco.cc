@@ -12,6 +12,7 @@
 #include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/gossip.h"
+#include "sotto/algorithm/gossip/pushed_model.h"
 #include "sotto/codec/contract.h"
 #include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
@@ -70,6 +71,7 @@ class Choco final : public Algorithm {
         gossipers_(std::move(gossipers)),
         stop_delay_([this] { return topology().rounds_to_reach_all(); }),
         row_sum_(gossipers_.front().received_share()),
+        model_("choco", buckets_.front().range.end),
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
             [this](std::size_t bucket) { mix(bucket); }) {}
@@ -84,62 +86,49 @@ class Choco final : public Algorithm {
     lr_ = input.lr;
     key_ = key_of(options_, communicator_, input);
     communicator_.at_step(input.step);
-    if (x_.empty()) know(worker.parameters());
-    if (!shown_) show(worker);
+    model_.begin(worker);
+    if (known_.empty()) know();
     worker.optimiser().begin_step(input.step);
-    if (input.stop) stop_delay_.stop(note_, input.step);
+    if (input.stop) stop_delay_.stop(model_.note(), input.step);
     thread_.run(worker, input.step, report_);
-    note_ = mixed_;
-    show(worker);
-    report_.stop = input.step >= note_.stop_step;
+    model_.note() = mixed_;
+    model_.show(worker);
+    report_.stop = input.step >= model_.note().stop_step;
     report_.seconds = total.seconds();
     report_.compute = report_.seconds - report_.wait;
     return report_;
   }
 
-  void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
+  void go_on() override { model_.note().stop_step = GossipNote{}.stop_step; }
 
   void average_models(Worker& worker) override { average(worker, true); }
   std::uint64_t lead() override { return stop_delay_.steps(); }
 
   void visit_state(StateVisitor& visitor) override {
     visit_gossipers(visitor, gossipers_);
-    visit_model(visitor, "choco.x", x_, buckets_.front().range.end);
-    known_.resize(x_.size());
-    sum_.resize(x_.size());
+    model_.visit_state(visitor);
+    known_.resize(model_.x().size());
+    sum_.resize(known_.size());
     visit_vector(visitor, "choco.known", known_);
     visit_vector(visitor, "choco.sum", sum_);
-    visit_weight(visitor, "choco.weight", note_.weight);
-    shown_ = false;  // x may have been read
   }
 
   // What neighbours know of each other begins anew, with the model that all have then.
   void take_over(std::span<const FormerRank> each) override {
-    FormerModels models;
-    for (const FormerRank& former : each) {
-      visit_state(*former.state);
-      models.add(x_, note_.weight);
-    }
-    note_.weight = models.weight();
-    know(models.x());
+    model_.take_over(each, [this](StateVisitor& state) { visit_state(state); });
+    know();
   }
   void meet_others(Worker& worker, bool is_new) override { average(worker, !is_new); }
 
  private:
   void average(Worker& worker, bool counts) {
-    if (x_.empty()) know(worker.parameters());
-    average_by_weight(x_, note_.weight, communicator_, counts);
-    know(std::vector<float>(x_));
-    show(worker);
-  }
-  void show(Worker& worker) {
-    divide(x_, note_.weight, worker.parameters());
-    shown_ = true;
+    model_.average_models(worker, communicator_, counts);
+    know();
   }
   // All ranks start from this x, so each knows the x^ of its neighbours.
-  void know(std::span<const float> x) {
-    x_.assign(x.begin(), x.end());
-    known_ = sum_ = x_;
+  void know() {
+    known_.assign(model_.x().begin(), model_.x().end());
+    sum_ = known_;
     for (float& value : sum_) value *= static_cast<float>(row_sum_);
   }
 
@@ -148,22 +137,23 @@ class Choco final : public Algorithm {
   // Takes this rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
-    step_stretch(*worker_, std::span(x_).subspan(range.begin, range.size()), range.begin, lr_, scratch_);
+    step_stretch(*worker_, model_.x().subspan(range.begin, range.size()), range.begin, lr_, scratch_);
   }
 
   void mix(std::size_t index) {
     const Range range = buckets_[index].range;
     const auto of = [&](std::span<float> all) { return all.subspan(range.begin, range.size()); };
-    const std::span<float> x = of(x_), known = of(known_), sum = of(sum_);
+    const std::span<float> x = of(model_.x()), known = of(known_), sum = of(sum_);
     difference_.resize(range.size());
     std::ranges::transform(x, known, difference_.begin(), std::minus<>());
-    mixed_ = note_;  // the same for each bucket
+    mixed_ = model_.note();  // the same for each bucket
+    const double weight = mixed_.weight;
     Gossiper& gossiper = gossipers_[index];
     gossiper.begin_difference(difference_, known, sum, mixed_, key_, report_.timings);
     gossiper.exchange(communicator_, report_.timings);
     gossiper.finish(sum, mixed_, report_.timings);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += gamma_ * (sum[i] - known[i]);
-    mixed_.weight = note_.weight + static_cast<double>(gamma_) * (mixed_.weight - note_.weight);
+    mixed_.weight = weight + static_cast<double>(gamma_) * (mixed_.weight - weight);
   }
 
   float gamma_;
@@ -174,13 +164,11 @@ class Choco final : public Algorithm {
   std::vector<Gossiper> gossipers_;  // one per bucket
   StopDelay stop_delay_;
   double row_sum_;  // sum_j a_ij
-  std::vector<float> x_;
+  PushedModel model_;
   std::vector<float> known_;       // x^, the same on all ranks that know this one
   std::vector<float> sum_;         // sum_j a_ij x^_j
   std::vector<float> difference_;  // of the current bucket
   std::vector<float> scratch_;
-  GossipNote note_;
-  bool shown_ = false;  // the worker has this model
   // Of the current step:
   Worker* worker_ = nullptr;
   Key key_;

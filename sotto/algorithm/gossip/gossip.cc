@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <functional>
 #include <memory>
-#include <utility>
 
-#include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
@@ -31,27 +27,6 @@ void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers) {
     ScopedState scoped(visitor, fmt::format("bucket {}", b));
     gossipers[b].visit_state(scoped);
   }
-}
-
-void FormerModels::add(std::span<const float> x, double weight) {
-  x_.resize(x.size());
-  std::ranges::transform(x_, x, x_.begin(), std::plus<>());
-  weight_ += weight;
-  ++count_;
-}
-
-std::vector<float> FormerModels::x() const {
-  std::vector<float> mean(x_.size());
-  const auto count = static_cast<double>(count_);
-  std::ranges::transform(x_, mean.begin(), [&](double sum) { return static_cast<float>(sum / count); });
-  return mean;
-}
-
-void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size) {
-  visitor.visit(name, values);
-  if (values.empty() || values.size() == size) return;
-  const std::size_t read = std::exchange(values, {}).size();
-  throw FileError(fmt::format("{} has {} values, and should have {}: another model", name, read, size));
 }
 
 void visit_weight(StateVisitor& visitor, std::string_view name, double& weight) {

@@ -39,22 +39,6 @@ std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<
                                      const Communicator& communicator, Contract::Input input = Contract::Input::model);
 void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
 
-// The mean of the models of ranks of another group.
-class FormerModels {
- public:
-  void add(std::span<const float> x, double weight);
-  // The mean of all x, and that of all weights; no x if none had one yet. The mean of equal floats is that float.
-  std::vector<float> x() const;
-  double weight() const { return weight_ / static_cast<double>(count_); }
-
- private:
-  std::size_t count_ = 0;
-  std::vector<double> x_;
-  double weight_ = 0;
-};
-// Visits a rank's vector of `size` floats, which is empty before the first step. FileError if a vector of another size
-// was read.
-void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size);
 // Visits a weight as a double, bit for bit.
 void visit_weight(StateVisitor& visitor, std::string_view name, double& weight);
 

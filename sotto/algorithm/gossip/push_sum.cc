@@ -28,7 +28,7 @@ class PushSum final : public Algorithm {
         gossipers_(std::move(gossipers)),
         peers_(options, communicator.size()),
         stop_delay_([this] { return peers_.rounds_to_reach_all() + 1; }),
-        model_(buckets_.front().range.end),
+        model_("push_sum", buckets_.front().range.end),
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
             [this](std::size_t bucket) { mix(bucket); }) {}
@@ -72,12 +72,7 @@ class PushSum final : public Algorithm {
   void visit_shared(StateVisitor& visitor) override { visitor.visit("push_sum.rounds", rounds_); }
 
   void take_over(std::span<const FormerRank> each) override {
-    FormerModels models;
-    for (const FormerRank& former : each) {
-      visit_state(*former.state);
-      models.add(model_.x(), model_.note().weight);
-    }
-    model_.take_over(models);
+    model_.take_over(each, [this](StateVisitor& state) { visit_state(state); });
   }
   void meet_others(Worker& worker, bool is_new) override { model_.average_models(worker, communicator_, !is_new); }
 

@@ -29,7 +29,7 @@ class PushSumOverlap final : public Algorithm {
         gossiper_(std::move(gossiper)),
         peers_(options, communicator.size()),
         stop_delay_([this] { return (peers_.rounds_to_reach_all() + 1) * synch_freq_; }),
-        model_(gossiper_.size()),
+        model_("push_sum", gossiper_.size()),
         arriving_(gossiper_.size()) {}
 
   std::string_view aggregator() const override { return "gossip"; }
@@ -86,14 +86,11 @@ class PushSumOverlap final : public Algorithm {
 
   // Adds what was on its way.
   void take_over(std::span<const FormerRank> each) override {
-    FormerModels models;
-    for (const FormerRank& former : each) {
-      visit_state(*former.state);
+    model_.take_over(each, [this](StateVisitor& state) {
+      visit_state(state);
       Timings unused;
       if (on_its_way_) collect(unused);
-      models.add(model_.x(), model_.note().weight);
-    }
-    model_.take_over(models);
+    });
   }
   void meet_others(Worker& worker, bool is_new) override { model_.average_models(worker, communicator_, !is_new); }
 
