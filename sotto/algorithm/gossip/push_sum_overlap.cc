@@ -123,9 +123,7 @@ class PushSumOverlap final : public Algorithm {
     std::ranges::transform(model_.x(), arriving_, model_.x().begin(), std::plus<>());
     model_.note().weight += arriving_note_.weight;
     model_.note().stop_step = std::min(model_.note().stop_step, arriving_note_.stop_step);
-    const Timings spent = std::exchange(on_the_way_, {});
-    timings.network += spent.network;
-    timings.decode += spent.decode;
+    timings += std::exchange(on_the_way_, {});
     on_its_way_ = has_arrived_ = false;
     due_ = 0;
   }

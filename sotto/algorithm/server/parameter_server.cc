@@ -81,11 +81,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
       if (thread_) thread_->check();  // the server knows the cause
       throw;
     }
-    if (thread_) {
-      const Timings spent = thread_->take_timings();
-      report.timings.encode += spent.encode;
-      report.timings.decode += spent.decode;
-    }
+    if (thread_) report.timings += thread_->take_timings();
     own_steps() = input.step + 1;
     if (!plan_.together) std::ranges::fill(steps_, input.step + 1);
     ++answered_;

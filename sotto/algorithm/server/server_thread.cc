@@ -137,8 +137,7 @@ Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most, Optim
   shared_.common_steps = server_.common_steps();
   shared_.meets = server_.meets();
   shared_.loss = server_.loss();
-  shared_.timings.encode += done.encode;
-  shared_.timings.decode += done.decode;
+  shared_.timings += done;
   changed_.notify_all();
   return arrived;
 }
