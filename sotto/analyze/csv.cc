@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <iterator>
 #include <numeric>
 #include <string>
 
@@ -73,12 +72,7 @@ std::string histograms_csv(const GradientAnalysis& analysis) {
 std::string spectra_csv(const GradientAnalysis& analysis) {
   std::string text = fmt::format("{},singular_values\n", about_columns);
   for (const AnalysedTensor& t : analysis.tensors) {
-    if (t.weights.spectrum.empty()) continue;
-    text += about(t) + ',';
-    for (std::size_t i = 0; i < t.weights.spectrum.size(); ++i) {
-      fmt::format_to(std::back_inserter(text), "{}{:.9g}", i == 0 ? "" : " ", t.weights.spectrum[i]);
-    }
-    text += '\n';
+    if (!t.weights.spectrum.empty()) text += fmt::format("{},{:.9g}\n", about(t), fmt::join(t.weights.spectrum, " "));
   }
   return text;
 }
