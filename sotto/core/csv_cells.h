@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// Sets `cells` to those of a line of a table that sotto wrote: no cell has a comma or quotes. They point into the line.
+// Sets `cells` to those of a line of a table, none of which has a comma or quotes. They point into the line.
 inline void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
   cells.clear();
   while (true) {

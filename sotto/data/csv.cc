@@ -9,20 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "sotto/core/csv_cells.h"
 #include "sotto/data/text_lines.h"
 
 namespace sotto {
 namespace {
-
-std::vector<std::string_view> cells_of(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (;;) {
-    const std::size_t comma = line.find(',');
-    cells.push_back(trimmed(line.substr(0, comma)));
-    if (comma == std::string_view::npos) return cells;
-    line.remove_prefix(comma + 1);
-  }
-}
 
 bool is_number(std::string_view cell) {
   double value = 0;
@@ -49,13 +40,15 @@ std::optional<std::size_t> label_column(const std::vector<std::string_view>& nam
 
 void read_csv(std::string_view text, const std::string& file, Rows& rows) {
   TextLines lines(text, file);
+  std::vector<std::string_view> cells;
   std::size_t columns = 0, label = 0;
   for (std::string_view line; lines.next(line);) {
     if (trimmed(line).empty()) {
       if (!lines.has_text()) break;
       lines.fail("an empty line");
     }
-    const std::vector<std::string_view> cells = cells_of(line);
+    split_cells(line, cells);
+    std::ranges::transform(cells, cells.begin(), trimmed);
     if (columns == 0) {
       columns = cells.size();
       if (columns < 2) lines.fail("a label and one feature at least are wanted, with commas between them");
