@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "sotto/core/error.h"
+#include "sotto/kernels/element.h"
 
 namespace sotto {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 std::size_t aligned(std::size_t element) {
   return (element + Layout::alignment - 1) / Layout::alignment * Layout::alignment;
 }
-
-std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU; }
 
 }  // namespace
 
@@ -75,7 +74,7 @@ std::size_t RegionCounts::digit(std::span<const float> values, std::span<const R
   counts_.fill(0);
   for (const Range range : stretches) {
     for (const float value : values.subspan(range.begin, range.size())) {
-      const std::uint32_t bits = magnitude_bits(value);
+      const std::uint32_t bits = kernels::element::magnitude_bits(value);
       if (bits != 0 && bits >> shift >> 8U == prefix) counts_[bits >> shift & 0xFFU] += 1;
     }
   }

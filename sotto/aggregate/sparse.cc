@@ -1,7 +1,6 @@
 #include "sotto/aggregate/sparse.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -11,14 +10,13 @@
 #include "sotto/aggregate/regions.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
+#include "sotto/kernels/element.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t most = 2;  // an owner keeps at most this many times its even share of the sums
-
-std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU; }
 
 // The agreement of the ranks about a bucket: the same on all ranks, and part of the state.
 struct Agreed {
@@ -143,11 +141,11 @@ class Sparse final : public Aggregator {
     const std::uint64_t ranks = static_cast<std::uint64_t>(parts_.ranks);
     const std::size_t room = most * ((regions.agreed.kept + ranks - 1) / ranks);
     const auto found = found_.room(values.size());
-    std::uint32_t least = std::max(magnitude_bits(regions.agreed.threshold), 1U);
+    std::uint32_t least = std::max(kernels::element::magnitude_bits(regions.agreed.threshold), 1U);
     std::size_t count = 0;
     for (const Range range : regions.own) {
       for (const float value : values.subspan(range.begin, range.size())) {
-        found[count] = magnitude_bits(value);
+        found[count] = kernels::element::magnitude_bits(value);
         count += found[count] >= least ? 1 : 0;
       }
     }
@@ -161,7 +159,7 @@ class Sparse final : public Aggregator {
     }
     for (const Range range : regions.own) {
       for (float& value : values.subspan(range.begin, range.size())) {
-        const std::uint32_t bits = magnitude_bits(value);
+        const std::uint32_t bits = kernels::element::magnitude_bits(value);
         if (bits > least) continue;
         if (bits == least && alike > 0) {
           --alike;

@@ -1,17 +1,12 @@
 #include "sotto/codec/transform/hard_thresholding.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 
+#include "sotto/kernels/element.h"
+
 namespace sotto {
-namespace {
-
-std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
-
-}  // namespace
-
 HardThresholding::HardThresholding(std::size_t size, std::span<const std::uint32_t> rows, std::size_t keep,
                                    std::size_t iterations)
     : size_(size),
@@ -46,13 +41,13 @@ double HardThresholding::square_on_rows(std::span<const float> coefficients) con
 
 // Ties go to the first elements.
 void HardThresholding::keep_largest(std::span<float> values) {
-  std::ranges::transform(values, order_.begin(), magnitude);
+  std::ranges::transform(values, order_.begin(), kernels::element::magnitude_bits);
   const auto last = order_.begin() + static_cast<std::ptrdiff_t>(keep_ - 1);
   std::ranges::nth_element(order_, last, std::greater());
   const std::uint32_t least = *last;
   auto equal = keep_ - static_cast<std::size_t>(std::count_if(order_.begin(), last, [&](auto x) { return x > least; }));
   for (float& value : values) {
-    const std::uint32_t own = magnitude(value);
+    const std::uint32_t own = kernels::element::magnitude_bits(value);
     if (own > least) continue;
     if (own == least && equal > 0) {
       --equal;
