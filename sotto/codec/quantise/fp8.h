@@ -22,7 +22,7 @@ class Fp8 final : public Quantise {
  public:
   using Options = Fp8Options;
   explicit Fp8(const Fp8Options& options)
-      : options_(options), e4m3_(options.format == "e4m3"), block_(static_cast<std::size_t>(options.block)) {}
+      : e4m3_(options.format == "e4m3"), block_(static_cast<std::size_t>(options.block)) {}
 
   Packing packing() const override { return Packing::of_width(8); }
   std::size_t side_bytes(std::size_t values) const override { return block_count(values, block_) * sizeof(float); }
@@ -33,7 +33,6 @@ class Fp8 final : public Quantise {
   Contract contract(std::size_t largest) const override;
 
  private:
-  Fp8Options options_;
   bool e4m3_;
   std::size_t block_;
 };

@@ -15,8 +15,7 @@ class Int4 final : public Quantise {
  public:
   using Options = Int4Options;
   explicit Int4(const Int4Options& options)
-      : options_(options),
-        levels_{.blocks = {static_cast<std::size_t>(options.block)}, .bits = 3, .stochastic = options.stochastic} {}
+      : levels_{.blocks = {static_cast<std::size_t>(options.block)}, .bits = 3, .stochastic = options.stochastic} {}
 
   Packing packing() const override { return Packing::of_width(levels_.width()); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
@@ -29,7 +28,6 @@ class Int4 final : public Quantise {
   Contract contract(std::size_t largest) const override;
 
  private:
-  Int4Options options_;
   LevelBlocks levels_;
 };
 

@@ -17,7 +17,7 @@ struct SignOptions {
 class Sign final : public Quantise {
  public:
   using Options = SignOptions;
-  explicit Sign(const SignOptions& options) : options_(options), block_(static_cast<std::size_t>(options.block)) {}
+  explicit Sign(const SignOptions& options) : block_(static_cast<std::size_t>(options.block)) {}
 
   Packing packing() const override { return Packing::of_width(1); }
   std::size_t side_bytes(std::size_t values) const override;
@@ -30,7 +30,6 @@ class Sign final : public Quantise {
  private:
   // The range of values of block b if there are `count` values.
   Range block_range(std::size_t b, std::size_t count) const;
-  SignOptions options_;
   std::size_t block_;
 };
 
