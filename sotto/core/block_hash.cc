@@ -1,6 +1,6 @@
 #include "sotto/core/block_hash.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -11,13 +11,9 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t digest_bytes = 32;
-
 void sha256(std::span<const std::byte> bytes, std::byte* digest) {
-  unsigned size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest), &size, EVP_sha256(), nullptr) !=
-          1 ||
-      size != digest_bytes) {
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  if (SHA256(data, bytes.size(), reinterpret_cast<unsigned char*>(digest)) == nullptr) {
     throw std::runtime_error("OpenSSL refuses to compute a digest");
   }
 }
@@ -40,9 +36,9 @@ void BlockHash::add(std::span<const std::byte> bytes) {
 
 void BlockHash::digest(std::span<const std::byte> bytes) {
   const std::size_t before = digests_.size(), blocks = (bytes.size() + block - 1) / block;
-  digests_.resize(before + blocks * digest_bytes);
+  digests_.resize(before + blocks * SHA256_DIGEST_LENGTH);
   pool_.run_stretches(bytes.size(), block, [&](std::size_t begin, std::size_t end) {
-    sha256(bytes.subspan(begin, end - begin), digests_.data() + before + begin / block * digest_bytes);
+    sha256(bytes.subspan(begin, end - begin), digests_.data() + before + begin / block * SHA256_DIGEST_LENGTH);
   });
 }
 
