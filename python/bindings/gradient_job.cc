@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/vector.h"

@@ -6,8 +6,6 @@
 #include <exception>
 #include <functional>
 #include <limits>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "python/bindings/errors.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include "sotto/codec/crc.h"
 #include "sotto/core/bytes.h"

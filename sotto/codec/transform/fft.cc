@@ -1,6 +1,5 @@
 #include "sotto/codec/transform/fft.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "sotto/codec/transform/row_walk.h"
