@@ -1,6 +1,7 @@
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <chrono>
@@ -33,10 +34,13 @@ auto with_communicator(c10d::ProcessGroup& group, const std::shared_ptr<Meeting>
   }
 }
 
-// Destructors that join a thread must not keep other Python threads waiting.
+// Destructors that join a thread must not keep other Python threads waiting. In a process that was forked since, as
+// workers of a DataLoader are, those threads are not there and cannot be joined: there the object is left as it is.
 struct EndReleased {
+  pid_t maker = ::getpid();
   template <class Object>
   void operator()(Object* object) const {
+    if (::getpid() != maker) return;
     if (PyGILState_Check() == 0) {
       delete object;
       return;

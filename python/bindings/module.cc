@@ -36,7 +36,7 @@ py::bytes encode(TensorCodec& codec, const at::Tensor& tensor, std::uint64_t see
   {
     const py::gil_scoped_release released;
     const TensorHead head{codec_type(tensor), tensor.sizes().vec()};
-    const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+    const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat).contiguous().resolve_neg();
     bytes = codec.encode(head, floats_of(values), seed, step);
   }
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -164,7 +164,7 @@ PYBIND11_MODULE(_C, module) {
   bind_errors(module);
   module.attr("version") = std::string(sotto::version);
 
-  py::class_<TensorCodec>(module, "TensorCodec")
+  py::class_<TensorCodec, std::unique_ptr<TensorCodec, EndReleased>>(module, "TensorCodec")
       .def(py::init<const std::string&, int, std::size_t>(), py::arg(), py::arg(),
            py::arg("most") = sotto::most_elements)
       .def_property_readonly("sentence", &TensorCodec::sentence)

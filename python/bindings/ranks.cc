@@ -67,7 +67,7 @@ std::shared_ptr<TensorGossiper> make_gossiper(const Group& group, const std::sha
                                         .codec = read_recipe(codec),
                                         .seed = seed,
                                         .codec_threads = threads};
-    return std::make_shared<TensorGossiper>(options, communicator);
+    return std::shared_ptr<TensorGossiper>(new TensorGossiper(options, communicator), EndReleased());
   });
 }
 

@@ -1,5 +1,6 @@
 #include "python/bindings/tensor_gossiper.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -64,11 +65,14 @@ double TensorGossiper::mix(const at::Tensor& tensor, double weight) {
 double TensorGossiper::checked_mix(const at::Tensor& tensor, double weight) {
   communicator_->at_step(round());
   codec_type(tensor);
+  if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes)
+    throw ConfigError(
+        "several elements of the tensor are one place in memory, where a mean cannot be written; clone it");
   if (!(weight > 0) || !std::isfinite(weight)) throw ConfigError(fmt::format("weight={}: wants one above 0", weight));
-  const bool own_memory =
-      tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_non_overlapping_and_dense();
+  const bool own_memory = tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && !tensor.is_neg() &&
+                          tensor.is_non_overlapping_and_dense();
   at::Tensor values = tensor.detach();
-  if (!own_memory) values = values.to(at::kCPU, at::kFloat, false, /*copy=*/true).contiguous();
+  if (!own_memory) values = values.to(at::kCPU, at::kFloat, false, /*copy=*/true).contiguous().resolve_neg();
   Hash mark;
   mark.add(fmt::format("{}: {}", round(), order_of(values)));
   communicator_->require_same(mark.value(), "it mixes another tensor, or is in another round");

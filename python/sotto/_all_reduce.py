@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from sotto import _check
 from sotto._averaging import averaging, trained_parameters
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting, start_alike
@@ -28,7 +29,9 @@ class AllReduceDataParallel(torch.nn.Module):
     every rank wraps the same module with the same arguments, and takes the same number of backward passes. Parameters
     and buffers start as those of rank 0. Buffers are not exchanged afterwards.
 
-    A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros. Gradients may
+    A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros: an optimizer's
+    weight decay moves it. One that is frozen later is left alone; one that was frozen when the module was wrapped, or that
+    replaced another, cannot be trained: that is a ConfigError in forward(). Gradients may
     be accumulated under `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different
     numbers of inputs, or if a backward pass makes more than one gradient of a parameter (torch.utils.checkpoint with
     use_reentrant=True).
@@ -65,6 +68,7 @@ class AllReduceDataParallel(torch.nn.Module):
                 None, group, place, module, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
                 start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
         self.module = module
+        self._own = {id(parameter) for _, parameter in self._parameters_of_ranks}
         self._synchronised = True
         self._missing: set[int] | None = None  # within a backward: parameters whose gradient has not come yet
         remember(self, self._hook)
@@ -75,6 +79,7 @@ class AllReduceDataParallel(torch.nn.Module):
             weakref.finalize(self, handle.remove)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
+        _check.wrapped_parameters(self.module, self._own)
         return self.module(*inputs, **keywords)
 
     @contextlib.contextmanager
@@ -109,6 +114,9 @@ class AllReduceDataParallel(torch.nn.Module):
         missing, self._missing = self._missing, None
         for index in sorted(missing or (), reverse=True):
             parameter = self._parameters_of_ranks[index][1]
+            if not parameter.requires_grad:  # frozen since: no optimizer is to move it
+                self._hook.offer(index, torch.zeros_like(parameter))
+                continue
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             self._hook.offer(index, parameter.grad)

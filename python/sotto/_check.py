@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -109,7 +109,21 @@ def plain_module(value: Any) -> torch.nn.Module:
         if is_dtensor(parameter):
             raise ConfigError(f"parameter {name} is a DTensor (FSDP2, tensor parallel), of which each rank holds a part; sotto "
                               "wants parameters that are whole on every rank")
+        if torch.nn.parameter.is_lazy(parameter) or parameter.is_meta:
+            raise ConfigError(f"parameter {name} has no values yet; "
+                              + ("call module.to_empty(), and initialise it" if parameter.is_meta else "run the module once")
+                              + " before it is wrapped")
     return value
+
+
+def wrapped_parameters(module: torch.nn.Module, wrapped: Collection[int]) -> None:
+    """ConfigError if the module trains a parameter that is none of these, by id: each rank would train its own."""
+    if torch.compiler.is_compiling():
+        return
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad and id(parameter) not in wrapped:
+            raise ConfigError(f"parameter {name} was not wrapped with the others, since it was frozen then, or is another one "
+                              "now; wrap the module anew")
 
 
 _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel", "AllReduceDataParallel", "GossipDataParallel"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -37,11 +38,15 @@ class Codec:
 
     def __init__(self, sentence: str, *, threads: int = 1) -> None:
         self._codec = _C.TensorCodec(_check.sentence("sentence", sentence), _check.threads(threads))
+        self._threads = threads
 
     @property
     def sentence(self) -> str:
         """The sentence with every option named."""
         return self._codec.sentence
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(Codec, threads=self._threads), (self.sentence,)
 
     def __repr__(self) -> str:
         return f"sotto.Codec({self.sentence!r})"
@@ -50,7 +55,8 @@ class Codec:
         """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
 
         Stochastic codecs draw from (seed, step) alone, so give each message a step of its own. For a large matrix `svd`
-        starts from its result for the last matrix of that shape, so the message depends on that, too. NumericError if a
+        starts from its result for the last matrix of that shape, and `clusters` keeps its clusters for some messages, so those
+        depend on that, too. NumericError if a
         value is not finite, ConfigError for tensors of other types.
         """
         return self._codec.encode(_check.tensor(tensor), _check.whole("seed", seed), _check.whole("step", step, 32))

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from sotto import _check
 from sotto._averaging import averaging, trained_parameters
 from sotto._errors import ConfigError
 from sotto._meeting import meeting
@@ -58,6 +59,7 @@ def compress(
         without that scale; the returned means have it. A step that overflows on any rank propagates, as above, so that
         the scaler skips it on all. Costs a copy of the memories in each step, and no mean is available before all are.
     check_replicas: compares the parameters of all ranks by hash every `check_replicas` steps; NumericError if they differ.
+        Then a parameter that is trained without having been so now is a ConfigError in forward().
     threads: the number of threads that encode and decode on this rank; no bit depends on it.
     timeout: of each exchange, and of the wait here for all ranks (30 minutes).
 
@@ -82,6 +84,10 @@ def compress(
         remember(ddp, averaging(
             ddp.reducer, group, place, ddp.module, parameters, codec, schedule, start_after, rules, aggregator, seed,
             bucket_mb, nonfinite, scaler, check_replicas, threads, timeout))
+    if check_replicas:
+        ignored = getattr(ddp, "parameters_to_ignore", ())
+        own = {id(p) for name, p in ddp.module.named_parameters() if p.requires_grad or name in ignored}
+        ddp.register_forward_pre_hook(lambda module, _: _check.wrapped_parameters(module.module, own))
     return ddp
 
 

@@ -236,6 +236,7 @@ class Steps:
         for place, key, parameter, name in self._places:
             if place.get(key) is not parameter:
                 raise ConfigError(f"parameter {name} is no longer the one that was wrapped; wrap the module anew")
+        _check.wrapped_parameters(self.module, self._own)
 
     def _statistics(self) -> list[torch.Tensor]:
         return [buffer for buffer in self.module.buffers() if buffer.is_floating_point() and buffer.numel() > 0]

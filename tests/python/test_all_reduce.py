@@ -56,3 +56,11 @@ def test_bad_calls(pair):
         assert said.keys() == wanted.keys()
         for name, text in wanted.items():
             assert text in said[name], name
+
+
+def test_parameters_that_change_their_kind(pair):
+    """Without these errors, each rank would train its own, and only check_replicas could tell, but looks at the others."""
+    for said, moved in pair.values("parameters_that_change_their_kind"):
+        for name, text in said.items():
+            assert text == "nothing" if name.endswith("the same") else "wrap the module anew" in text, (name, text)
+        assert moved[:2] == [0, 0] and moved[2] > 0

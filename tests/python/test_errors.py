@@ -1,5 +1,8 @@
 """An error of one rank ends the step on all, as an exception of backward that names rank and step."""
 
+import subprocess
+import sys
+
 import pytest
 
 
@@ -204,3 +207,27 @@ def test_bad_calls(pair):
         for name, text in wanted.items():
             assert text in said[name], name
             assert "--" not in said[name], name
+
+
+FORKED = """
+import gc, os, sys, torch, torch.distributed as dist, sotto
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+net = lambda: torch.nn.Linear(3, 1)
+ddp = torch.nn.parallel.DistributedDataParallel(net())
+kept = [sotto.AllReduceDataParallel(net()), sotto.compress(ddp, "qsgd(4)"), sotto.GossipDataParallel(net()), sotto.Gossiper(),
+        sotto.Codec("int8", threads=2)]
+for model in kept[:3]:
+    model(torch.ones(2, 3)).sum().backward()
+child = os.fork()
+if child == 0:
+    del kept, ddp, model
+    gc.collect()
+    os._exit(0)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(environment, tmp_path):
+    """Such as a worker of a DataLoader that collects a wrapper."""
+    job = subprocess.run([sys.executable, "-c", FORKED, tmp_path / "store"], env=environment, timeout=100, capture_output=True, text=True)
+    assert job.returncode == 0, job.stderr

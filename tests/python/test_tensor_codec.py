@@ -1,5 +1,6 @@
 """sotto.Codec and sotto.aggregate: single tensors."""
 
+import pickle
 import re
 import threading
 
@@ -52,6 +53,8 @@ def test_what_a_type_cannot_hold_is_an_error(package):
 def test_layouts_do_not_matter(package):
     x = torch.randn(2, 3, 4, 5)
     codec = package.Codec("qsgd(4)")
+    assert codec.encode(torch._neg_view(x)) == codec.encode(-x)
+    assert pickle.loads(pickle.dumps(codec)).encode(x) == codec.encode(x)
     for other in (x.to(memory_format=torch.channels_last), x.transpose(1, 2).contiguous().transpose(1, 2), x.requires_grad_()):
         assert codec.encode(other) == codec.encode(x)
 

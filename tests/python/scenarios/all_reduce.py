@@ -9,7 +9,7 @@ from torch import nn
 
 import sotto
 
-from .net import batch, digest, make, Net, train
+from .net import DEVICE, batch, digest, make, Net, train
 from .refusals import Refusals
 
 
@@ -94,3 +94,34 @@ def all_reduce_errors():
     hidden = torch.ones(4, 32, requires_grad=True)
     expect("twice", lambda: ((twice(hidden) + twice(hidden * 2)).sum() + model.module.extra.weight.sum()).backward())
     return said
+
+
+def parameters_that_change_their_kind():
+    """What a forward says after a parameter was unfrozen or replaced; and how far one moves that was frozen."""
+    said = Refusals()
+    x = torch.ones(2, 3, device=DEVICE)
+    wrappers = {
+        "all_reduce": lambda net: sotto.AllReduceDataParallel(net),
+        "ddp": lambda net: sotto.compress(nn.parallel.DistributedDataParallel(net), "none", check_replicas=1),
+        "gossip": lambda net: sotto.GossipDataParallel(net),
+    }
+    for name, wrap in wrappers.items():
+        net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).to(DEVICE)
+        net[0].requires_grad_(False)
+        model = wrap(net)
+        said.expect(f"{name}, the same", lambda m=model: m(x))
+        net[0].requires_grad_(True)
+        said.expect(f"{name}, unfrozen", lambda m=model: m(x))
+        net[0].requires_grad_(False)
+        net[1].weight = nn.Parameter(torch.ones(1, 3, device=DEVICE))
+        said.expect(f"{name}, replaced", lambda m=model: m(x))
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).to(DEVICE)
+    model = sotto.AllReduceDataParallel(net)
+    optimiser = torch.optim.AdamW(net.parameters(), 0.1, weight_decay=0.5)
+    net[0].requires_grad_(False)
+    before = [p.detach().clone() for p in net.parameters()]
+    for _ in range(3):
+        optimiser.zero_grad()
+        model(x).sum().backward()
+        optimiser.step()
+    return [dict(said), [float((p.detach() - old).abs().max()) for p, old in zip(net.parameters(), before)]]

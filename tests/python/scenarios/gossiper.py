@@ -43,7 +43,8 @@ def gossiper_shapes():
     out = [gossiper.average(torch.full((size,), dist.get_rank() + 1.0))[0].item() for size in (3, 1000, 3)]
     said = []
     for call in (lambda: gossiper.mix(torch.ones(3, dtype=torch.int32)), lambda: gossiper.mix(torch.ones(3), 0.0),
-                 lambda: gossiper.average(torch.ones(3), -1), lambda: gossiper.mix([1.0])):
+                 lambda: gossiper.average(torch.ones(3), -1), lambda: gossiper.mix([1.0]),
+                 lambda: gossiper.mix(torch.ones(1).expand(3))):
         try:
             call()
         except sotto.ConfigError as error:
