@@ -8,7 +8,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "sotto/comm/bounded.h"
+#include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -35,13 +35,11 @@ std::string text_of(const sockaddr& address) {
 
 // The local address of a connection to `target`, or nothing. Connecting a datagram socket sends nothing.
 std::string near_end(const SocketAddress& target) {
-  const int socket = ::socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return {};
+  const Descriptor socket(::socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage near{};
   socklen_t length = sizeof(near);
-  const bool known = ::connect(socket, target.get(), target.length()) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&near), &length) == 0;
-  ::close(socket);
+  const bool known = ::connect(socket.get(), target.get(), target.length()) == 0 &&
+                     ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&near), &length) == 0;
   return known ? text_of(reinterpret_cast<const sockaddr&>(near)) : std::string();
 }
 

@@ -16,6 +16,7 @@
 #include "sotto/comm/patience.h"
 #include "sotto/comm/visible_text.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -59,22 +60,20 @@ std::uint16_t port_of(int socket) {
 
 // Whether somebody accepts connections there. Takes up to five seconds, since a lost first packet is sent again.
 bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& stop) {
-  const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0) return false;
+  const Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto end = std::min(until, Clock::now() + 5s);
-  bool connected = ::connect(socket, address.get(), address.length()) == 0;
+  bool connected = ::connect(socket.get(), address.get(), address.length()) == 0;
   while (!connected && errno == EINPROGRESS && Clock::now() < end && !(stop && stop() != 0)) {
-    pollfd polled{socket, POLLOUT, 0};
+    pollfd polled{socket.get(), POLLOUT, 0};
     if (::poll(&polled, 1, 20) > 0) {
       int error = 0;
       socklen_t length = sizeof(error);
-      ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
       connected = error == 0;
       break;
     }
     errno = EINPROGRESS;
   }
-  ::close(socket);
   return connected;
 }
 

@@ -12,19 +12,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t digits = 2 * sizeof(Secret);
-
-struct File {
-  ~File() {
-    if (number >= 0) ::close(number);
-  }
-  int number = -1;
-};
 
 [[noreturn]] void fail(const std::string& path, std::string_view why) {
   throw ConfigError(fmt::format("{}: {}", named("secret", path), why));
@@ -48,22 +42,22 @@ std::string secret_text(const Secret& secret) {
 
 void write_secret(const Secret& secret, const std::string& path) {
   const std::string text = secret_text(secret);
-  const File file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR)};
-  if (file.number < 0 && errno == EEXIST) fail(path, "there is such a file already, and a job may need it");
-  if (file.number < 0) fail(path, std::strerror(errno));
-  if (::write(file.number, text.data(), text.size()) == static_cast<ssize_t>(text.size())) return;
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!file.open() && errno == EEXIST) fail(path, "there is such a file already, and a job may need it");
+  if (!file.open()) fail(path, std::strerror(errno));
+  if (::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return;
   const std::string why = std::strerror(errno);
   ::unlink(path.c_str());
   fail(path, why);
 }
 
 Secret read_secret(const std::string& path) {
-  const File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat found {};
-  if (file.number < 0 || ::fstat(file.number, &found) != 0) fail(path, std::strerror(errno));
+  if (!file.open() || ::fstat(file.get(), &found) != 0) fail(path, std::strerror(errno));
   if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0) fail(path, "others may read it; `chmod 600` it");
   std::array<char, digits + 2> text{};  // and a newline, and a character too many
-  const ssize_t count = ::read(file.number, text.data(), text.size());
+  const ssize_t count = ::read(file.get(), text.data(), text.size());
   Secret secret;
   bool good = count == digits || (count == digits + 1 && text[digits] == '\n');
   for (std::size_t i = 0; good && i < secret.size(); ++i) {

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "sotto/core/atomic_file.h"
+#include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -29,28 +30,13 @@ namespace {
   fail(doing, path, std::generic_category().message(errno));
 }
 
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  explicit operator bool() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // Reads to the end of the file, whatever size it reports: files under /proc report 0. Content: a vector of bytes or a
 // string.
 template <class Content>
 Content read_all(const std::filesystem::path& path) try {
-  const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // opening a pipe must not wait for its writer
-  if (!file) fail_errno("read", path);
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // opening a pipe must not wait for its writer
+  if (!file.open()) fail_errno("read", path);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) fail_errno("read", path);
   if (!S_ISREG(info.st_mode)) fail("read", path, "not a regular file");
@@ -115,8 +101,8 @@ void remove_temporaries(const std::filesystem::path& folder) {
 }
 
 void fsync_path(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY);
-  if (!file) fail_errno("flush", path);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) fail_errno("flush", path);
   // EINVAL: this file system cannot flush folders.
   if (::fsync(file.get()) != 0 && errno != EINVAL) fail_errno("flush", path);
 }

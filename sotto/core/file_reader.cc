@@ -32,20 +32,14 @@ int open(const std::filesystem::path& path) {
 
 FileReader::FileReader(std::filesystem::path path) : path_(std::move(path)), file_(open(path_)) {
   struct stat info {};
-  const bool known = ::fstat(file_, &info) == 0;
-  const std::string reason = known ? "not a regular file" : last_error();
-  if (!known || !S_ISREG(info.st_mode)) {
-    ::close(file_);
-    fail(path_, reason);
-  }
+  if (::fstat(file_.get(), &info) != 0) fail(path_, last_error());
+  if (!S_ISREG(info.st_mode)) fail(path_, "not a regular file");
   size_ = static_cast<std::uint64_t>(info.st_size);
 }
 
-FileReader::~FileReader() { ::close(file_); }
-
 void FileReader::read(std::uint64_t from, std::span<std::byte> to) const {
   while (!to.empty()) {
-    const ssize_t count = ::pread(file_, to.data(), to.size(), static_cast<off_t>(from));
+    const ssize_t count = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(from));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(path_, last_error());
     if (count == 0) fail(path_, "it has become shorter");

@@ -5,15 +5,14 @@
 #include <filesystem>
 #include <span>
 
+#include "sotto/core/descriptor.h"
+
 namespace sotto {
 
 // Reads a regular file in pieces. FileError names the file and the reason.
 class FileReader {
  public:
   explicit FileReader(std::filesystem::path path);
-  ~FileReader();
-  FileReader(const FileReader&) = delete;
-  FileReader& operator=(const FileReader&) = delete;
 
   std::uint64_t size() const { return size_; }  // when it was opened
   // Fills `to` with the bytes from offset `from` on. FileError when the file has become shorter.
@@ -21,7 +20,7 @@ class FileReader {
 
  private:
   std::filesystem::path path_;
-  int file_ = -1;
+  Descriptor file_;
   std::uint64_t size_ = 0;
 };
 

@@ -55,11 +55,6 @@ pid_t execute(const std::string& program, std::span<const std::string> arguments
 
 }  // namespace
 
-void Descriptor::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
-
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe");

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -18,9 +17,9 @@ namespace sotto {
 
 namespace {
 
-int open_file(const std::filesystem::path& path, int flags) {
-  const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  if (file < 0) throw FileError(path.string() + ": " + std::strerror(errno));
+Descriptor open_file(const std::filesystem::path& path, int flags) {
+  Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
+  if (!file.open()) throw FileError(path.string() + ": " + std::strerror(errno));
   return file;
 }
 
@@ -28,10 +27,10 @@ int open_file(const std::filesystem::path& path, int flags) {
 
 FolderLock::FolderLock(const std::filesystem::path& folder, int (*lock)(int file, int operation))
     : path_(folder / ".lock"), file_(open_file(path_, O_RDWR | O_CREAT)) {
-  bool locked = lock(file_, LOCK_EX | LOCK_NB) == 0;
+  bool locked = lock(file_.get(), LOCK_EX | LOCK_NB) == 0;
   if (!locked && errno == EWOULDBLOCK) {  // perhaps is_held() has it for a moment
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    locked = lock(file_, LOCK_EX | LOCK_NB) == 0;
+    locked = lock(file_.get(), LOCK_EX | LOCK_NB) == 0;
   }
   held_ = locked || errno != EWOULDBLOCK;
   if (held_ && !locked) {
@@ -43,13 +42,14 @@ FolderLock::FolderLock(const std::filesystem::path& folder, int (*lock)(int file
 
 std::string FolderLock::signature() const {
   std::array<char, 256> text{};
-  const ssize_t size = ::pread(file_, text.data(), text.size(), 0);
+  const ssize_t size = ::pread(file_.get(), text.data(), text.size(), 0);
   if (size < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
 void FolderLock::sign(const std::string& text) {
-  if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  if (::ftruncate(file_.get(), 0) != 0 ||
+      ::pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     throw FileError(path_.string() + ": " + std::strerror(errno));
   }
 }
@@ -57,9 +57,8 @@ void FolderLock::sign(const std::string& text) {
 // The lock belongs to a file, not to its name. So a new file gets the name.
 void FolderLock::seize() {
   const auto made = std::filesystem::path(path_) += std::string(temporary_mark) + std::to_string(::getpid());
-  const int file = open_file(made, O_RDWR | O_CREAT | O_EXCL);
-  ::close(std::exchange(file_, file));
-  held_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+  file_ = open_file(made, O_RDWR | O_CREAT | O_EXCL);
+  held_ = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
   if (!held_ || ::rename(made.c_str(), path_.c_str()) != 0)
     throw FileError(path_.string() + ": " + std::strerror(errno));
 }
@@ -67,20 +66,17 @@ void FolderLock::seize() {
 bool FolderLock::lost() const {
   struct stat ours {
   }, there{};
-  if (::fstat(file_, &ours) != 0 || ::stat(path_.c_str(), &there) != 0) return false;  // somebody has deleted it
+  if (::fstat(file_.get(), &ours) != 0 || ::stat(path_.c_str(), &there) != 0) return false;  // somebody has deleted it
   return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
 std::optional<bool> FolderLock::is_held(const std::filesystem::path& folder) {
   const auto path = folder / ".lock";
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return errno == ENOENT ? std::optional(false) : std::nullopt;
-  const bool locked = ::flock(file, LOCK_SH | LOCK_NB) == 0;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return errno == ENOENT ? std::optional(false) : std::nullopt;
+  const bool locked = ::flock(file.get(), LOCK_SH | LOCK_NB) == 0;
   const bool other = !locked && errno == EWOULDBLOCK;
-  ::close(file);
   return locked || other ? std::optional(other) : std::nullopt;
 }
-
-FolderLock::~FolderLock() { ::close(file_); }
 
 }  // namespace sotto

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "sotto/core/descriptor.h"
+
 namespace sotto {
 
 // The right to write in a run folder: an advisory lock on its file `.lock`. It ends with the process that holds it,
@@ -14,9 +16,6 @@ class FolderLock {
  public:
   // Tries to take the lock. FileError if the file cannot be opened. `lock` stands for flock(2).
   explicit FolderLock(const std::filesystem::path& folder, int (*lock)(int file, int operation) = ::flock);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
 
   // Whether a process holds the lock of this folder; nothing if that cannot be known.
   static std::optional<bool> is_held(const std::filesystem::path& folder);
@@ -34,7 +33,7 @@ class FolderLock {
 
  private:
   std::filesystem::path path_;
-  int file_ = -1;
+  Descriptor file_;
   bool held_ = false;
   std::string doubt_;
 };

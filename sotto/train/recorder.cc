@@ -35,6 +35,12 @@ void begin_anew(const std::filesystem::path& path, int rank) {
   }
 }
 
+Descriptor open_to_append(const std::filesystem::path& path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!file.open()) throw FileError(path.string() + ": " + std::strerror(errno));
+  return file;
+}
+
 }  // namespace
 
 std::optional<double> Recorder::Figures::hidden() const {
@@ -66,10 +72,8 @@ void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const s
   write_file_atomic(path, kept);
 }
 
-Recorder::Recorder(const std::filesystem::path& train_dir, int rank) : path_(train_dir / "steps.csv"), rank_(rank) {
-  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file_ < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
-}
+Recorder::Recorder(const std::filesystem::path& train_dir, int rank)
+    : path_(train_dir / "steps.csv"), rank_(rank), file_(open_to_append(path_)) {}
 
 Recorder::~Recorder() {
   try {
@@ -77,7 +81,6 @@ Recorder::~Recorder() {
     if (std::uncaught_exceptions() == 0 || !is_replaced()) flush();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): an error is being handled already, or nobody is left
   }
-  ::close(file_);
 }
 
 void Recorder::add(const StepRow& row) {
@@ -107,7 +110,7 @@ void Recorder::flush() {
   reopen_if_gone();
   std::size_t written = 0;
   while (written < pending_.size()) {
-    const ssize_t n = ::write(file_, pending_.data() + written, pending_.size() - written);
+    const ssize_t n = ::write(file_.get(), pending_.data() + written, pending_.size() - written);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
     written += static_cast<std::size_t>(n);
@@ -119,7 +122,7 @@ void Recorder::flush() {
 bool Recorder::is_replaced() const {
   struct stat ours {
   }, there{};
-  if (::fstat(file_, &ours) != 0) throw FileError(path_.string() + ": " + std::strerror(errno));
+  if (::fstat(file_.get(), &ours) != 0) throw FileError(path_.string() + ": " + std::strerror(errno));
   if (::stat(path_.c_str(), &there) == 0) return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
   if (errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
   return false;
@@ -131,9 +134,7 @@ void Recorder::reopen_if_gone() {
   if (is_there && !is_replaced()) return;
   if (!is_there && errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
   if (!is_there) begin_anew(path_, rank_);
-  const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
-  ::close(std::exchange(file_, file));
+  file_ = open_to_append(path_);
   remark_ = fmt::format("{} was taken away while the run wrote it; a new one begins about step {}", path_.string(),
                         last_step_);
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/core/descriptor.h"
 #include "sotto/core/timer.h"
 #include "sotto/task/metric.h"
 #include "sotto/train/time_histogram.h"
@@ -62,7 +63,7 @@ class Recorder {
 
   std::filesystem::path path_;
   int rank_;
-  int file_ = -1;
+  Descriptor file_;
   std::string pending_;
   Timer since_flush_;
   std::string remark_;
