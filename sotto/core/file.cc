@@ -80,6 +80,13 @@ bool path_exists(const std::filesystem::path& path) {
   return exists;
 }
 
+bool is_replaced(int file, const std::filesystem::path& path) {
+  struct stat ours {
+  }, there{};
+  if (::fstat(file, &ours) != 0 || ::stat(path.c_str(), &there) != 0) return false;
+  return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
+}
+
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   AtomicFile file(path);
   file.write(bytes);

@@ -17,6 +17,9 @@ std::string read_text(const std::filesystem::path& path);
 // parent folder is not accessible.
 bool path_exists(const std::filesystem::path& path);
 
+// Whether another file than this open one has the name now. False if none has it, or that cannot be found out.
+bool is_replaced(int file, const std::filesystem::path& path);
+
 // Whole or not at all (atomic_file.h).
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);

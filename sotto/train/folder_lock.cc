@@ -1,7 +1,6 @@
 #include "sotto/train/folder_lock.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -63,12 +62,7 @@ void FolderLock::seize() {
     throw FileError(path_.string() + ": " + std::strerror(errno));
 }
 
-bool FolderLock::lost() const {
-  struct stat ours {
-  }, there{};
-  if (::fstat(file_.get(), &ours) != 0 || ::stat(path_.c_str(), &there) != 0) return false;  // somebody has deleted it
-  return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
-}
+bool FolderLock::lost() const { return is_replaced(file_.get(), path_); }
 
 std::optional<bool> FolderLock::is_held(const std::filesystem::path& folder) {
   const auto path = folder / ".lock";

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,7 +77,7 @@ Recorder::Recorder(const std::filesystem::path& train_dir, int rank)
 Recorder::~Recorder() {
   try {
     // The others may have gone on without this rank, and have written these steps again.
-    if (std::uncaught_exceptions() == 0 || !is_replaced()) flush();
+    if (std::uncaught_exceptions() == 0 || !is_replaced(file_.get(), path_)) flush();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): an error is being handled already, or nobody is left
   }
 }
@@ -118,20 +117,10 @@ void Recorder::flush() {
   pending_.clear();
 }
 
-// Whether another file has its name.
-bool Recorder::is_replaced() const {
-  struct stat ours {
-  }, there{};
-  if (::fstat(file_.get(), &ours) != 0) throw FileError(path_.string() + ": " + std::strerror(errno));
-  if (::stat(path_.c_str(), &there) == 0) return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
-  if (errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
-  return false;
-}
-
 // If the file has been deleted, starts a new one.
 void Recorder::reopen_if_gone() {
   const bool is_there = ::access(path_.c_str(), F_OK) == 0;
-  if (is_there && !is_replaced()) return;
+  if (is_there && !is_replaced(file_.get(), path_)) return;
   if (!is_there && errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
   if (!is_there) begin_anew(path_, rank_);
   file_ = open_to_append(path_);

@@ -58,7 +58,6 @@ class Recorder {
   double median_step_ms() const;
 
  private:
-  bool is_replaced() const;
   void reopen_if_gone();
 
   std::filesystem::path path_;
