@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -95,6 +96,11 @@ void write_file_atomic(const std::filesystem::path& path, std::span<const std::b
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view text) {
   write_file_atomic(path, std::as_bytes(std::span(text)));
+}
+
+void append_text(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream file(path, std::ios::app | std::ios::binary);
+  if (!(file << text << std::flush)) fail_errno("write", path);
 }
 
 void remove_temporaries(const std::filesystem::path& folder) {

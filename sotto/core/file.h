@@ -24,6 +24,9 @@ bool is_replaced(int file, const std::filesystem::path& path);
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
+// Writes at the end of a file, which is made if there is none.
+void append_text(const std::filesystem::path& path, std::string_view text);
+
 // Part of the names of temporary files (atomic_file.h).
 inline constexpr std::string_view temporary_mark = ".sotto-tmp-";
 // Removes the temporary files that killed processes left in this folder. REQUIRES that nobody writes there now.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <fstream>
 #include <string_view>
 #include <utility>
 
@@ -38,12 +37,6 @@ void begin_table(const std::filesystem::path& path, std::string_view columns, st
   write_file_atomic(path, text);
 }
 
-void append(const std::filesystem::path& path, std::string_view rows) {
-  std::ofstream file(path, std::ios::app | std::ios::binary);
-  file << rows << std::flush;
-  if (!file) throw FileError(path.string() + ": cannot be written");
-}
-
 struct TensorRow {
   std::uint64_t step = 0;
   TensorBytes tensor;
@@ -70,14 +63,14 @@ void CodecErrorCsv::add(std::uint64_t step, const Layout& layout, std::span<cons
                         std::span<const float> gradient) {
   Codec* const codec = codec_.get();
   const MeasuredErrors measured = measure_errors({&codec, 1}, layout, buckets, gradient, 1).front();
-  append(errors_, fmt::format("{},{},{},{:.6g},{}\n", step, measured.measurement.elements, measured.measurement.bytes,
-                              measured.measurement.ratio, csv_cells(measured.errors)));
+  append_text(errors_, fmt::format("{},{},{},{:.6g},{}\n", step, measured.measurement.elements,
+                                   measured.measurement.bytes, measured.measurement.ratio, csv_cells(measured.errors)));
   std::string rows;
   for (std::size_t s = 0; s < measured.tensors.size(); ++s) {
     const Segment& segment = layout.segments()[s];
     rows += fmt::format("{},{},{},{}\n", step, segment.name, segment.numel(), measured.tensors[s]);
   }
-  append(tensors_, fmt::format("{}{},{},0,{}\n", rows, step, TensorBytes::together, measured.together));
+  append_text(tensors_, fmt::format("{}{},{},0,{}\n", rows, step, TensorBytes::together, measured.together));
 }
 
 MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir) {

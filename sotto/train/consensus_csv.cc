@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <fstream>
 #include <string_view>
 
 #include "sotto/core/error.h"
@@ -59,9 +58,7 @@ class ConsensusCsv final : public Listener {
   void stepped(const StepRow& /*row*/) override {}
   void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) override {
     if (tested.rank_goals.empty()) return;
-    std::ofstream file(path_, std::ios::app | std::ios::binary);
-    file << text_of({rows.back(), tested.consensus_distance, tested.rank_goals}) << std::flush;
-    if (!file) throw FileError(path_.string() + ": cannot be written");
+    append_text(path_, text_of({rows.back(), tested.consensus_distance, tested.rank_goals}));
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <string_view>
 #include <vector>
 
@@ -121,9 +120,7 @@ void Evaluations::append(const std::filesystem::path& train_dir, std::span<const
   const std::filesystem::path path = train_dir / file_name;
   std::string text = path_exists(path) ? "" : header_of(kinds_) + "\n";
   for (const EvaluationRow& row : rows) text += text_of(row);
-  std::ofstream file(path, std::ios::app | std::ios::binary);
-  file << text << std::flush;
-  if (!file) throw FileError(path.string() + ": cannot be written");
+  append_text(path, text);
 }
 
 }  // namespace sotto

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -102,18 +101,13 @@ std::size_t place_before(const std::vector<GenerationRow>& rows) {
 
 void append_generation(const std::filesystem::path& train_dir, const GenerationRow& row) {
   const auto path = membership_file(train_dir);
-  if (path_exists(path)) {  // a crash can cut the last line off
-    const std::string text = read_text(path);
-    const std::size_t whole = text.rfind('\n') + 1;
-    if (whole < text.size()) std::filesystem::resize_file(path, whole);
-  }
-  std::ofstream file(path, std::ios::app);
-  if (file.tellp() == 0) file << membership_head << "\n";
-  file << fmt::format("{},{},{},{},{},{},{},{:.4f}\n", row.generation, row.step, row.ids.size(),
-                      fmt::join(row.ids, " "), fmt::join(row.newcomers, " "), fmt::join(row.threads, " "),
-                      origin_text(row), row.epoch);
-  file.flush();
-  if (!file) throw FileError(path.string() + ": cannot be written");
+  const std::string text = path_exists(path) ? read_text(path) : "";
+  const std::size_t whole = text.rfind('\n') + 1;  // a crash can cut the last line off
+  if (whole < text.size()) std::filesystem::resize_file(path, whole);
+  append_text(path, (whole == 0 ? fmt::format("{}\n", membership_head) : "") +
+                        fmt::format("{},{},{},{},{},{},{},{:.4f}\n", row.generation, row.step, row.ids.size(),
+                                    fmt::join(row.ids, " "), fmt::join(row.newcomers, " "), fmt::join(row.threads, " "),
+                                    origin_text(row), row.epoch));
 }
 
 std::vector<GenerationRow> read_generations(const std::filesystem::path& train_dir) {
