@@ -85,8 +85,8 @@ std::map<std::uint64_t, std::uint64_t> groups_in(const std::filesystem::path& me
   if (!path_exists(membership)) return groups;
   const std::string text = read_text(membership);
   std::vector<std::string_view> cells;
-  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-    split_cells(std::string_view(text).substr(at, end - at), cells);
+  for (const std::string_view line : whole_lines(text)) {
+    split_cells(line, cells);
     try {
       const auto step = number_in<std::uint64_t>(cells.at(1), "step");
       const auto ranks = number_in<std::uint64_t>(cells.at(2), "ranks");

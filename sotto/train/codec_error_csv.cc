@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -23,16 +22,10 @@ void begin_table(const std::filesystem::path& path, std::string_view columns, st
   if (first_step > 0 && path_exists(path)) {
     const std::string old = read_text(path);
     if (!old.starts_with(columns)) throw FileError(path.string() + ": its columns are not those of this program");
-    // A last line that a crash cut off has no end, and is left out.
-    for (std::size_t at = columns.size(), end = 0; (end = old.find('\n', at)) != std::string::npos; at = end + 1) {
-      const std::string_view line(old.data() + at, end + 1 - at);
-      std::uint64_t step = 0;
-      const auto [after, error] = std::from_chars(line.data(), line.data() + line.size(), step);
-      if (error != std::errc() || *after != ',') {
-        throw FileError(fmt::format("{}: `{}` does not begin with a step", path.string(), line.substr(0, 40)));
-      }
-      if (step < first_step) text += line;
-    }
+    for_whole_lines(path, old, [&](std::string_view line, std::size_t number) {
+      if (number == 1 || number_in<std::uint64_t>(line.substr(0, line.find(',')), "step") >= first_step) return;
+      text.append(line).append("\n");
+    });
   }
   write_file_atomic(path, text);
 }
@@ -81,35 +74,29 @@ MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir) {
   std::vector<TensorBytes> of_step;
   std::uint64_t step = 0;  // of these rows
   std::vector<std::string_view> cells;
-  std::size_t number = 0, at = 0;
-  for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-    ++number;
-    try {
-      if (number == 1) {
-        if (!text.starts_with(tensors_columns)) throw FileError("its columns are not step,tensor,elements,bytes");
-        continue;
-      }
-      TensorRow row = row_of({text.data() + at, end - at}, cells);
-      if (row.step != step) of_step.clear();  // its end is missing
-      step = row.step;
-      of_step.push_back(std::move(row.tensor));
-      if (of_step.back().tensor != TensorBytes::together) continue;
-      if (found.steps++ == 0) found.rows.assign(of_step.size(), {});
-      if (of_step.size() != found.rows.size()) {
-        throw FileError(fmt::format("a step of {} rows after one of {}", of_step.size(), found.rows.size()));
-      }
-      for (std::size_t i = 0; i < of_step.size(); ++i) {
-        TensorBytes& sum = found.rows[i];
-        if (found.steps > 1 && of_step[i].tensor != sum.tensor) {
-          throw FileError(fmt::format("a step with {} after one with {}", of_step[i].tensor, sum.tensor));
-        }
-        sum = {of_step[i].tensor, of_step[i].elements, sum.bytes + of_step[i].bytes};
-      }
-      of_step.clear();
-    } catch (const FileError& error) {
-      throw FileError(fmt::format("{}:{}: {}", path.string(), number, error.what()));
+  for_whole_lines(path, text, [&](std::string_view line, std::size_t number) {
+    if (number == 1) {
+      if (!text.starts_with(tensors_columns)) throw FileError("its columns are not step,tensor,elements,bytes");
+      return;
     }
-  }
+    TensorRow row = row_of(line, cells);
+    if (row.step != step) of_step.clear();  // its end is missing
+    step = row.step;
+    of_step.push_back(std::move(row.tensor));
+    if (of_step.back().tensor != TensorBytes::together) return;
+    if (found.steps++ == 0) found.rows.assign(of_step.size(), {});
+    if (of_step.size() != found.rows.size()) {
+      throw FileError(fmt::format("a step of {} rows after one of {}", of_step.size(), found.rows.size()));
+    }
+    for (std::size_t i = 0; i < of_step.size(); ++i) {
+      TensorBytes& sum = found.rows[i];
+      if (found.steps > 1 && of_step[i].tensor != sum.tensor) {
+        throw FileError(fmt::format("a step with {} after one with {}", of_step[i].tensor, sum.tensor));
+      }
+      sum = {of_step[i].tensor, of_step[i].elements, sum.bytes + of_step[i].bytes};
+    }
+    of_step.clear();
+  });
   for (TensorBytes& row : found.rows) row.bytes /= static_cast<double>(found.steps);
   return found;
 }

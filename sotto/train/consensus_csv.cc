@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
 
+#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/options.h"
@@ -14,21 +14,6 @@ namespace {
 
 constexpr std::string_view file_name = "consensus.csv";
 constexpr std::string_view first_columns = "step,epoch,seconds,bytes_sent,consensus_distance";
-
-std::vector<double> numbers_in(std::string_view line) {
-  std::vector<double> numbers;
-  while (true) {
-    const std::string_view cell = line.substr(0, line.find(','));
-    double value = 0;
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (error != std::errc() || end != cell.data() + cell.size()) {
-      throw FileError(fmt::format("`{}` is no number", cell.substr(0, 40)));
-    }
-    numbers.push_back(value);
-    if (cell.size() == line.size()) return numbers;
-    line.remove_prefix(cell.size() + 1);
-  }
-}
 
 std::string text_of(const ConsensusRow& row) {
   std::string line = fmt::format("{},{:.4f},{:.3f},{},{}", row.at.step, row.at.epoch, row.at.seconds, row.at.bytes_sent,
@@ -75,29 +60,25 @@ std::vector<ConsensusRow> read_consensus(const std::filesystem::path& train_dir)
   const auto path = train_dir / file_name;
   std::vector<ConsensusRow> rows;
   if (!path_exists(path)) return rows;
-  const std::string text = read_text(path);
-  std::size_t number = 0, at = 0;
-  for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-    const std::string_view line(text.data() + at, end - at);
-    try {
-      if (++number == 1) {
-        if (!line.starts_with(first_columns)) throw FileError(fmt::format("its columns are not {},..", first_columns));
-        continue;
-      }
-      const std::vector<double> cells = numbers_in(line);
-      if (cells.size() < 5) throw FileError(fmt::format("it has {} cells", cells.size()));
-      ConsensusRow row;
-      row.at.step = static_cast<std::uint64_t>(cells[0]);
-      row.at.epoch = cells[1];
-      row.at.seconds = cells[2];
-      row.at.bytes_sent = static_cast<std::uint64_t>(cells[3]);
-      row.distance = cells[4];
-      row.rank_goals.assign(cells.begin() + 5, cells.end());
-      rows.push_back(std::move(row));
-    } catch (const FileError& error) {
-      throw FileError(fmt::format("{}:{}: {}", path.string(), number, error.what()));
+  std::vector<std::string_view> cells;
+  for_whole_lines(path, read_text(path), [&](std::string_view line, std::size_t number) {
+    if (number == 1) {
+      if (!line.starts_with(first_columns)) throw FileError(fmt::format("its columns are not {},..", first_columns));
+      return;
     }
-  }
+    split_cells(line, cells);
+    if (cells.size() < 5) throw FileError(fmt::format("it has {} cells", cells.size()));
+    ConsensusRow row;
+    row.at.step = number_in<std::uint64_t>(cells[0], "step");
+    row.at.epoch = number_in<double>(cells[1], "epoch");
+    row.at.seconds = number_in<double>(cells[2], "seconds");
+    row.at.bytes_sent = number_in<std::uint64_t>(cells[3], "bytes_sent");
+    row.distance = number_in<double>(cells[4], "consensus_distance");
+    for (std::size_t i = 5; i < cells.size(); ++i) {
+      row.rank_goals.push_back(number_in<double>(cells[i], fmt::format("of rank {}", i - 5)));
+    }
+    rows.push_back(std::move(row));
+  });
   return rows;
 }
 

@@ -16,16 +16,6 @@ namespace {
 constexpr std::string_view file_name = "evaluations.csv";
 constexpr std::size_t fixed_columns = 5;
 
-// Removes the first line from `rest` and returns it. Returns nothing if there is no complete line: a crash can cut one
-// off.
-std::optional<std::string> take_line(std::string_view& rest) {
-  const std::size_t end = rest.find('\n');
-  if (end == std::string_view::npos) return std::nullopt;
-  std::string line(rest.substr(0, end));
-  rest.remove_prefix(end + 1);
-  return line;
-}
-
 std::string text_of(const EvaluationRow& row) {
   std::string line = fmt::format("{},{:.4f},{:.3f},{},{}", row.step, row.epoch, row.seconds, row.bytes_sent,
                                  row.split == Split::train ? "train" : "test");
@@ -39,7 +29,7 @@ std::string header_of(std::span<const Metric> kinds) {
   return line;
 }
 
-EvaluationRow parse_row(std::span<const Metric> kinds, const std::string& line) {
+EvaluationRow parse_row(std::span<const Metric> kinds, std::string_view line) {
   std::vector<std::string_view> cells;
   split_cells(line, cells);
   if (cells.size() != fixed_columns + kinds.size()) throw FileError(fmt::format("it has {} columns", cells.size()));
@@ -61,20 +51,14 @@ EvaluationRow parse_row(std::span<const Metric> kinds, const std::string& line) 
 template <class F>
 void read_rows(const std::filesystem::path& path, std::span<const Metric> kinds, F&& each) {
   const std::string text = read_text(path);
-  std::string_view rest = text;
-  if (take_line(rest).value_or("") != header_of(kinds)) {
+  if (!text.starts_with(header_of(kinds) + "\n")) {
     throw FileError(fmt::format("{}: its columns are not `{}`; move it away to go on without its rows", path.string(),
                                 header_of(kinds)));
   }
-  std::size_t number = 1;
-  while (const auto line = take_line(rest)) {
-    ++number;
-    try {
-      each(*line, parse_row(kinds, *line));
-    } catch (const FileError& error) {
-      throw FileError(fmt::format("{}:{}: {}; mend it, or move the file away", path.string(), number, error.what()));
-    }
-  }
+  const auto read = [&](std::string_view line, std::size_t number) {
+    if (number > 1) each(line, parse_row(kinds, line));
+  };
+  for_whole_lines(path, text, read, "; mend it, or move the file away");
 }
 
 }  // namespace
@@ -83,7 +67,7 @@ std::vector<EvaluationRow> read_evaluations(const std::filesystem::path& train_d
   std::vector<EvaluationRow> rows;
   const std::filesystem::path path = train_dir / file_name;
   if (path_exists(path))
-    read_rows(path, kinds, [&](const std::string&, EvaluationRow row) { rows.push_back(std::move(row)); });
+    read_rows(path, kinds, [&](std::string_view, EvaluationRow row) { rows.push_back(std::move(row)); });
   return rows;
 }
 
@@ -94,8 +78,8 @@ std::string Evaluations::prepare(const std::filesystem::path& train_dir, std::ui
   const std::filesystem::path path = train_dir / file_name;
   std::string kept;
   if (step > 0 && path_exists(path)) {
-    read_rows(path, kinds_, [&](const std::string& line, const EvaluationRow& row) {
-      if (row.step <= step) kept += line + "\n";
+    read_rows(path, kinds_, [&](std::string_view line, const EvaluationRow& row) {
+      if (row.step <= step) kept.append(line).append("\n");
     });
   }
   write_file_atomic(path, header_of(kinds_) + "\n" + kept);
@@ -103,8 +87,7 @@ std::string Evaluations::prepare(const std::filesystem::path& train_dir, std::ui
 }
 
 void Evaluations::take_up(const std::string& rows) {
-  std::string_view rest = rows;
-  while (const auto line = take_line(rest)) add(parse_row(kinds_, *line));
+  for (const std::string_view line : whole_lines(rows)) add(parse_row(kinds_, line));
 }
 
 void Evaluations::add(const EvaluationRow& row) {

@@ -46,7 +46,7 @@ bool ascend(const std::vector<int>& ids) {
   return std::ranges::adjacent_find(ids, std::ranges::greater_equal()) == ids.end();
 }
 
-GenerationRow generation_in(const std::string& line) {
+GenerationRow generation_in(std::string_view line) {
   std::vector<std::string_view> cells;
   split_cells(line, cells);
   if (cells.size() != membership_columns) throw FileError(fmt::format("it has {} columns", cells.size()));
@@ -112,26 +112,18 @@ void append_generation(const std::filesystem::path& train_dir, const GenerationR
 
 std::vector<GenerationRow> read_generations(const std::filesystem::path& train_dir) {
   const auto path = membership_file(train_dir);
-  const std::string text = read_text(path);
   std::vector<GenerationRow> rows;
   std::vector<std::size_t> before;  // for each row, the place of what it goes on from; its own if it is a start
-  std::size_t number = 0;
-  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-    const std::string line = text.substr(at, end - at);
-    ++number;
-    try {
-      if (number == 1 && line != membership_head) {
-        throw FileError(fmt::format("its columns are not `{}`: another version of sotto wrote it", membership_head));
-      }
-      if (number == 1) continue;
-      rows.push_back(generation_in(line));
-      rows.back().line = number;
-      before.push_back(rows.back().starts ? rows.size() - 1 : place_before(rows));
-      if (!rows.back().starts) require_follows(rows.back(), rows[before.back()]);
-    } catch (const FileError& error) {
-      throw FileError(fmt::format("{}:{}: {}", path.string(), number, error.what()));
+  for_whole_lines(path, read_text(path), [&](std::string_view line, std::size_t number) {
+    if (number == 1 && line != membership_head) {
+      throw FileError(fmt::format("its columns are not `{}`: another version of sotto wrote it", membership_head));
     }
-  }
+    if (number == 1) return;
+    rows.push_back(generation_in(line));
+    rows.back().line = number;
+    before.push_back(rows.back().starts ? rows.size() - 1 : place_before(rows));
+    if (!rows.back().starts) require_follows(rows.back(), rows[before.back()]);
+  });
   if (rows.empty()) throw FileError(fmt::format("{}: it has no rows: no rank has begun a step", path.string()));
   std::vector<GenerationRow> chain;
   for (std::size_t at = rows.size() - 1;; at = before[at]) {

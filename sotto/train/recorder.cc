@@ -9,9 +9,11 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
+#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
@@ -54,18 +56,14 @@ void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const s
   const bool resumed = std::ranges::any_of(first_steps, [](std::uint64_t step) { return step > 0; });
   if (resumed && std::filesystem::exists(path)) {
     const std::string text = read_text(path);
-    std::size_t at = std::min(text.find('\n'), text.size() - 1) + 1;
-    while (at < text.size()) {
-      const std::size_t end = text.find('\n', at);
-      if (end == std::string::npos) break;  // an incomplete row after a crash
+    for (const std::string_view row : whole_lines(text) | std::views::drop(1)) {
+      const char* const end = row.data() + row.size();
       std::uint64_t step = 0, rank = 0;
-      const auto [comma, error] = std::from_chars(text.data() + at, text.data() + end, step);
-      const bool has_rank =
-          std::from_chars(std::min(comma + 1, text.data() + end), text.data() + end, rank).ec == std::errc();
+      const auto [comma, error] = std::from_chars(row.data(), end, step);
+      const bool has_rank = std::from_chars(std::min(comma + 1, end), end, rank).ec == std::errc();
       if (error == std::errc() && has_rank && step < first_steps[std::min<std::size_t>(rank, first_steps.size() - 1)]) {
-        kept.append(text, at, end + 1 - at);
+        kept.append(row).append("\n");
       }
-      at = end + 1;
     }
   }
   write_file_atomic(path, kept);

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <ranges>
 
+#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/timer.h"
@@ -114,10 +116,9 @@ class SgpCsv final : public Listener {
     const std::string text = read_text(path_);
     std::string kept;
     std::uint64_t steps = 0;
-    std::size_t at = text.find(columns);
-    at = at == std::string::npos ? text.size() : text.find('\n', at) + 1;
-    for (std::size_t end = 0; at < text.size() && (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-      const std::vector<double> row = numbers_of(std::string_view(text).substr(at, end - at));
+    const std::string_view table = std::string_view(text).substr(std::min(text.find(columns), text.size()));
+    for (const std::string_view line : whole_lines(table) | std::views::drop(1)) {
+      const std::vector<double> row = numbers_of(line);
       if (row.size() != 18) break;  // somebody else wrote here
       const bool is_step = row[1] >= 0;
       if (is_step && steps++ == first_step) break;
@@ -131,7 +132,7 @@ class SgpCsv final : public Listener {
         top1_.add(row[13]);
         top5_.add(row[15]);
       }
-      kept.append(text, at, end + 1 - at);
+      kept.append(line).append("\n");
     }
     return kept;
   }

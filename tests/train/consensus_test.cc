@@ -35,7 +35,7 @@ TEST(Consensus, WhatIsDamagedIsToldWithItsLine) {
   };
   EXPECT_EQ(refusal("step\n"),
             path.string() + ":1: its columns are not step,epoch,seconds,bytes_sent,consensus_distance,..");
-  EXPECT_EQ(refusal(head + "1,2,x,4,5\n"), path.string() + ":2: `x` is no number");
+  EXPECT_EQ(refusal(head + "1,2,x,4,5\n"), path.string() + ":2: `x` is no number of the column seconds");
   EXPECT_EQ(refusal(head + "1,2,3,4,5,6,7\n1,2\n"), path.string() + ":3: it has 2 cells");
 }
 
