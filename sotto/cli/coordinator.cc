@@ -90,9 +90,7 @@ int run_coordinator(std::span<const std::string> arguments) {
   constexpr std::chrono::seconds farewell(2);  // in which ranks that wait hear that the job has ended
   OwnOptions own;
   Flags flags("coordinator", "Tells the ranks of a job that come and go who is in their group.", examples);
-  flags.add(own);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(own);
+  if (!flags.read(arguments, own)) return 0;
   if (own.ranks.empty()) throw ConfigError("--ranks: missing; say MIN:MAX, how many ranks the job has");
   const RankRange range = read_rank_range("--ranks " + own.ranks, own.ranks);
   const StopSignal signals;

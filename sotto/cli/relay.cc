@@ -46,9 +46,7 @@ void allow_many_files() {
 int run_relay(std::span<const std::string> arguments) {
   OwnOptions own;
   Flags flags("relay", "Joins the connections of ranks that do not reach each other.", examples);
-  flags.add(own);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(own);
+  if (!flags.read(arguments, own)) return 0;
   if (own.listen.empty()) throw ConfigError("--listen: missing; say HOST:PORT, such as 0.0.0.0:29600");
   const StopSignal signals;
   const MeetingPlace place = read_meeting_place("--listen " + own.listen, own.listen, 0);

@@ -74,9 +74,7 @@ int run_report(std::span<const std::string> arguments) {
   Flags flags("report", "Shows runs in one HTML file: curves, costs, differences.", examples);
   flags.alias("out", "o");
   flags.add_positionals("run", folders, "run folders");
-  flags.add(own);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(own);
+  if (!flags.read(arguments, own)) return 0;
   if (own.out) require_ending("out", *own.out, own.like == "sgp" ? ".svg" : ".html");
   if (own.like != "sgp") {
     fmt::print("{}\n", write_report(folders, own.target, own.out.value_or("report.html")));

@@ -210,9 +210,7 @@ int run_watch(std::span<const std::string> arguments) {
   std::string folder;
   Flags flags("watch", "Shows a run while it goes on: its loss, rates and ranks.", examples);
   flags.add_positional("run", folder, "run folder", true);
-  flags.add(own);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(own);
+  if (!flags.read(arguments, own)) return 0;
   return Watch(folder, own).run();
 }
 
