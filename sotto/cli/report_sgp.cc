@@ -59,12 +59,6 @@ Plot error_plot(const Report& report, Split split, std::string x_label, std::vec
   return plot;
 }
 
-double step_seconds(const RecordedRun& run) {
-  double sum = 0;
-  for (const RankTimes& rank : run.ranks) sum += rank.means.step_ms / 1e3;
-  return sum / static_cast<double>(run.ranks.size());
-}
-
 // A line for each group of runs that differ in nothing but their seed and the number of ranks.
 std::vector<PlotSeries> times_by_ranks(const Report& report) {
   std::vector<Settings> settings = report.settings;
@@ -77,7 +71,8 @@ std::vector<PlotSeries> times_by_ranks(const Report& report) {
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::map<double, std::vector<double>> seconds;
     for (const std::size_t r : groups[g].runs) {
-      seconds[static_cast<double>(report.runs[r].ranks.size())].push_back(step_seconds(report.runs[r]));
+      const std::span<const RankTimes> ranks = report.runs[r].ranks;
+      seconds[static_cast<double>(ranks.size())].push_back(mean_of(ranks, &Recorder::Figures::step_ms) / 1e3);
     }
     PlotSeries series{legend[g], {}};
     for (const auto& [ranks, times] : seconds) {

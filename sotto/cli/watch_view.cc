@@ -35,12 +35,6 @@ std::uint64_t steps_made(const LiveRun& run) {
   return most;
 }
 
-double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::*figure) {
-  double sum = 0;
-  for (const RankTimes& rank : ranks) sum += rank.means.*figure;
-  return sum / static_cast<double>(ranks.size());
-}
-
 std::string rates_line(const LiveRun& run) {
   const auto ranks = run.recent(recent_steps);
   const double ms = mean_of(ranks, &Recorder::Figures::step_ms);

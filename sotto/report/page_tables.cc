@@ -58,13 +58,6 @@ std::string percent(double value) { return fmt::format("{:.0f} %", 100 * value);
 
 Column::Best direction(const Metric& metric) { return metric.rises ? Column::Best::most : Column::Best::least; }
 
-// The mean over the ranks of a run.
-double mean_of_ranks(const RecordedRun& run, const std::function<double(const RankTimes&)>& figure) {
-  double sum = 0;
-  for (const RankTimes& rank : run.ranks) sum += figure(rank);
-  return sum / static_cast<double>(run.ranks.size());
-}
-
 // Every metric of the runs, each once: of its best or last row of the test split.
 std::vector<Column> metric_columns(const Report& report) {
   std::vector<Column> columns;
@@ -113,21 +106,16 @@ std::vector<Column> cost_columns() {
       {"time", [](const RecordedRun& run) { return run.loss.seconds.back(); }, seconds},
       {"sent by all ranks", [](const RecordedRun& run) { return run.loss.bytes.back(); }, bytes_text},
       {"sent a rank and step",
-       [](const RecordedRun& run) {
-         return mean_of_ranks(run, [](const RankTimes& rank) { return rank.means.bytes_sent; });
-       },
-       bytes_text, Best::least},
+       [](const RecordedRun& run) { return mean_of(run.ranks, &Recorder::Figures::bytes_sent); }, bytes_text,
+       Best::least},
       {"dense / sent",
        [](const RecordedRun& run) -> std::optional<double> {
          if (!run.summary || run.summary->bytes_per_step <= 0) return std::nullopt;
          return run.summary->dense_bytes_per_step / run.summary->bytes_per_step;
        },
        short_number, Best::most},
-      {"ms a step",
-       [](const RecordedRun& run) {
-         return mean_of_ranks(run, [](const RankTimes& rank) { return rank.means.step_ms; });
-       },
-       ms, Best::least},
+      {"ms a step", [](const RecordedRun& run) { return mean_of(run.ranks, &Recorder::Figures::step_ms); }, ms,
+       Best::least},
       {"hidden",
        [](const RecordedRun& run) -> std::optional<double> {
          double sum = 0;

@@ -119,6 +119,12 @@ std::vector<RankTimes> times_of(std::span<const StepFigures> rows) {
   return times;
 }
 
+double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::*figure) {
+  double sum = 0;
+  for (const RankTimes& rank : ranks) sum += rank.means.*figure;
+  return sum / static_cast<double>(ranks.size());
+}
+
 const Metric& RecordedRun::goal() const {
   for (const Metric& metric : task->metrics) {
     if (metric.name == task->goal) return metric;

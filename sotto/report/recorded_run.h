@@ -23,6 +23,8 @@ struct RankTimes {
 };
 
 std::vector<RankTimes> times_of(std::span<const StepFigures> rows);
+// A figure's mean over ranks. REQUIRES a rank.
+double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::*figure);
 
 // Something about a run that a reader should know.
 struct Note {
