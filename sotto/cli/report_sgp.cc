@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -13,17 +12,14 @@ namespace {
 
 // The error in per cent, against steps and seconds. Epochs stand in the place of the bytes of a curve.
 Curve error_curve(const RecordedRun& run, Split split) {
-  const auto same = [](const Metric& metric) { return metric.name == "accuracy"; };
-  const auto at = std::ranges::find_if(run.task->metrics, same) - run.task->metrics.begin();
-  if (at == std::ssize(run.task->metrics)) {
+  if (!metric_table(run.task->metrics).find("accuracy")) {
     throw ConfigError(fmt::format("{}: {}: its task {} has no accuracy, and so no error in per cent",
                                   named("like", "sgp"), run.name, run.task->name));
   }
   Curve curve;
   for (const EvaluationRow& row : run.evaluations) {
     if (row.split != split) continue;
-    curve.add(static_cast<double>(row.step), row.seconds, row.epoch,
-              100 * (1 - row.metrics.values[static_cast<std::size_t>(at)]));
+    curve.add(static_cast<double>(row.step), row.seconds, row.epoch, 100 * (1 - row.metrics.value("accuracy")));
   }
   return curve;
 }

@@ -56,7 +56,7 @@ TrialResult read_result(const Trial& trial, const Scoring& scoring) {
   result.score = scoring.metric ? last->metrics.value(scoring.metric->name)
                                 : mean_loss(run.loss, scales_loss(amp_table().read("amp", trial.options.amp)));
   result.steps = run.summary->steps;
-  result.tested = run.goal().with_unit(run.summary->tested);
+  result.tested = run.task->goal_metric().with_unit(run.summary->tested);
   result.bytes_per_step = run.summary->bytes_per_step;
   result.seconds = last->seconds;
   return result;

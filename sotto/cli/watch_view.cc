@@ -47,10 +47,7 @@ std::string rates_line(const LiveRun& run) {
 }
 
 std::string evaluations_line(const LiveRun& run) {
-  Metric goal = run.task->metrics.front();
-  for (const Metric& metric : run.task->metrics) {
-    if (metric.name == run.task->goal) goal = metric;
-  }
+  const Metric& goal = run.task->goal_metric();
   Evaluations all(run.task->metrics, goal, {});
   const EvaluationRow* last = nullptr;
   for (const EvaluationRow& row : run.evaluations) {

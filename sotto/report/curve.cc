@@ -51,12 +51,12 @@ Curve curve_of_steps(std::span<const StepFigures> rows, double StepFigures::*col
   return curve;
 }
 
-Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::size_t metric, Split split) {
+Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::string_view metric, Split split) {
   Curve curve;
   for (const EvaluationRow& row : rows) {
     if (row.split != split) continue;
     curve.add(static_cast<double>(row.step), row.seconds, static_cast<double>(row.bytes_sent),
-              row.metrics.values.at(metric));
+              row.metrics.value(metric));
   }
   return curve;
 }

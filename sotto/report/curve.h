@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sotto/report/step_rows.h"
@@ -24,8 +25,8 @@ struct Curve {
 // At each step the mean of `column`, and of the seconds, over the ranks that made it, and the bytes of all ranks until
 // then.
 Curve curve_of_steps(std::span<const StepFigures> rows, double StepFigures::*column);
-// Metric number `metric` of the rows of this split.
-Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::size_t metric, Split split);
+// This metric of the rows of this split.
+Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::string_view metric, Split split);
 
 // The mean over runs, at those steps that all of them have.
 Curve mean_of(std::span<const Curve> curves);

@@ -53,10 +53,8 @@ std::vector<CurvePlot> plots_of(const Report& report) {
         add_lines(
             report, split == Split::test ? "test" : "train",
             [&](const RecordedRun& run) -> Curve {
-              const auto same = [&](const Metric& kind) { return kind.name == metric.name; };
-              const auto at = std::ranges::find_if(run.task->metrics, same) - run.task->metrics.begin();
-              if (at == std::ssize(run.task->metrics)) return {};
-              return curve_of_evaluations(run.evaluations, static_cast<std::size_t>(at), split);
+              if (!metric_table(run.task->metrics).find(metric.name)) return {};
+              return curve_of_evaluations(run.evaluations, metric.name, split);
             },
             plot);
       }
@@ -86,12 +84,10 @@ Json json_of(const Line& line, std::size_t buckets) {
             {"seconds", numbers(curve.seconds)},
             {"bytes", numbers(curve.bytes)},
             {"mean", numbers(curve.mean)}};
-  if (curve.low != curve.mean || curve.high != curve.mean) {
-    const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-    if (!std::ranges::equal(curve.low, curve.high, same)) {
-      json["low"] = numbers(curve.low);
-      json["high"] = numbers(curve.high);
-    }
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  if (!std::ranges::equal(curve.low, curve.high, same)) {
+    json["low"] = numbers(curve.low);
+    json["high"] = numbers(curve.high);
   }
   return json;
 }

@@ -85,7 +85,7 @@ void check_summary(std::optional<RunSummary>& summary, std::span<const StepFigur
 
 // The rows as a run of this task would look at them.
 Evaluations looked_at(const RecordedRun& run, const std::optional<Target>& target) {
-  Evaluations all(run.task->metrics, run.goal(), target);
+  Evaluations all(run.task->metrics, run.task->goal_metric(), target);
   for (const EvaluationRow& row : run.evaluations) all.add(row);
   return all;
 }
@@ -123,13 +123,6 @@ double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::*figu
   double sum = 0;
   for (const RankTimes& rank : ranks) sum += rank.means.*figure;
   return sum / static_cast<double>(ranks.size());
-}
-
-const Metric& RecordedRun::goal() const {
-  for (const Metric& metric : task->metrics) {
-    if (metric.name == task->goal) return metric;
-  }
-  throw std::logic_error("the goal of a task is none of its metrics");
 }
 
 std::optional<EvaluationRow> RecordedRun::best() const { return looked_at(*this, {}).best(); }

@@ -45,7 +45,6 @@ struct RecordedRun {
   std::vector<EvaluationRow> evaluations;
   std::vector<Note> notes;
 
-  const Metric& goal() const;
   // The best and the last row of the test split, and the first that reaches the target.
   std::optional<EvaluationRow> best() const, last() const, reached(const Target&target) const;
 };

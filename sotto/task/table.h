@@ -60,6 +60,8 @@ struct TaskEntry {
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
   bool has_labels = false;       // its examples have labels, by which a partition can deal them
   bool takes_libraries = false;  // as models
+
+  const Metric& goal_metric() const { return *metric_table(metrics).find(goal); }
 };
 const Table<TaskEntry>& task_table();
 

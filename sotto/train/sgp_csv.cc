@@ -84,10 +84,9 @@ class SgpCsv final : public Listener {
     data_.add(row.data_seconds);
     loss_.add(row.report.loss);
     const auto percent = [&](std::string_view name, Meter& meter) {
-      const auto same = [&](const Metric& kind) { return kind.name == name; };
-      const auto at = std::ranges::find_if(row.measured.kinds, same) - row.measured.kinds.begin();
-      if (row.measured.values.empty() || at == std::ssize(row.measured.kinds)) return std::string("-1,-1");
-      meter.add(100 * row.measured.values[at]);
+      const bool is_known = !row.measured.values.empty() && metric_table(row.measured.kinds).find(name) != nullptr;
+      if (!is_known) return std::string("-1,-1");
+      meter.add(100 * row.measured.value(name));
       return meter.short_text(3);
     };
     const std::string top1 = percent("accuracy", top1_), top5 = percent("top5", top5_);

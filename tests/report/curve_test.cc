@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -48,11 +49,13 @@ TEST(Curve, TheClockGoesOnWhenRanksComeAndGo) {
 }
 
 TEST(Curve, OfEvaluationsIsThatOfOneSplit) {
+  static constexpr std::array kinds{Metric{.name = "loss", .label = "", .summary = ""},
+                                    Metric{.name = "bleu", .label = "", .summary = ""}};
   const std::vector<EvaluationRow> rows{
-      {.step = 5, .seconds = 1, .bytes_sent = 9, .split = Split::train, .metrics = {{}, {1, 2}}},
-      {.step = 5, .seconds = 1, .bytes_sent = 9, .split = Split::test, .metrics = {{}, {3, 4}}}};
-  EXPECT_EQ(curve_of_evaluations(rows, 1, Split::test).mean, std::vector<double>{4});
-  EXPECT_EQ(curve_of_evaluations(rows, 0, Split::train).mean, std::vector<double>{1});
+      {.step = 5, .seconds = 1, .bytes_sent = 9, .split = Split::train, .metrics = {kinds, {1, 2}}},
+      {.step = 5, .seconds = 1, .bytes_sent = 9, .split = Split::test, .metrics = {kinds, {3, 4}}}};
+  EXPECT_EQ(curve_of_evaluations(rows, "bleu", Split::test).mean, std::vector<double>{4});
+  EXPECT_EQ(curve_of_evaluations(rows, "loss", Split::train).mean, std::vector<double>{1});
 }
 
 TEST(Curve, AMeanHasTheStepsThatAllHave) {
