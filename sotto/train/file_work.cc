@@ -8,61 +8,16 @@
 #include <cstring>
 #include <exception>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
 
 enum State : std::uint8_t { at_work, done, failed };
-
-// The working thread; the destructor always waits for it.
-class Labour {
- public:
-  explicit Labour(const std::function<void()>& work) {
-    try {
-      thread_ = std::thread([this, &work] { run(work); });
-    } catch (const std::system_error&) {  // no thread is available: works here, without signs of life
-      run(work);
-    }
-  }
-  ~Labour() {
-    if (thread_.joinable()) thread_.join();
-  }
-  Labour(const Labour&) = delete;
-  Labour& operator=(const Labour&) = delete;
-
-  State wait(Clock::duration most) {
-    Lock lock(mutex_);
-    changed_.wait_for(lock, most, [this]() SOTTO_REQUIRES(mutex_) { return state_ != at_work; });
-    return state_;
-  }
-  // REQUIRES that the work has ended.
-  std::exception_ptr error() const { return error_; }
-
- private:
-  void run(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    const Lock lock(mutex_);
-    state_ = error_ ? failed : done;
-    changed_.notify_all();
-  }
-
-  Mutex mutex_;
-  Condition changed_;
-  State state_ SOTTO_GUARDED_BY(mutex_) = at_work;
-  std::exception_ptr error_;  // owned by the thread until `state_` says that it has ended
-  std::thread thread_;
-};
 
 std::string words_of(const std::exception_ptr& error) {
   try {
@@ -82,9 +37,19 @@ void FileWork::run(std::string_view doing, const std::function<void()>& work) {
       std::clamp<Clock::duration>(communicator_.deadline() / 4, std::chrono::milliseconds(10), std::chrono::seconds(5));
   const auto until = Clock::now() + limit_;
   std::vector<State> states(static_cast<std::size_t>(communicator_.size()));
-  Labour labour(work);
+  std::exception_ptr error;  // of this rank
+  State mine = at_work;
+  auto labour = begin_work([&work] { work(); });
   for (;;) {
-    const State mine = labour.wait(beat);
+    if (mine == at_work && labour.wait_for(beat) == std::future_status::ready) {
+      try {
+        labour.get();
+        mine = done;
+      } catch (...) {
+        error = std::current_exception();
+        mine = failed;
+      }
+    }
     communicator_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(states)));
     const auto slow = std::ranges::find(states, at_work);
     if (slow == states.end()) break;
@@ -99,11 +64,11 @@ void FileWork::run(std::string_view doing, const std::function<void()>& work) {
   const auto rank = static_cast<int>(first - states.begin());
   std::array<char, 1024> words{};
   if (communicator_.rank() == rank) {
-    const std::string all = words_of(labour.error());
+    const std::string all = words_of(error);
     std::memcpy(words.data(), all.data(), std::min(all.size(), words.size() - 1));
   }
   communicator_.broadcast(std::as_writable_bytes(std::span(words)), rank);
-  if (const auto error = labour.error()) std::rethrow_exception(error);
+  if (error) std::rethrow_exception(error);
   throw CommError(fmt::format("rank {} could not {}: {}", rank, doing, words.data()));
 }
 

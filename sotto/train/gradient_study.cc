@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <system_error>
-#include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/core/thread.h"
 #include "sotto/train/held_back.h"
 
 namespace sotto {
@@ -24,10 +24,6 @@ GradientStudy::GradientStudy(const Choices& choices, int rank, int ranks, int id
   }
   if (measured_every_ == 0 || rank != idle) return;
   errors_ = std::make_unique<CodecErrorCsv>(make_codec(choices.recipe.stages));
-}
-
-GradientStudy::~GradientStudy() {
-  if (thread_.joinable()) thread_.join();
 }
 
 void GradientStudy::require_memory(Algorithm& algorithm, std::span<const BucketPlan> buckets) {
@@ -56,18 +52,7 @@ void GradientStudy::start(std::uint64_t step, const Layout& layout, Algorithm& a
     memory_.resize(layout.size());
     copy_held_back(algorithm, memory_name_, buckets, memory_);
   }
-  const auto safely = [this, step, &layout, buckets] {
-    try {
-      work(step, layout, buckets);
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-  };
-  try {
-    thread_ = std::thread(safely);
-  } catch (const std::system_error&) {  // no thread is available
-    safely();
-  }
+  working_ = begin_work([this, step, &layout, buckets] { work(step, layout, buckets); });
 }
 
 void GradientStudy::work(std::uint64_t step, const Layout& layout, std::span<const BucketPlan> buckets) {
@@ -76,8 +61,7 @@ void GradientStudy::work(std::uint64_t step, const Layout& layout, std::span<con
 }
 
 void GradientStudy::finish() {
-  if (thread_.joinable()) thread_.join();
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  if (working_.valid()) working_.get();
 }
 
 }  // namespace sotto

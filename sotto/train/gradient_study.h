@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
@@ -23,7 +22,6 @@ class GradientStudy {
  public:
   // The first `idle` of the ranks compute no gradients.
   GradientStudy(const Choices& choices, int rank, int ranks, int idle);
-  ~GradientStudy();
   GradientStudy(const GradientStudy&) = delete;
   GradientStudy& operator=(const GradientStudy&) = delete;
 
@@ -57,8 +55,7 @@ class GradientStudy {
   std::string_view memory_name_;
   Capture capture_;
   std::vector<float> gradient_, memory_;  // owned by the thread while it runs, as is `capture_`
-  std::exception_ptr error_;
-  std::thread thread_;
+  std::future<void> working_;             // on these: the last member, whose destructor waits
 };
 
 }  // namespace sotto
