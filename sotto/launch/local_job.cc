@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
@@ -217,24 +216,12 @@ void LocalJob::read_all() {
     Rank& rank = ranks_[r];
     read_lines(rank.process.out, rank.out, r, stdout);
     read_lines(rank.process.err, rank.err, r, stderr);
-    std::array<char, 4096> buffer;
-    while (rank.process.report.open()) {
-      const ssize_t got = read(rank.process.report.get(), buffer.data(), buffer.size());
-      if (got == 0) rank.process.report.reset();
-      if (got <= 0) break;
-      rank.report.append(buffer.data(), static_cast<std::size_t>(got));
-    }
+    read_available(rank.process.report, rank.report);
   }
 }
 
 void LocalJob::read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to) {
-  std::array<char, 1 << 14> buffer;
-  while (from.open()) {
-    const ssize_t got = read(from.get(), buffer.data(), buffer.size());
-    if (got == 0) from.reset();
-    if (got <= 0) break;
-    pending.append(buffer.data(), static_cast<std::size_t>(got));
-  }
+  read_available(from, pending);
   std::size_t begin = 0;
   for (std::size_t end; (end = pending.find_first_of("\r\n", begin)) != std::string::npos; begin = end + 1) {
     const std::string_view line = std::string_view(pending).substr(begin, end - begin);

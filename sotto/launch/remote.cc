@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
@@ -72,7 +71,8 @@ void Remote::look_after() {
   const bool ends = !ended_ && waitpid(process_.pid, &status, WNOHANG) > 0;
   write_waiting();
   out_->read();
-  read_errors();
+  read_available(process_.err, err_);
+  if (err_.size() > longest_words) err_.erase(0, err_.size() - longest_words);
   if (ends) ended_ = status;
 }
 
@@ -97,17 +97,6 @@ void Remote::write_waiting() {
     if (written <= 0) return;
     waiting_.erase(0, static_cast<std::size_t>(written));
   }
-}
-
-void Remote::read_errors() {
-  std::array<char, 4096> buffer;
-  while (process_.err.open()) {
-    const ssize_t got = read(process_.err.get(), buffer.data(), buffer.size());
-    if (got == 0) process_.err.reset();
-    if (got <= 0) break;
-    err_.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  if (err_.size() > longest_words) err_.erase(0, err_.size() - longest_words);
 }
 
 std::string Remote::last_words() const {

@@ -44,7 +44,6 @@ class Remote {
 
  private:
   void write_waiting();
-  void read_errors();
 
   Process process_;
   Descriptor in_;

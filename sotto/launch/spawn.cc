@@ -63,6 +63,16 @@ Pipe make_pipe() {
   return pipe;
 }
 
+void read_available(Descriptor& from, std::string& text) {
+  std::array<char, 1 << 14> buffer;
+  while (from.open()) {
+    const ssize_t got = read(from.get(), buffer.data(), buffer.size());
+    if (got == 0) from.reset();
+    if (got <= 0) return;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
 void become_child(pid_t parent, std::span<const int, 4> descriptors) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -13,6 +13,8 @@ struct Pipe {
   Descriptor read, write;
 };
 Pipe make_pipe();  // Error when there is no descriptor left
+// Appends what can be read without waiting, and closes the pipe at its end. For a descriptor that does not block.
+void read_available(Descriptor& from, std::string& text);
 
 // A child process and the ends that we read of its pipes.
 struct Process {
