@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 
 #include "sotto/core/bytes.h"
@@ -21,23 +20,6 @@ RelayId new_relay_id() {
   std::random_device random;
   std::ranges::generate(id, [&] { return static_cast<std::byte>(random()); });
   return id;
-}
-
-std::string relay_id_text(const RelayId& id) {
-  std::string text;
-  for (const std::byte part : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(part));
-  return text;
-}
-
-bool read_relay_id(std::string_view text, RelayId& id) {
-  if (text.size() != 2 * id.size()) return false;
-  for (std::size_t i = 0; i < id.size(); ++i) {
-    const char* const digits = text.data() + 2 * i;
-    unsigned value = 0;
-    if (std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) return false;
-    id.at(i) = static_cast<std::byte>(value);
-  }
-  return true;
 }
 
 RelayRoom write_relay_word(const RelayWord& word) {

@@ -3,9 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
 
 namespace sotto {
 
@@ -13,9 +10,6 @@ namespace sotto {
 using RelayId = std::array<std::byte, 16>;
 
 RelayId new_relay_id();
-std::string relay_id_text(const RelayId& id);  // 32 hexadecimal digits
-// Reads such digits; false if they are something else.
-bool read_relay_id(std::string_view text, RelayId& id);
 
 // What is said to and by a relay (relay.h), always 24 bytes, little-endian: a magic word, the kind, and the number of a
 // door or a guest. It is all that a relay reads.

@@ -8,12 +8,12 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <string_view>
 
 #include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
+#include "sotto/core/hex.h"
 
 namespace sotto {
 namespace {
@@ -34,11 +34,7 @@ Secret new_secret() {
   return secret;
 }
 
-std::string secret_text(const Secret& secret) {
-  std::string text;
-  for (const std::byte part : secret) text += fmt::format("{:02x}", std::to_integer<unsigned>(part));
-  return text + '\n';
-}
+std::string secret_text(const Secret& secret) { return hex_text(secret) + '\n'; }
 
 void write_secret(const Secret& secret, const std::string& path) {
   const std::string text = secret_text(secret);
@@ -59,14 +55,10 @@ Secret read_secret(const std::string& path) {
   std::array<char, digits + 2> text{};  // and a newline, and a character too many
   const ssize_t count = ::read(file.get(), text.data(), text.size());
   Secret secret;
-  bool good = count == digits || (count == digits + 1 && text[digits] == '\n');
-  for (std::size_t i = 0; good && i < secret.size(); ++i) {
-    const char* const pair = text.data() + 2 * i;
-    unsigned value = 0;
-    good = std::from_chars(pair, pair + 2, value, 16).ptr == pair + 2;
-    secret[i] = static_cast<std::byte>(value);
+  const bool is_whole = count == digits || (count == digits + 1 && text[digits] == '\n');
+  if (!is_whole || !read_hex({text.data(), digits}, secret)) {
+    fail(path, fmt::format("it is no secret: {} hexadecimal digits, as `sotto secret new` writes", digits));
   }
-  if (!good) fail(path, fmt::format("it is no secret: {} hexadecimal digits, as `sotto secret new` writes", digits));
   return secret;
 }
 

@@ -13,6 +13,7 @@
 
 #include "sotto/comm/tcp_socket.h"
 #include "sotto/core/error.h"
+#include "sotto/core/hex.h"
 
 namespace sotto {
 namespace {
@@ -73,9 +74,9 @@ TcpDoor::~TcpDoor() { close(); }
 // door follows: "127.0.0.1 4242 KEY tls 0123456789abcdef0123456789abcdef".
 std::string TcpDoor::place() const {
   const Tcp::endpoint endpoint = relay_ ? relay_->relay() : acceptor_.local_endpoint();
-  std::string text = fmt::format("{} {} {}", endpoint.address().to_string(), endpoint.port(), relay_id_text(key_));
+  std::string text = fmt::format("{} {} {}", endpoint.address().to_string(), endpoint.port(), hex_text(key_));
   if (tls_) text += wants_secret;
-  return relay_ ? text + " " + relay_id_text(relay_->id()) : text;
+  return relay_ ? text + " " + hex_text(relay_->id()) : text;
 }
 
 TcpPlace read_tcp_place(const std::string& text) {
@@ -93,8 +94,8 @@ TcpPlace read_tcp_place(const std::string& text) {
   const char* const end = text.data() + second;
   const auto port = std::from_chars(text.data() + space + 1, end, place.port);
   bool good = !bad && port.ec == std::errc() && port.ptr == end;
-  good = good && read_relay_id(key, place.key);
-  if (good && rest.starts_with(' ')) good = read_relay_id(rest.substr(1), place.relay.emplace());
+  good = good && read_hex(key, place.key);
+  if (good && rest.starts_with(' ')) good = read_hex(rest.substr(1), place.relay.emplace());
   if (!good || (!rest.empty() && !place.relay)) throw WireError("no address was left");
   return place;
 }

@@ -19,6 +19,7 @@
 #include "sotto/core/atomic_file.h"
 #include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
+#include "sotto/core/hex.h"
 
 namespace sotto {
 namespace {
@@ -66,7 +67,7 @@ std::string digest_hex(std::span<const std::byte> bytes, const EVP_MD* type) {
   if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, type, nullptr) != 1) {
     throw std::runtime_error("OpenSSL refuses to compute a digest");
   }
-  return fmt::format("{:02x}", fmt::join(std::span(digest).first(size), ""));
+  return hex_text(std::as_bytes(std::span(digest).first(size)));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 
 #include "sotto/comm/stop.h"
 #include "sotto/comm/tcp_relay.h"
+#include "sotto/core/hex.h"
 #include "tests/comm/relay_rig.h"
 
 namespace sotto {
@@ -237,7 +238,7 @@ TEST(TcpPlaces, SayWhereTheRelayIs) {
   const TcpPlace place = read_tcp_place(start + " tls " + door);
   EXPECT_TRUE(place.secret);
   ASSERT_TRUE(place.relay);
-  EXPECT_EQ(relay_id_text(*place.relay), door);
+  EXPECT_EQ(hex_text(*place.relay), door);
   EXPECT_FALSE(read_tcp_place(start + " tls").relay);
   for (const char* const bad : {" tls 0123", " tls 0123456789abcdef0123456789abcdeg", " tl", " tls x", "a", " tlsa",
                                 " tls 0123456789abcdef0123456789abcdef0"}) {
