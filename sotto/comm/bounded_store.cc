@@ -31,7 +31,7 @@ auto BoundedStore::ask(Request request) {
   auto answer = bounded(std::min(begin + limit_, end_), stop_,
                         [inner = inner_, request = std::move(request)] { return request(*inner->store); });
   if (answer) return *std::move(answer);
-  if (const int signal = stop_ ? stop_() : 0; signal != 0) throw Stopped("stopped", signal);
+  throw_if_stopped(stop_);
   inner_->silent = true;
   throw CommError(fmt::format("{} does not answer, for {:.3g} s", inner_->place,
                               std::chrono::duration<double>(Clock::now() - begin).count()));
@@ -77,9 +77,7 @@ void BoundedStore::wait(const std::vector<std::string>& keys) { wait(keys, timeo
 void BoundedStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
   const auto until = std::min(Clock::now() + timeout, end_);
   for (Patience patience(std::chrono::milliseconds(100)); !check(keys); patience.pause(until)) {
-    if (stop_) {
-      if (const int signal = stop_(); signal != 0) throw Stopped("stopped", signal);
-    }
+    throw_if_stopped(stop_);
     if (Clock::now() >= until) C10_THROW_ERROR(DistStoreError, "timed out");
   }
 }

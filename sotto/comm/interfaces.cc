@@ -113,8 +113,7 @@ std::string near_address(const World& world, std::chrono::milliseconds deadline,
   // The look-up of a name may block for very long.
   const auto address = bounded(Clock::now() + deadline, stop, [world] { return address_towards(world); });
   if (address) return *address;
-  const int signal = stop ? stop() : 0;
-  if (signal != 0) throw Stopped(fmt::format("rank {}: stopped by a signal", world.rank), signal);
+  throw_if_stopped(stop, fmt::format("rank {}: stopped by a signal", world.rank));
   throw CommError(fmt::format("rank {}: nobody says where the host `{}` is", world.rank, world.host));
 }
 

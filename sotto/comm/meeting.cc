@@ -159,7 +159,7 @@ void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, co
     const StorePtr store = until(end + 1s, stop);  // a request made just before `end` is still answered
     arrive(*store);
     for (Patience patience(100ms); !store->check({outcome_key}); patience.pause(end)) {
-      if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped("stopped", signal);
+      throw_if_stopped(stop);
       if (Clock::now() < end) continue;
       const StorePtr late = until(Clock::now() + 1s);
       if (late->check({outcome_key})) break;

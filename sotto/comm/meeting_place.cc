@@ -104,18 +104,15 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uin
 c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint16_t port,
                                               std::chrono::milliseconds deadline, const Stop& stop) {
   const auto begin = Clock::now(), until = begin + deadline;
-  const auto stop_here = [&] {
-    if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped("stopped", signal);
-  };
   const auto addresses = bounded(until, stop, [host, port] { return resolve(host, port); });
-  stop_here();
+  throw_if_stopped(stop);
   if (!addresses) {
     throw CommError(fmt::format("nobody says where the host `{}` is, for {:g} s", host, seconds(deadline)));
   }
   // c10d's client does not report a server that accepts and stays silent, and keeps retrying even if it cannot succeed.
   const auto anybody = [&](const SocketAddress& address) { return accepts(address, until, stop); };
   for (Patience patience(200ms); !std::ranges::any_of(*addresses, anybody); patience.pause(until)) {
-    stop_here();
+    throw_if_stopped(stop);
     if (Clock::now() < until) continue;
     throw CommError(fmt::format(
         "nobody serves the ranks' meeting place at {}:{}, for {:g} s; is rank 0 or the launcher running there?", host,
@@ -133,7 +130,7 @@ c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint
   } catch (const c10::Error&) {
     why = "answers something else";
   }
-  stop_here();
+  throw_if_stopped(stop);
   throw CommError(
       fmt::format("what accepts connections at {}:{} is no meeting place of ranks: it {}, for {:.3g} s; is it another "
                   "program, or stopped?",

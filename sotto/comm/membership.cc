@@ -85,9 +85,7 @@ struct Seat {
 Seat wait_for(bool member, World world, c10d::Store& store, const Stop& stop) {
   const std::uint64_t first = world.generation + (member ? 1 : 0);
   for (Patience patience(50ms);; patience.pause(Clock::time_point::max())) {
-    if (const int signal = stop ? stop() : 0; signal != 0) {
-      throw Stopped(fmt::format("rank {}: stopped by a signal while the ranks were counted", world.id), signal);
-    }
+    throw_if_stopped(stop, fmt::format("rank {}: stopped by a signal while the ranks were counted", world.id));
     if (store.check({keys::end})) return {.world = {}, .error = visible(text_at(store, keys::end))};
     if (!store.check({keys::latest})) continue;
     const auto latest = read_number<std::uint64_t>(text_at(store, keys::latest));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "sotto/core/error.h"
 
@@ -19,5 +20,9 @@ class Stopped final : public CommError {
  private:
   int signal_;
 };
+
+inline void throw_if_stopped(const Stop& stop, const std::string& what = "stopped") {
+  if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped(what, signal);
+}
 
 }  // namespace sotto

@@ -197,11 +197,8 @@ Tcp::endpoint find_relay(const std::string& said, const std::string& place, std:
                          const Stop& stop) {
   const auto begin = Clock::now(), until = begin + deadline;
   const MeetingPlace at = read_meeting_place(said, place);
-  const auto stop_here = [&] {
-    if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped("stopped", signal);
-  };
   const auto addresses = bounded(until, stop, [at] { return resolve(at.host, at.port); });
-  stop_here();
+  throw_if_stopped(stop);
   if (!addresses) throw CommError(fmt::format("nobody says where the host `{}` of the relay is", at.host));
   std::vector<Tcp::endpoint> endpoints;
   for (const SocketAddress& address : *addresses) endpoints.push_back(endpoint_of(address));
@@ -220,7 +217,7 @@ Tcp::endpoint find_relay(const std::string& said, const std::string& place, std:
     const auto patient = std::min(until, Clock::now() + 10s);
     while (!answer && Clock::now() < patient) {
       io.run_one_for(50ms);
-      stop_here();
+      throw_if_stopped(stop);
     }
     if (answer && !*answer) {
       const RelayRoom right = write_relay_word({Kind::here, question.id});
@@ -234,7 +231,7 @@ Tcp::endpoint find_relay(const std::string& said, const std::string& place, std:
     }
     for (const auto next = Clock::now() + 200ms; Clock::now() < next;) {
       std::this_thread::sleep_for(20ms);
-      stop_here();
+      throw_if_stopped(stop);
     }
   }
 }
