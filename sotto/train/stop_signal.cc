@@ -21,6 +21,7 @@ std::sig_atomic_t now() {
 // A starter often forwards a signal that the whole process group got already, so only a later one ends the process at
 // once.
 void note(int signal) {
+  if (signal == SIGHUP) signal = SIGTERM;
   if (caught_signal != 0 && signal == SIGUSR1) return;
   const bool before = caught_signal != 0 && caught_signal != SIGUSR1;
   if (before && now() - caught_at >= 2) _exit(128 + signal);
@@ -28,8 +29,6 @@ void note(int signal) {
   caught_at = now();
   caught_signal = signal;
 }
-
-void note_hang_up(int /*signal*/) { note(SIGTERM); }
 
 }  // namespace
 
@@ -39,19 +38,14 @@ StopSignal::StopSignal() {
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &old_int_);
-  sigaction(SIGTERM, &action, &old_term_);
-  sigaction(SIGUSR1, &action, &old_usr1_);
-  sigaction(SIGHUP, nullptr, &old_hup_);
-  action.sa_handler = note_hang_up;
-  if (old_hup_.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    sigaction(numbers[i], nullptr, &before_[i]);
+    if (numbers[i] != SIGHUP || before_[i].sa_handler != SIG_IGN) sigaction(numbers[i], &action, nullptr);
+  }
 }
 
 StopSignal::~StopSignal() {
-  sigaction(SIGINT, &old_int_, nullptr);
-  sigaction(SIGTERM, &old_term_, nullptr);
-  sigaction(SIGUSR1, &old_usr1_, nullptr);
-  sigaction(SIGHUP, &old_hup_, nullptr);
+  for (std::size_t i = 0; i < numbers.size(); ++i) sigaction(numbers[i], &before_[i], nullptr);
 }
 
 int StopSignal::caught() { return caught_signal; }

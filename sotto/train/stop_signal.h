@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace sotto {
@@ -24,10 +25,8 @@ class StopSignal {
   static constexpr int failed_rank = 1000;
 
  private:
-  struct sigaction old_int_ {};
-  struct sigaction old_term_ {};
-  struct sigaction old_usr1_ {};
-  struct sigaction old_hup_ {};
+  static constexpr std::array numbers{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+  std::array<struct sigaction, numbers.size()> before_{};
 };
 
 }  // namespace sotto
