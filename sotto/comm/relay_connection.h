@@ -1,7 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <asio/buffer.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
@@ -21,11 +19,8 @@ struct RelayConnection {
   static constexpr std::chrono::milliseconds deadline{180000};
 
   explicit RelayConnection(asio::ip::tcp::socket accepted)
-      : socket(std::move(accepted)), patience(socket.get_executor()) {
+      : socket(std::move(accepted)), from(origin_of(socket)), patience(socket.get_executor()) {
     asio::error_code gone;
-    const auto endpoint = socket.remote_endpoint(gone);
-    from =
-        gone ? "an address that is gone" : fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port());
     socket.non_blocking(true, gone);
     limit_silence(socket, deadline);
     prepare_to_carry(socket);

@@ -118,10 +118,8 @@ void TcpDoor::accept() {
       });
       return;
     }
-    asio::error_code gone;
-    const Tcp::endpoint endpoint = socket.remote_endpoint(gone);
-    receive(std::move(socket), gone ? "an address that is gone"
-                                    : fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port()));
+    const std::string from = origin_of(socket);
+    receive(std::move(socket), from);
     accept();
   });
 }

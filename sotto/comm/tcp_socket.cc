@@ -1,5 +1,6 @@
 #include "sotto/comm/tcp_socket.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -43,6 +44,12 @@ Tcp::endpoint endpoint_of(const SocketAddress& address) {
   endpoint.resize(address.length());
   std::memcpy(endpoint.data(), address.get(), address.length());
   return endpoint;
+}
+
+std::string origin_of(const Tcp::socket& socket) {
+  asio::error_code gone;
+  const Tcp::endpoint endpoint = socket.remote_endpoint(gone);
+  return gone ? "an address that is gone" : fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port());
 }
 
 bool is_closed(const asio::error_code& error) {

@@ -3,12 +3,14 @@
 #include <asio/error_code.hpp>
 #include <asio/ip/tcp.hpp>
 #include <chrono>
+#include <string>
 
 #include "sotto/comm/interfaces.h"
 
 namespace sotto {
 
 asio::ip::tcp::endpoint endpoint_of(const SocketAddress& address);
+std::string origin_of(const asio::ip::tcp::socket& socket);  // "10.0.0.1 port 4242", the other end
 
 // Whether the error says that the other end has closed the connection, or is not there.
 bool is_closed(const asio::error_code& error);
