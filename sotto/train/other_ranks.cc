@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <ranges>
 #include <vector>
@@ -12,11 +13,12 @@
 #include "sotto/train/safetensors.h"
 
 namespace sotto {
+namespace {
 
 // Reads the mean of vectors of floats, and what else the first part has.
-class OtherRanks::Mean final : public StateVisitor {
+class MeanOfParts final : public StateVisitor {
  public:
-  explicit Mean(std::deque<StateReader>& parts) : parts_(parts) {}
+  explicit MeanOfParts(std::deque<StateReader>& parts) : parts_(parts) {}
 
   // The sum is one of doubles, so that the mean of equal floats is that float.
   void visit(std::string_view name, std::vector<float>& values) override {
@@ -53,24 +55,25 @@ class OtherRanks::Mean final : public StateVisitor {
   std::deque<StateReader>& parts_;
 };
 
-OtherRanks::OtherRanks(const std::filesystem::path& folder, int written_by) : folder_(folder) {
-  for (int rank = 0; rank < written_by; ++rank) parts_.emplace_back(folder / checkpoint::rank_file(rank));
-}
+}  // namespace
 
-void OtherRanks::give(int rank, bool own_parameters, Replica& replica, Algorithm& algorithm, RunTotals& totals) {
+void read_other_ranks(const std::filesystem::path& folder, int written_by, int rank, bool own_parameters,
+                      Replica& replica, Algorithm& algorithm, RunTotals& totals) {
+  std::deque<StateReader> parts;  // by rank
+  for (int r = 0; r < written_by; ++r) parts.emplace_back(folder / checkpoint::rank_file(r));
   Task& task = replica.task();
-  Mean mean(parts_);
+  MeanOfParts mean(parts);
   mean.get("buffers", task.buffers());
   if (own_parameters) {
     mean.get("parameters", task.parameters());
   } else {
-    SafetensorsReader(folder_ / checkpoint::model_file).read(task.layout(), task.parameters());
+    SafetensorsReader(folder / checkpoint::model_file).read(task.layout(), task.parameters());
   }
   replica.visit_state(mean);
 
   Tally counted(task.trained().size());
   totals = {};
-  for (StateReader& part : parts_) {
+  for (StateReader& part : parts) {
     RunTotals own;
     own.visit_state(part);
     totals.bytes_sent += own.bytes_sent;
@@ -85,12 +88,12 @@ void OtherRanks::give(int rank, bool own_parameters, Replica& replica, Algorithm
   }
 
   std::vector<FormerRank> each;
-  for (StateReader& part : parts_) {
-    each.push_back({static_cast<int>(each.size()), static_cast<int>(parts_.size()), &part});
+  for (StateReader& part : parts) {
+    each.push_back({static_cast<int>(each.size()), written_by, &part});
   }
   algorithm.visit_shared(mean);
   algorithm.take_over(each);
-  for (const StateReader& part : parts_) part.finish();
+  for (const StateReader& part : parts) part.finish();
 }
 
 void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before, int ranks,

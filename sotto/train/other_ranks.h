@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <filesystem>
 #include <string>
 
@@ -18,23 +17,12 @@ namespace sotto {
 void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before, int ranks,
                          const Manifest& manifest);
 
-// Reads a checkpoint that another number of ranks wrote. Parameters, batch-norm statistics and the optimiser's vectors
-// become the mean of all ranks; where these had equal values, exactly that value. What ranks held back goes on as
-// Algorithm::take_over() says. Bytes sent and the tally of training are added up, and rank 0 gets the sums.
-class OtherRanks {
- public:
-  // FileError, as from give().
-  OtherRanks(const std::filesystem::path& folder, int written_by);
-
-  // Fills in the state of `rank`. `own_parameters`: each rank's part holds parameters; otherwise they are those of the
-  // model file.
-  void give(int rank, bool own_parameters, Replica& replica, Algorithm& algorithm, RunTotals& totals);
-
- private:
-  class Mean;
-
-  std::filesystem::path folder_;
-  std::deque<StateReader> parts_;  // by rank
-};
+// Reads a checkpoint that another number of ranks wrote, and fills in the state of `rank`. Parameters, batch-norm
+// statistics and the optimiser's vectors become the mean of all ranks; where these had equal values, exactly that
+// value. What ranks held back goes on as Algorithm::take_over() says. Bytes sent and the tally of training are added
+// up, and rank 0 gets the sums. `own_parameters`: each rank's part holds parameters; otherwise they are those of the
+// model file. FileError.
+void read_other_ranks(const std::filesystem::path& folder, int written_by, int rank, bool own_parameters,
+                      Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
 }  // namespace sotto

@@ -286,8 +286,8 @@ void RunFolder::load(Replica& replica, Algorithm& algorithm, RunTotals& totals) 
   Task& task = replica.task();
   files_.run("read its part of the checkpoint", [&] {
     if (written_by_ != communicator_.size()) {
-      OtherRanks others(folder, written_by_);
-      return others.give(communicator_.rank(), own_parameters(replica), replica, algorithm, totals);
+      return read_other_ranks(folder, written_by_, communicator_.rank(), own_parameters(replica), replica, algorithm,
+                              totals);
     }
     StateReader own(folder / own_file());
     own.get("buffers", task.buffers());

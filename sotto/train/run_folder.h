@@ -66,8 +66,7 @@ class RunFolder {
   void remove_superseded(std::uint64_t best);
   // "model_step_N" if there is a checkpoint of that step, otherwise "". Not collective.
   std::string name_of(std::uint64_t step) const;
-  // Reads the checkpoint of start_step(). FileError if it cannot be read. If another number of ranks wrote it,
-  // OtherRanks reads it.
+  // Reads the checkpoint of start_step(), also if another number of ranks wrote it. FileError if it cannot be read.
   void load(Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
  private:

@@ -91,7 +91,7 @@ TEST(OtherRanks, GoOnWithMeansAndSums) {
     run_threads(ranks, std::chrono::seconds(20), [&](Communicator& communicator) {
       Member member(communicator);
       RunTotals totals;
-      OtherRanks(temp.path(), 4).give(communicator.rank(), true, member.replica, *member.algorithm, totals);
+      read_other_ranks(temp.path(), 4, communicator.rank(), true, member.replica, *member.algorithm, totals);
       EXPECT_EQ(std::ranges::count(member.task.parameters(), 1.5F), std::ssize(member.task.parameters()));
       All velocity(0.1F), memory(150);
       member.replica.visit_state(velocity);
@@ -127,7 +127,7 @@ TEST(OtherRanks, PartsThatDoNotFitAreRefused) {
     RunTotals totals;
     const auto why = [&](int written_by) {
       return message_of(
-          [&] { OtherRanks(temp.path(), written_by).give(0, true, member.replica, *member.algorithm, totals); });
+          [&] { read_other_ranks(temp.path(), written_by, 0, true, member.replica, *member.algorithm, totals); });
     };
     EXPECT_EQ(why(2), "");
     EXPECT_NE(why(3).find("rank_2"), std::string::npos);
