@@ -93,7 +93,6 @@ int run_coordinator(std::span<const std::string> arguments) {
   if (!flags.read(arguments, own)) return 0;
   if (own.ranks.empty()) throw ConfigError("--ranks: missing; say MIN:MAX, how many ranks the job has");
   const RankRange range = read_rank_range("--ranks " + own.ranks, own.ranks);
-  const StopSignal signals;
   Console console;
   Coordinator coordinator({.place = read_meeting_place("--listen " + own.listen, own.listen, 0),
                            .least = static_cast<std::size_t>(range.least),
@@ -102,6 +101,7 @@ int run_coordinator(std::span<const std::string> arguments) {
                            .patience = std::chrono::seconds(own.patience),
                            .state = own.state},
                           console);
+  const StopSignal signals;
   const std::string host = own.listen.substr(0, own.listen.rfind(':'));
   console.line(stderr, fmt::format("sotto: ranks join with --coordinator {}:{}", host, coordinator.port()));
   std::unique_ptr<MetricsPage> page;

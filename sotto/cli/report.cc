@@ -65,7 +65,8 @@ std::string write_report(std::span<const std::string> folders, const std::option
   const Report report = read_report(folders, target);
   const std::string page = to_page(report);
   write_file_atomic(out, page);
-  return fmt::format("{} runs in {} ({} KB)", report.runs.size(), out, (page.size() + 999) / 1000);
+  return fmt::format("{} run{} in {} ({} KB)", report.runs.size(), report.runs.size() == 1 ? "" : "s", out,
+                     (page.size() + 999) / 1000);
 }
 
 int run_report(std::span<const std::string> arguments) {

@@ -134,7 +134,7 @@ void Meeting::open(const World& world, std::chrono::milliseconds deadline, const
   };
   if (!world.host_store) return use(join_store(world.host, world.port, deadline, stop));
   try {
-    use(serve_store(world.host, world.port, deadline));
+    use(serve_store(world.host, world.port, deadline, stop));
     serves_ = true;
   } catch (const PortInUse&) {
     // If a rank with the same number has the port, the error must say so; otherwise another program has it.

@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <random>
+#include <vector>
 
 #include "sotto/comm/bounded.h"
 #include "sotto/comm/interfaces.h"
@@ -58,6 +61,18 @@ std::uint16_t port_of(int socket) {
   return SocketAddress(reinterpret_cast<const sockaddr*>(&address), length).port();
 }
 
+struct Foreign {};
+
+// A server's own client reaches whoever has the address; on another machine that may be another server. Foreign.
+void require_own(c10d::TCPStore& store, c10d::TCPStoreOptions options) {
+  const std::string mark = fmt::format("served/{:x}-{:x}", std::random_device()(), ::getpid());
+  store.set(mark, std::vector<std::uint8_t>{1});
+  options.isServer = false;
+  options.port = store.getPort();
+  if (!make_store("127.0.0.1", options)->check({mark})) throw Foreign();
+  store.deleteKey(mark);
+}
+
 // Whether somebody accepts connections there. Takes up to five seconds, since a lost first packet is sent again.
 bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& stop) {
   const Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -80,7 +95,10 @@ bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& 
 }  // namespace
 
 c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uint16_t port,
-                                               std::chrono::milliseconds deadline) {
+                                               std::chrono::milliseconds deadline, const Stop& stop) {
+  const auto fail = [&](std::string_view why) {
+    throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port, why));
+  };
   c10d::TCPStoreOptions options;
   options.isServer = true;
   options.waitWorkers = false;
@@ -91,14 +109,24 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uin
     options.masterListenFd = bind_to(addresses.front(), host, port);
     options.port = port_of(*options.masterListenFd);
   }
+  const auto make = [host, options] {
+    auto store = make_store(host, options);
+    if (!is_loopback(host)) require_own(*store, options);
+    return store;
+  };
+  std::optional<c10::intrusive_ptr<c10d::TCPStore>> store;
   try {
-    return make_store(host, options);
-  } catch (const std::exception& error) {
+    store = bounded(Clock::now() + deadline, stop, make);
+  } catch (const c10::DistNetworkError& error) {
     const std::string_view what = error.what();
     if (what.find("EADDRINUSE") != what.npos || what.find("in use") != what.npos) port_in_use(host, port);
-    throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port,
-                                visible(what.substr(0, what.find('\n')))));
+    if (what.find("timed out") == what.npos) fail(visible(what.substr(0, what.find('\n'))));
+  } catch (const Foreign&) {
+    fail("another machine serves one there; which address has this one?");
   }
+  throw_if_stopped(stop);
+  if (!store) fail("nothing answers there; has this machine that address?");
+  return *store;
 }
 
 c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint16_t port,

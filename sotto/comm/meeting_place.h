@@ -15,10 +15,10 @@ class PortInUse final : public CommError {
 };
 
 // Serves a TCPStore; port 0 means any free one. It listens on the loopback alone if `host` is the loopback, otherwise
-// on all interfaces, since a machine's name may resolve to another address here than on other machines. PortInUse, or
-// CommError; ConfigError if the host is unknown.
+// on all interfaces, since a machine's name may resolve to another address here than on other machines. PortInUse;
+// CommError, also if `host` is another machine; Stopped if `stop` says so; ConfigError if the host is unknown.
 c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uint16_t port,
-                                               std::chrono::milliseconds deadline);
+                                               std::chrono::milliseconds deadline, const Stop& stop = {});
 
 // Connects to a TCPStore served there, within the deadline, or until `stop` says so. CommError if nobody serves one, or
 // it does not answer; ConfigError at once if the host is unknown.

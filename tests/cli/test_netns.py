@@ -1,6 +1,9 @@
 """A run of two ranks in network namespaces reports the bytes that the kernel counts on a real interface."""
 
+import os
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -47,3 +50,32 @@ def test_a_secret_makes_connections_between_hosts_private(sotto, tmp_path, cable
 
 def test_several_connections_carry_the_same_bytes(sotto, tmp_path, cable):
     check_bytes(sotto, tmp_path, cable, ["--backend", "tcp", "--secret", secret(sotto, tmp_path), "--streams", 3, "--buckets", "whole"])
+
+
+def at(cable, rank, *command):
+    return ["ip", "netns", "exec", cable.names[rank], *map(str, command)]
+
+
+def test_a_meeting_place_is_served_where_its_address_is(sotto, tmp_path, cable):
+    """A server of another machine would reach the one there, and spoil its job."""
+    place = f"{cable.addresses[0]}:29501"
+    lonely = subprocess.run(at(cable, 1, sotto, "coordinator", "--ranks", "1", "--listen", place), capture_output=True, text=True, timeout=100)
+    assert lonely.returncode == 1 and f"at {place}: nothing answers there; has this machine that address?" in lonely.stderr
+    first = subprocess.Popen(at(cable, 0, sotto, "coordinator", "--ranks", "1", "--listen", place), stderr=subprocess.PIPE, text=True)
+    try:
+        assert "ranks join with" in first.stderr.readline()
+        second = subprocess.run(at(cable, 1, sotto, "coordinator", "--ranks", "1", "--listen", place), capture_output=True, text=True, timeout=100)
+        assert second.returncode == 1 and f"at {place}: another machine serves one there; which address has this one?" in second.stderr
+    finally:
+        first.terminate()
+        first.communicate()
+
+
+def test_ctrl_c_ends_a_rank_whose_meeting_place_has_another_address(sotto, tmp_path, cable):
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.77", "MASTER_PORT": "29500"}
+    rank = subprocess.Popen(at(cable, 0, sotto, "train", "--model", "logreg", "--deadline", 600, "--backend", "gloo"), cwd=tmp_path,
+                            env=os.environ | variables, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    time.sleep(3)
+    assert rank.poll() is None, rank.communicate()[1]
+    rank.send_signal(signal.SIGINT)
+    assert rank.wait(60) == 130, rank.communicate()[1]
