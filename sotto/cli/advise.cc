@@ -116,12 +116,21 @@ void check(const Flags& flags, const Choices& choices) {
   if (options.average_batch_norm) throw ConfigError("--average-batch-norm: what it adds to a step is not predicted");
 }
 
+// What is known of a method that may stand in the table of the program.
+std::optional<Quality> quality_of(const Recipe& recipe) {
+  for (const Candidate& candidate : candidates()) {
+    if (read_recipe(candidate.sentence).text() == recipe.text()) return candidate.quality;
+  }
+  return std::nullopt;
+}
+
 // The user's own sentences, and always `none`.
 std::vector<Method> read_methods(std::span<const std::string> codecs, const Sentence& aggregator) {
   std::vector<Method> methods{{read_recipe("none"), Quality::high}};
   for (const std::string& codec : codecs) {
     if (codec == "none") continue;
-    methods.push_back({read_recipe(parse_sentence("codecs", codec), &aggregator), std::nullopt});
+    const Recipe read = read_recipe(parse_sentence("codecs", codec), &aggregator);
+    methods.push_back({read, quality_of(read)});
     const Recipe& recipe = methods.back().recipe;
     if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
       throw ConfigError(fmt::format("--codecs {}: it measures the link, and there is none; leave it out", codec));

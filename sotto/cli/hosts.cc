@@ -145,9 +145,10 @@ int check(std::span<const std::string> arguments) {
 // A file that is cut short on its way never has its name on the host.
 std::string push_command(const std::string& path, const struct stat& about) {
   constexpr std::string_view script =
-      "umask 077; mkdir -p \"$1\" && temporary=$(mktemp \"$2.XXXXXX\") || exit 1; "
+      "[ ! -d \"$2\" ] || { echo \"a folder has this name there\" >&2; exit 1; }; "
+      "mkdir -p \"$1\" && to=$(readlink -f \"$2\") && umask 077 && temporary=$(mktemp \"$to.XXXXXX\") || exit 1; "
       "cat > \"$temporary\" && [ $(wc -c < \"$temporary\") -eq $3 ] && chmod $4 \"$temporary\" && "
-      "mv -f \"$temporary\" \"$2\" || { rm -f \"$temporary\"; exit 1; }";
+      "mv -f \"$temporary\" \"$to\" || { rm -f \"$temporary\"; exit 1; }";
   return fmt::format("exec sh -c {} sh {} {} {} {:o}", quoted(std::string(script)),
                      quoted(std::filesystem::path(path).parent_path().string()), quoted(path), about.st_size,
                      about.st_mode & 0777);
@@ -157,7 +158,7 @@ std::string push_command(const std::string& path, const struct stat& about) {
 bool push_file(const Ssh& ssh, const std::vector<JobHost>& hosts, const std::string& path) {
   std::deque<Remote> copies;
   for (const JobHost& host : hosts) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));  // each has its own position
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // each has its own position
     struct stat about {};
     if (!file.open() || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
       throw ConfigError(fmt::format("hosts push: {} is no file that can be read", path));

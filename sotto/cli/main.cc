@@ -2,11 +2,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "sotto/cli/commands.h"
@@ -88,9 +91,15 @@ int fail(int status, const std::string& whole, Reason reason = Reason::other) {
   return status;
 }
 
+// Where standard output goes is full, or cannot be written to. Who closes a pipe early wants no more of it.
+int lost_output(int error) {
+  return error == EPIPE ? 0 : fail(1, fmt::format("standard output cannot be written to: {}", std::strerror(error)));
+}
+
 int status_of(const std::vector<std::string>& arguments) {
   try {
-    return run(arguments);
+    const int status = run(arguments);
+    return status == 0 && std::fflush(stdout) != 0 ? lost_output(errno) : status;
   } catch (const ConfigError& error) {
     return fail(2, error.text(flag_spelling));
   } catch (const Stopped& error) {
@@ -103,6 +112,9 @@ int status_of(const std::vector<std::string>& arguments) {
     return fail(1, error.what());
   } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot be examined
     return fail(1, error.what());
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return lost_output(error.code().value());
+    return fail(1, fmt::format("internal error: {}", error.what()));
   } catch (const std::exception& error) {
     return fail(1, fmt::format("internal error: {}", error.what()));
   }

@@ -220,9 +220,15 @@ int run_train(std::span<const std::string> arguments) {
   if (started) {  // for `ps` and `top`; without a space, since Slurm cannot find the processes of a name that has one
     prctl(PR_SET_NAME, fmt::format("sotto-rank{}", world.starter == "sotto" ? world.id : world.rank).c_str());
   }
+  // The number of a record or of a file of options gives way to those who say how many there are now.
+  const bool counted = started || !own.hosts.hosts.empty() || !own.elastic.empty();
+  if (counted && !flags.given("ranks")) options.ranks = 0;
   if (started && options.ranks != 0 && options.ranks != world.size) {
     throw ConfigError(
         fmt::format("--ranks {}: {} started {} ranks; leave --ranks out", options.ranks, world.starter, world.size));
+  }
+  if (options.resume && flags.given("weights") && !options.weights.empty()) {
+    throw ConfigError(named("weights", options.weights) + ": a resumed run goes on with its own; leave it out");
   }
   if (joins && !(own.elastic.empty() && own.restarts == 0)) {
     throw ConfigError(

@@ -10,6 +10,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {
@@ -218,7 +219,8 @@ MeetingPlace read_meeting_place(const std::string& said, const std::string& text
   if (colon == std::string::npos || host.empty() || (!bracketed && host.find_first_of("[]: ") != std::string::npos)) {
     throw ConfigError(said + ": must be HOST:PORT, as in 10.0.0.1:29500");
   }
-  return {host, static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), least_port, 65535))};
+  const Bounds ports{static_cast<double>(least_port), 65535};
+  return {host, static_cast<std::uint16_t>(parse_int(said + ": the port", text.substr(colon + 1), ports))};
 }
 
 std::string text_of(const MeetingPlace& place) {

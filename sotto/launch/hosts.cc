@@ -1,5 +1,6 @@
 #include "sotto/launch/hosts.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,6 +46,10 @@ JobHost read_host(const std::string& where, std::string_view word) {
   host.name = bracketed ? fmt::format("{}{}", word.substr(0, open), word.substr(open + 1, close - open - 1))
                         : std::string(is_address ? word : word.substr(0, colon));
   require_name(where, host.name);
+  in6_addr unused{};
+  if (is_address && inet_pton(AF_INET6, host.name.substr(host.name.rfind('@') + 1).c_str(), &unused) != 1) {
+    throw ConfigError(fmt::format("{}: `{}` is no address; say HOST:RANKS, or [fd00::1]:RANKS", where, word));
+  }
   if (rest.empty()) return host;
   if (rest[0] != ':') throw ConfigError(fmt::format("{}: `{}` is no host", where, word));
   host.ranks = read_ranks(where, rest.substr(1));
@@ -97,7 +102,8 @@ std::vector<JobHost> read_hosts(const std::string& text) {
   std::error_code missing;
   const bool is_file = std::filesystem::is_regular_file(text, missing);
   if (!is_file && text.find('/') != std::string::npos) {
-    throw ConfigError(named("hosts", text) + ": there is no such file");
+    throw ConfigError(named("hosts", text) +
+                      (std::filesystem::exists(text, missing) ? ": is no file" : ": there is no such file"));
   }
   const std::vector<JobHost> hosts = is_file ? read_file_of_hosts(text) : read_list(text);
   if (hosts.empty()) throw ConfigError(named("hosts", text) + ": the file names no host");

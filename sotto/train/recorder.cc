@@ -38,6 +38,8 @@ void begin_anew(const std::filesystem::path& path, int rank) {
 
 Descriptor open_to_append(const std::filesystem::path& path) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!file.open() && errno == ENOENT)
+    throw FileError(path.string() + ": is not there; rank 0 has made it, so all ranks must share the run folder");
   if (!file.open()) throw FileError(path.string() + ": " + std::strerror(errno));
   return file;
 }

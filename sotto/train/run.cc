@@ -93,7 +93,9 @@ TrainResult Run::run() {
     keep_what_is_left();
     throw;
   }
-  if (step == first) {
+  if (step == first && evaluations_.reached()) {
+    say(fmt::format("nothing was left to do: {}; summary.json stays as it was", reached_text()));
+  } else if (step == first) {
     say(fmt::format(
         "nothing was left to do: the run ends after {} steps, as {} and {} say; summary.json stays as it was",
         plan_.steps, spelled(named("epochs", std::to_string(options_.epochs)), choices_.spelling),
@@ -114,7 +116,6 @@ void Run::begin(RunFolder& folder) {
   done_ = folder.start_step();
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
-  if (evaluations_.reached()) say(reached_text());
   const bool trains = done_ < plan_.steps && !evaluations_.reached() && world_.failure.empty();
   folder.write_options(trains);
   if (trains) begin_generation();

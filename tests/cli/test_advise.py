@@ -59,9 +59,12 @@ def test_qualities(good):
 
 
 def test_sentences_of_the_user(good):
-    found, rows = advice(good, "--link", "1mbit", "--codecs", "ef | topk(0.01, dense=0)", "int8", "--aggregator", "gather")
-    assert rows.keys() == {"none", "ef | topk(0.01, dense=0)", "int8"}
-    assert rows["int8"]["quality"] is None and rows["int8"]["aggregator"] == "gather"
+    found, rows = advice(good, "--link", "1mbit", "--codecs", "ef | topk(0.01, dense=0)", "int8",
+                         "ef | sampled_topk(0.1) | qsgd(4)", "--aggregator", "gather")  # fmt: skip
+    assert rows.keys() == {"none", "ef | topk(0.01, dense=0)", "int8", "ef | sampled_topk(0.1) | qsgd(4)"}
+    assert rows["ef | sampled_topk(0.1) | qsgd(4)"]["quality"] == "medium", "it stands in the program's own table"
+    assert rows["ef | topk(0.01, dense=0)"]["quality"] is None
+    assert rows["int8"]["quality"] == "high" and rows["int8"]["aggregator"] == "gather"
     assert found["codecs"][0]["codec"] == "ef | topk(0.01, dense=0)"
 
 

@@ -1,6 +1,7 @@
 """The help texts of the program."""
 
 import re
+import subprocess
 
 import pytest
 
@@ -66,3 +67,10 @@ def test_doctor_finds_a_launchers_variables(run):
     job = run("doctor", RANK="7", WORLD_SIZE="2")
     assert job.status == 1
     assert re.search("^fail +launch", job.out, re.M)
+
+
+@pytest.mark.parametrize("command", ["--help", "codec list", "codec describe int8", "topology show ring --ranks 4 --json"])
+def test_output_that_cannot_be_written_is_an_error(sotto, command):
+    with open("/dev/full", "w") as full:
+        job = subprocess.run([sotto, *command.split()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert job.returncode == 1 and job.stderr == "sotto: standard output cannot be written to: No space left on device\n"

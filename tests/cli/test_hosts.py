@@ -222,6 +222,12 @@ def test_push_copies_whole_files_with_their_mode(net, run_at, tmp_path):
     assert job.status == 0, job.err
     assert secret.read_bytes() == bytes(range(256)) * 1000 and stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert secret.stat().st_ino != before and list(secret.parent.iterdir()) == [secret]
+    (tmp_path / "link").symlink_to(secret)
+    assert run_at("hosts", "push", two(net), tmp_path / "link").status == 0
+    assert (tmp_path / "link").is_symlink() and secret.read_bytes() == bytes(range(256)) * 1000
+    os.mkfifo(tmp_path / "pipe")
+    job = run_at("hosts", "push", two(net), tmp_path / "pipe")
+    assert job.status == 2 and "pipe is no file that can be read" in job.err
     job = run_at("hosts", "push", "10.0.0.99", secret)
     assert job.status == 1 and "10.0.0.99: " in job.err and "was not copied: ssh: connect" in job.err
 

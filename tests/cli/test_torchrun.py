@@ -48,6 +48,15 @@ def test_a_run_goes_on_from_its_checkpoint(torchrun, good, sotto, tmp_path):
     assert summary(tmp_path / "straight")["parameters_sha256"] == end["parameters_sha256"]
 
 
+def test_the_number_of_ranks_is_that_of_torchrun(torchrun, good, sotto, tmp_path):
+    """Whatever the run had before: nobody said --ranks."""
+    good("train", *TINY, "--ranks", 3, "--max-steps", 6, "--train-dir", "run")
+    job = torchrun("--no-python", sotto, "train", "--resume", "--train-dir", "run", "--max-steps", 12).finish()
+    assert job.status == 0 and "rank count changed from 3 to 2" in job.err, job.err
+    good("train", "--resume", "--train-dir", "run", "--max-steps", 18, "--elastic", "1:4")
+    assert summary(tmp_path / "run")["ranks"] == 4
+
+
 def test_a_script_goes_on_from_its_checkpoint(torchrun, root, tmp_path):
     script, ends = root / "examples" / "restarts.py", []
     assert len(script.read_text().splitlines()) <= 45

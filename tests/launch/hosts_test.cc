@@ -76,6 +76,10 @@ TEST(Hosts, AreRefusedWithAReason) {
   EXPECT_EQ(refusal("node1,,node2"), "hosts node1,,node2: `` is no name of a host");
   EXPECT_EQ(refusal(""), "hosts: `` is no name of a host");
   EXPECT_EQ(refusal("[fd00::1]4"), "hosts [fd00::1]4: `[fd00::1]4` is no host");
+  EXPECT_EQ(refusal("fd00::1:2:3:4:5:6:7:4"),
+            "hosts fd00::1:2:3:4:5:6:7:4: `fd00::1:2:3:4:5:6:7:4` is no address; say HOST:RANKS, or [fd00::1]:RANKS");
+  EXPECT_NE(refusal("10.0.0.2:2:3").find("is no address; say HOST:RANKS"), std::string::npos);
+  EXPECT_EQ(refusal("/tmp"), "hosts /tmp: is no file");
   EXPECT_EQ(refusal("node1,node1:2"), "hosts node1,node1:2: node1 stands there twice");
   EXPECT_EQ(refusal("a:65535,b"), "hosts a:65535,b: at most 65535 ranks make a job");
   EXPECT_EQ(refusal("no/such/file"), "hosts no/such/file: there is no such file");
