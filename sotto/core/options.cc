@@ -247,9 +247,7 @@ double parse_double(std::string_view name, std::string_view text, Bounds bounds)
   const bool percent = text.ends_with('%');
   const auto value =
       parse_whole<double>(name, percent ? fmt::format("{}e-2", text.substr(0, text.size() - 1)) : std::string(text));
-  if (!value || !std::isfinite(*value)) {
-    throw ConfigError(fmt::format("{} must be a number, not `{}`", name, text));
-  }
+  if (!value || !std::isfinite(*value)) throw ConfigError(fmt::format("{} must be a number, not `{}`", name, text));
   require(name, *value, bounds);
   return *value;
 }
@@ -303,9 +301,7 @@ AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions o
   Reader reader(sentence, call);
   options.visit(reader);
   reader.finish();
-  if (const std::string problem = options.problem(); !problem.empty()) {
-    fail_at(sentence, call, call.position, problem);
-  }
+  if (const std::string problem = options.problem(); !problem.empty()) fail_at(sentence, call, call.position, problem);
   return options;
 }
 
