@@ -169,3 +169,7 @@ def test_flags_are_spelled_by_the_command_line_alone(root):
 
 def test_what_is_const_in_codec_is_const(root):
     assert [name for folder, name, text in sources(root) if folder == "codec" and re.search(r"\bmutable\b", text)] == []
+
+
+def test_a_file_can_be_read_in_one_go(root):
+    assert [name for _, name, text in sources(root) if text.count("\n") > 350] == []
