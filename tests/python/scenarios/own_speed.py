@@ -47,6 +47,7 @@ def own_speed_fails(what):
     """Rank 1's model becomes a NaN, or another shape; what each rank says in the end, and again."""
     net, optimizer, owner, model = network("ad_psgd", timeout=60, codec="f16")
     learn(model, optimizer, 0, 2)
+    dist.barrier()  # the other one has taken these steps, too
     if dist.get_rank() == 1:
         net.out.bias.data = torch.full((10,), float("nan")) if what == "nan" else torch.zeros(3)
     said = []
