@@ -112,6 +112,7 @@ std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobH
   wait_for(remotes, [&] { return done() || start.seconds() > longest; });
   done();  // takes the answers that came with their ends
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(checks.size());
   for (HostCheck& check : checks) rows.push_back(check.row());
   return rows;
 }

@@ -105,7 +105,7 @@ std::vector<JobHost> read_hosts(const std::string& text) {
     throw ConfigError(named("hosts", text) +
                       (std::filesystem::exists(text, missing) ? ": is no file" : ": there is no such file"));
   }
-  const std::vector<JobHost> hosts = is_file ? read_file_of_hosts(text) : read_list(text);
+  std::vector<JobHost> hosts = is_file ? read_file_of_hosts(text) : read_list(text);
   if (hosts.empty()) throw ConfigError(named("hosts", text) + ": the file names no host");
   for (auto host = hosts.begin(); host != hosts.end(); ++host) {
     const auto is_same = [&](const JobHost& other) { return other.name == host->name; };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
-#include <ranges>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -49,7 +48,7 @@ class MeanOfParts final : public StateVisitor {
   }
   template <class T>
   void visit_first(std::string_view name, T& value) {
-    for (StateReader& part : parts_ | std::views::reverse) part.visit(name, value);
+    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) part->visit(name, value);
   }
 
   std::deque<StateReader>& parts_;

@@ -9,9 +9,9 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
-#include <ranges>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
@@ -58,7 +58,9 @@ void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const s
   const bool resumed = std::ranges::any_of(first_steps, [](std::uint64_t step) { return step > 0; });
   if (resumed && std::filesystem::exists(path)) {
     const std::string text = read_text(path);
-    for (const std::string_view row : whole_lines(text) | std::views::drop(1)) {
+    const std::vector<std::string_view> rows = whole_lines(text);
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      const std::string_view row = rows[i];
       const char* const end = row.data() + row.size();
       std::uint64_t step = 0, rank = 0;
       const auto [comma, error] = std::from_chars(row.data(), end, step);

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <ranges>
 
 #include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
@@ -116,7 +115,9 @@ class SgpCsv final : public Listener {
     std::string kept;
     std::uint64_t steps = 0;
     const std::string_view table = std::string_view(text).substr(std::min(text.find(columns), text.size()));
-    for (const std::string_view line : whole_lines(table) | std::views::drop(1)) {
+    const std::vector<std::string_view> lines = whole_lines(table);
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+      const std::string_view line = lines[i];
       const std::vector<double> row = numbers_of(line);
       if (row.size() != 18) break;  // somebody else wrote here
       const bool is_step = row[1] >= 0;
