@@ -31,10 +31,9 @@ class AllReduceDataParallel(torch.nn.Module):
 
     A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros: an optimizer's
     weight decay moves it. One that is frozen later is left alone; one that was frozen when the module was wrapped, or that
-    replaced another, cannot be trained: that is a ConfigError in forward(). Gradients may
-    be accumulated under `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different
-    numbers of inputs, or if a backward pass makes more than one gradient of a parameter (torch.utils.checkpoint with
-    use_reentrant=True).
+    replaced another, cannot be trained: that is a ConfigError in forward(). Gradients may be accumulated under
+    `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different numbers of inputs, or if a
+    backward pass makes more than one gradient of a parameter (torch.utils.checkpoint with use_reentrant=True).
 
     `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)`, `sotto.stats(model)` and errors are the same as
     there. `model.state_dict()` is the module's own.

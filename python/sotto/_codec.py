@@ -55,9 +55,8 @@ class Codec:
         """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
 
         Stochastic codecs draw from (seed, step) alone, so give each message a step of its own. For a large matrix `svd`
-        starts from its result for the last matrix of that shape, and `clusters` keeps its clusters for some messages, so those
-        depend on that, too. NumericError if a
-        value is not finite, ConfigError for tensors of other types.
+        starts from its result for the last matrix of that shape, and `clusters` keeps its clusters for some messages, so
+        messages depend on that, too. NumericError if a value is not finite, ConfigError for tensors of other types.
         """
         return self._codec.encode(_check.tensor(tensor), _check.whole("seed", seed), _check.whole("step", step, 32))
 

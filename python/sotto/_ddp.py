@@ -59,7 +59,7 @@ def compress(
         without that scale; the returned means have it. A step that overflows on any rank propagates, as above, so that
         the scaler skips it on all. Costs a copy of the memories in each step, and no mean is available before all are.
     check_replicas: compares the parameters of all ranks by hash every `check_replicas` steps; NumericError if they differ.
-        Then a parameter that is trained without having been so now is a ConfigError in forward().
+        Then forward() raises a ConfigError if a parameter is trained that was frozen, or another one, at this call.
     threads: the number of threads that encode and decode on this rank; no bit depends on it.
     timeout: of each exchange, and of the wait here for all ranks (30 minutes).
 

@@ -129,12 +129,11 @@ std::vector<Method> read_methods(std::span<const std::string> codecs, const Sent
   std::vector<Method> methods{{read_recipe("none"), Quality::high}};
   for (const std::string& codec : codecs) {
     if (codec == "none") continue;
-    const Recipe read = read_recipe(parse_sentence("codecs", codec), &aggregator);
-    methods.push_back({read, quality_of(read)});
-    const Recipe& recipe = methods.back().recipe;
+    const Recipe recipe = read_recipe(parse_sentence("codecs", codec), &aggregator);
     if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
       throw ConfigError(fmt::format("--codecs {}: it measures the link, and there is none; leave it out", codec));
     }
+    methods.push_back({recipe, quality_of(recipe)});
   }
   return methods;
 }

@@ -154,8 +154,8 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     const std::string folder = row_of(i).folder;
     if (!path_exists(folder + "/steps.csv")) continue;
     throw ConfigError(
-        fmt::format("{}: {} is a run already; choose another folder, or continue that run with `sotto "
-                    "train`",
+        fmt::format("{}: {} is a run already; choose another folder, or continue that run with "
+                    "`sotto train`",
                     named("train-dir", options.train_dir), folder));
   }
   int status = 0;

@@ -91,7 +91,7 @@ int fail(int status, const std::string& whole, Reason reason = Reason::other) {
   return status;
 }
 
-// Where standard output goes is full, or cannot be written to. Who closes a pipe early wants no more of it.
+// Standard output could not be written to, as on a full disk. A reader that closes its pipe early is no error.
 int lost_output(int error) {
   return error == EPIPE ? 0 : fail(1, fmt::format("standard output cannot be written to: {}", std::strerror(error)));
 }

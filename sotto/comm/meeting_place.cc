@@ -61,9 +61,10 @@ std::uint16_t port_of(int socket) {
   return SocketAddress(reinterpret_cast<const sockaddr*>(&address), length).port();
 }
 
-struct Foreign {};
+struct Foreign {};  // thrown
 
-// A server's own client reaches whoever has the address; on another machine that may be another server. Foreign.
+// Each server has a client, which connects to the server's address. If another machine has that address, the client may
+// have reached another server there: Foreign.
 void require_own(c10d::TCPStore& store, c10d::TCPStoreOptions options) {
   const std::string mark = fmt::format("served/{:x}-{:x}", std::random_device()(), ::getpid());
   store.set(mark, std::vector<std::uint8_t>{1});
@@ -117,15 +118,15 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uin
   std::optional<c10::intrusive_ptr<c10d::TCPStore>> store;
   try {
     store = bounded(Clock::now() + deadline, stop, make);
-  } catch (const c10::DistNetworkError& error) {
+  } catch (const c10::Error& error) {
     const std::string_view what = error.what();
     if (what.find("EADDRINUSE") != what.npos || what.find("in use") != what.npos) port_in_use(host, port);
     if (what.find("timed out") == what.npos) fail(visible(what.substr(0, what.find('\n'))));
   } catch (const Foreign&) {
-    fail("another machine serves one there; which address has this one?");
+    fail("another machine serves one there; give an address of this machine");
   }
   throw_if_stopped(stop);
-  if (!store) fail("nothing answers there; has this machine that address?");
+  if (!store) fail("nothing answers there; is it an address of this machine?");
   return *store;
 }
 

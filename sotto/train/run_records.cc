@@ -92,7 +92,7 @@ std::optional<std::uint64_t> Run::best_step() const {
   return evaluations_.best()->step;
 }
 
-// What this rank's steps have used so far, over all starts: evaluations and checkpoints count in no method's favour.
+// What this rank's steps have used so far, over all starts, without evaluations and checkpoints.
 RunTotals Run::totals() const {
   return {before_.seconds + steps_.seconds,
           before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : steps_.bytes_sent)};

@@ -60,12 +60,12 @@ def test_a_meeting_place_is_served_where_its_address_is(sotto, tmp_path, cable):
     """A server of another machine would reach the one there, and spoil its job."""
     place = f"{cable.addresses[0]}:29501"
     lonely = subprocess.run(at(cable, 1, sotto, "coordinator", "--ranks", "1", "--listen", place), capture_output=True, text=True, timeout=100)
-    assert lonely.returncode == 1 and f"at {place}: nothing answers there; has this machine that address?" in lonely.stderr
+    assert lonely.returncode == 1 and f"at {place}: nothing answers there; is it an address of this machine?" in lonely.stderr
     first = subprocess.Popen(at(cable, 0, sotto, "coordinator", "--ranks", "1", "--listen", place), stderr=subprocess.PIPE, text=True)
     try:
         assert "ranks join with" in first.stderr.readline()
         second = subprocess.run(at(cable, 1, sotto, "coordinator", "--ranks", "1", "--listen", place), capture_output=True, text=True, timeout=100)
-        assert second.returncode == 1 and f"at {place}: another machine serves one there; which address has this one?" in second.stderr
+        assert second.returncode == 1 and f"at {place}: another machine serves one there; give an address of this machine" in second.stderr
     finally:
         first.terminate()
         first.communicate()

@@ -7,6 +7,7 @@
 #include "sotto/kernels/element.h"
 
 namespace sotto {
+
 HardThresholding::HardThresholding(std::size_t size, std::span<const std::uint32_t> rows, std::size_t keep,
                                    std::size_t iterations)
     : size_(size),

@@ -41,6 +41,8 @@ def gossiper_shapes():
     """Tensors of several shapes in turn, and one that is no float."""
     gossiper = sotto.Gossiper(topology="complete")
     out = [gossiper.average(torch.full((size,), dist.get_rank() + 1.0))[0].item() for size in (3, 1000, 3)]
+    negated = torch._neg_view(torch.full((3,), -1.0 - dist.get_rank(), device="cpu"))  # has another sign in memory
+    out.append(gossiper.average(negated)[0].item())
     said = []
     for call in (lambda: gossiper.mix(torch.ones(3, dtype=torch.int32)), lambda: gossiper.mix(torch.ones(3), 0.0),
                  lambda: gossiper.average(torch.ones(3), -1), lambda: gossiper.mix([1.0]),
