@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from sotto._topology import Topology, sentence_of
 
 
 _all: weakref.WeakSet[Steps] = weakref.WeakSet()
+_without_hooks: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # in the order in which they were made
 GIVEN_UP = "this was made in another group of ranks; make it within the function of sotto.elastic, anew for each group"
 
 
@@ -136,45 +138,29 @@ class Steps:
         self._average_statistics()
 
     def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:
-        if optimizer is not None:  # which keeps this alive
-            self._hooks = [
-                optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1))),
-                optimizer.register_step_post_hook(lambda *_: self._leave(sys._getframe(1)))]
+        if optimizer is None:
+            _follow_all_optimizers()
+            _without_hooks[self] = None
             return
-        me = weakref.ref(self)
-
-        def before(stepping: torch.optim.Optimizer, *_: Any) -> None:
-            if (this := me()) is not None and this._is_followed(stepping):
-                this._enter(stepping, sys._getframe(1))
-
-        def after(stepping: torch.optim.Optimizer, *_: Any) -> None:
-            if (this := me()) is not None and this._is_followed(stepping):
-                this._leave(sys._getframe(1))
-
-        self._hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
-        for handle in self._hooks:
-            weakref.finalize(self, handle.remove)
+        self._hooks = [  # they keep this alive
+            optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1))),
+            optimizer.register_step_post_hook(lambda stepping, *_: self._leave(stepping, sys._getframe(1)))]
 
     def give_up(self, why: str) -> None:
         """Fails for good, and tells the other ranks why. The optimizer is free for another. Until there is one, steps of somebody
         who keeps this are errors: otherwise each rank would train alone, and nobody would notice."""
         self._unfollow()
         self._given_up = True
+        self._optimizer = None
         self.stepper.refuse(why)
-        me = weakref.ref(self)
-
-        def before(stepping: torch.optim.Optimizer, *_: Any) -> None:
-            if (this := me()) is not None and this._moves(stepping):
-                this._require_group()
-
-        self._hooks = [register_optimizer_step_pre_hook(before)]
-        weakref.finalize(self, self._hooks[0].remove)
+        self._follow(None)
 
     def _require_group(self) -> None:
         if self._given_up:
             raise ConfigError(GIVEN_UP)
 
     def _unfollow(self) -> None:
+        _without_hooks.pop(self, None)
         for handle in self._hooks:
             handle.remove()
 
@@ -196,12 +182,12 @@ class Steps:
     # counted: it is over when it is no longer on the stack.
 
     def _enter(self, optimizer: torch.optim.Optimizer, call: FrameType) -> None:
-        if not self._is_within_step(call):
+        if self._is_followed(optimizer) and not self._is_within_step(call):
             self._begin(optimizer)
             self._stepping = call
 
-    def _leave(self, call: FrameType) -> None:
-        if not self._is_within_step(call):
+    def _leave(self, optimizer: torch.optim.Optimizer, call: FrameType) -> None:
+        if self._is_followed(optimizer) and not self._is_within_step(call):
             self._stepping = None
             self.stepper.end()
 
@@ -220,6 +206,7 @@ class Steps:
             return True
         if not self._moves(optimizer):
             return False
+        self._require_group()
         if followed is not None:
             raise ConfigError(
                 f"two optimizers, {type(followed).__name__} and {type(optimizer).__name__}, take steps of the module's "
@@ -250,3 +237,22 @@ class Steps:
         with torch.no_grad():
             for buffer, values in zip(buffers, mean.split([buffer.numel() for buffer in buffers])):
                 buffer.copy_(values.view_as(buffer))
+
+
+# Hooks of all optimizers are common to the process. torch iterates over them in each step, where one that a garbage
+# collection removes is an error: so there is one pair, for good.
+
+def _before_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    for steps in list(_without_hooks):
+        steps._enter(optimizer, sys._getframe(1))
+
+
+def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    for steps in list(_without_hooks):
+        steps._leave(optimizer, sys._getframe(1))
+
+
+@functools.cache
+def _follow_all_optimizers() -> None:
+    register_optimizer_step_pre_hook(_before_step)
+    register_optimizer_step_post_hook(_after_step)

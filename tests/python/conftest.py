@@ -57,8 +57,8 @@ class Ranks:
     def values(self, name, **arguments):
         """Like ask(), but every rank must succeed."""
         answers = self.ask(name, **arguments)
-        for rank, answer in enumerate(answers):
-            assert not isinstance(answer, Failed), f"rank {rank}: {answer}\n{self.log.read_text()[-4000:]}"
+        assert not any(isinstance(answer, Failed) for answer in answers), (
+            "\n".join(f"rank {rank}: {answer}" for rank, answer in enumerate(answers)) + f"\n{self.log.read_text()[-4000:]}")
         return answers
 
     def end(self):

@@ -30,6 +30,11 @@ def test_a_rank_that_fails(pair, how):
         assert first == second and 2 <= steps <= 4
 
 
+@pytest.mark.parametrize("register", ["register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"])
+def test_a_wrapper_that_is_collected_in_a_step(pair, register):
+    assert pair.values("collected_in_a_step", register=register) == [1, 1]
+
+
 def test_a_parameter_that_changes_its_shape(pair):
     other, bad = pair.ask("shape_changes")
     assert bad.kinds[0] == "ConfigError" and "parameter p is Float of shape [3] now" in str(bad)

@@ -1,11 +1,13 @@
 """Errors where each rank has its own model."""
 
 import collections
+import gc
 import os
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.optim import optimizer as hooks
 
 import sotto
 from sotto._elastic_state import kept
@@ -111,6 +113,26 @@ def wrapped_anew():
         point.p.grad = torch.full((3,), 1.0 + dist.get_rank())
         optimizer.step()
     return [failed, second.stats().steps, point.p.tolist()]
+
+
+def collected_in_a_step(register):
+    """A wrapper that nobody uses any more is collected while the hooks of another one's optimizer run."""
+    gc.collect()
+    gc.disable()
+    unused = [sotto.GossipDataParallel(Point())]
+    unused.append(unused)
+    handle = getattr(hooks, register)(lambda *_: gc.collect() * 0 or None)
+    try:
+        module = Point()
+        model = sotto.GossipDataParallel(module, timeout=60)
+        optimizer = torch.optim.SGD(module.parameters(), LR)
+        del unused
+        model().backward()
+        optimizer.step()
+    finally:
+        handle.remove()
+        gc.enable()
+    return model.stats().steps
 
 
 def of_another_group():
