@@ -15,6 +15,8 @@ Clock::duration time_of(std::size_t bytes, double bits_per_second) {
   return bits_per_second > 0 ? seconds(8.0 * static_cast<double>(bytes) / bits_per_second) : Clock::duration::zero();
 }
 
+constexpr std::size_t remembered = 64;  // spans of time; messages on their way began after older ones, or nearly all did
+
 // The rate of two links in series; 0: unlimited.
 double slower(double one, double other) { return one > 0 && other > 0 ? std::min(one, other) : std::max(one, other); }
 
@@ -50,8 +52,23 @@ Clock::time_point Link::send(int to, std::size_t bytes, Clock::time_point now) {
 Clock::time_point Link::receive(int from, std::size_t bytes, Clock::time_point arrived) {
   const Lock lock(mutex_);
   const auto begin = arrived - time_of(bytes, from_[static_cast<std::size_t>(from)]);
-  received_ = std::max(arrived, std::max(begin, received_) + time_of(bytes, ingress_));
-  return received_;
+  return std::max(arrived, take_in(begin, time_of(bytes, ingress_)));
+}
+
+// Takes the first time that is free from `begin` on, and returns when it ends. So a short message that came while a
+// long one was on its way delays that by its own time only.
+Clock::time_point Link::take_in(Clock::time_point begin, Clock::duration needed) {
+  auto next = std::ranges::find_if(busy_, [&](const Span& span) { return span.end >= begin; });
+  const auto first = next;
+  Span taken{begin, begin};
+  for (; next != busy_.end() && next->begin - taken.end <= needed; ++next) {
+    needed -= std::max(Clock::duration::zero(), next->begin - taken.end);
+    taken = {std::min(taken.begin, next->begin), next->end};
+  }
+  taken.end += needed;
+  busy_.insert(busy_.erase(first, next), taken);
+  if (busy_.size() > remembered) busy_.erase(busy_.begin());
+  return taken.end;
 }
 
 }  // namespace sotto

@@ -19,9 +19,9 @@ class Link {
   // messages, and pass the link to rank `to` after those of earlier messages to that rank. Then they take the latency,
   // whose jitter is a function of seed, link and message number; messages never overtake each other.
   Clock::time_point send(int to, std::size_t bytes, Clock::time_point now);
-  // When a message whose last byte arrived at `arrived` is fully received. A message that arrives alone is received at
-  // once, since its bytes came while they were sent, unless they came faster than this rank can take them. A message
-  // that arrives together with others waits for them.
+  // When a message whose last byte arrived at `arrived` is fully received. Its bytes came while they were sent, so it is
+  // received at once if it came alone, unless they came faster than this rank can take them. Messages that come at the
+  // same time share this rank's rate.
   Clock::time_point receive(int from, std::size_t bytes, Clock::time_point arrived);
 
  private:
@@ -32,6 +32,11 @@ class Link {
     Clock::time_point arrived{};  // when the last message arrives
   };
 
+  struct Span {
+    Clock::time_point begin, end;
+  };
+  Clock::time_point take_in(Clock::time_point begin, Clock::duration needed) SOTTO_REQUIRES(mutex_);
+
   std::uint64_t seed_;
   int rank_;
   double egress_;
@@ -40,7 +45,7 @@ class Link {
   std::vector<double> from_;                                 // each sender's rate towards this rank
   Mutex mutex_;
   Clock::time_point sent_ SOTTO_GUARDED_BY(mutex_){};
-  Clock::time_point received_ SOTTO_GUARDED_BY(mutex_){};
+  std::vector<Span> busy_ SOTTO_GUARDED_BY(mutex_);  // when bytes came in, lately; in order of time
 };
 
 }  // namespace sotto

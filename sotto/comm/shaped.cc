@@ -113,7 +113,7 @@ class ShapedCommunicator final : public Communicator {
         fail(operation(), recvs[i].peer, "the emulated link is too slow for the deadline");
       }
     }
-    if (!order_.empty()) std::this_thread::sleep_until(recvs[order_.back()].arrived);
+    if (!recvs.empty()) std::this_thread::sleep_until(std::ranges::max(recvs, {}, &Recv::arrived).arrived);
   }
 
   std::unique_ptr<Communicator> do_clone() override {

@@ -129,6 +129,23 @@ TEST(Link, ASlowIngressTakesAFastMessageAsItCan) {
   EXPECT_NEAR(seconds_between(now, link.receive(0, 10000, now)), 0.07, 1e-6);
 }
 
+TEST(Link, AShortMessageDelaysALongOneByItsOwnTimeOnly) {
+  Link link(Links{{8e6, 0}}, 0, 4);
+  const auto now = Clock::now();
+  EXPECT_NEAR(seconds_between(now, link.receive(1, 100, now)), 0, 1e-6);
+  EXPECT_NEAR(seconds_between(now, link.receive(2, 50000, now + 40ms)), 0.0401, 1e-6);  // on its way since -10 ms
+  EXPECT_NEAR(seconds_between(now, link.receive(3, 10000, now + 40ms)), 0.0501, 1e-6);  // nothing was free since 30 ms
+  EXPECT_NEAR(seconds_between(now, link.receive(3, 100, now + 60ms)), 0.06, 1e-6);
+}
+
+TEST(Link, MessagesShareTheIngress) {
+  Link link(Links{{8e6, 0}}, 0, 9);
+  const auto now = Clock::now();
+  auto last = now;
+  for (int from = 1; from < 9; ++from) last = std::max(last, link.receive(from, 10000, now + from * 1ms));
+  EXPECT_NEAR(seconds_between(now, last), 0.001 - 0.01 + 8 * 0.01, 1e-6);  // from the first byte on it is never idle
+}
+
 TEST(Link, JitterIsThatOfTheSeedAndNeverReorders) {
   Links links{{0, 0.01, 0.1}};
   Link one(links, 0, 2), same(links, 0, 2);
