@@ -15,7 +15,8 @@ Clock::duration time_of(std::size_t bytes, double bits_per_second) {
   return bits_per_second > 0 ? seconds(8.0 * static_cast<double>(bytes) / bits_per_second) : Clock::duration::zero();
 }
 
-constexpr std::size_t remembered = 64;  // spans of time; messages on their way began after older ones, or nearly all did
+constexpr std::size_t remembered =
+    64;  // spans of time; messages on their way began after older ones, or nearly all did
 
 // The rate of two links in series; 0: unlimited.
 double slower(double one, double other) { return one > 0 && other > 0 ? std::min(one, other) : std::max(one, other); }

@@ -19,9 +19,9 @@ class Link {
   // messages, and pass the link to rank `to` after those of earlier messages to that rank. Then they take the latency,
   // whose jitter is a function of seed, link and message number; messages never overtake each other.
   Clock::time_point send(int to, std::size_t bytes, Clock::time_point now);
-  // When a message whose last byte arrived at `arrived` is fully received. Its bytes came while they were sent, so it is
-  // received at once if it came alone, unless they came faster than this rank can take them. Messages that come at the
-  // same time share this rank's rate.
+  // When a message whose last byte arrived at `arrived` is fully received. Its bytes came while they were sent, so it
+  // is received at once if it came alone, unless they came faster than this rank can take them. Messages that come at
+  // the same time share this rank's rate.
   Clock::time_point receive(int from, std::size_t bytes, Clock::time_point arrived);
 
  private:

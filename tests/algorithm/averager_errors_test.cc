@@ -85,9 +85,9 @@ TEST(AveragingErrors, RefuseWhatNobodyShouldSend) {
   refused(
       true, [](Played& bad) { bad.send(1, std::vector<std::byte>(3)); }, "truncated note");
   refused(
-      false, [](Played& bad) { bad.send(1, Kind::answer, 1); }, "which this rank does not wait for");
+      false, [](Played& bad) { bad.send(1, Kind::model, 1); }, "which this rank does not wait for");
   refused(
-      false, [](Played& bad) { bad.send(1, Kind::request, 1); }, "one of those that ask");
+      false, [](Played& bad) { bad.send(1, Kind::request); }, "one of those that ask");
   refused(
       true, [](Played& bad) { bad.note.generation = 3, bad.send(1, Kind::news); }, "another group");
   refused(
@@ -95,7 +95,7 @@ TEST(AveragingErrors, RefuseWhatNobodyShouldSend) {
       "after step 5, and has made 3");
   const auto spoilt = [](auto change) {
     return [change](Played& bad) {
-      auto letter = bad.letter(Kind::request, 1);
+      auto letter = bad.letter(Kind::model, 1);
       change(letter);
       bad.send(1, letter);
     };

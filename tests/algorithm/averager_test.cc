@@ -30,12 +30,12 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 1) {
       Played active(communicator);
-      active.send(0, Kind::request, 2);  // the request waits until rank 0 begins
+      active.send(0, Kind::model, 2);  // it waits until rank 0 begins
       both.arrive_and_wait();
-      EXPECT_EQ(active.next(Kind::answer).second, 1.25F);
+      EXPECT_EQ(active.next(Kind::model).second, 1.25F);
       active.note.number = 1;
-      active.send(0, Kind::request, 4);
-      EXPECT_EQ(active.next(Kind::answer).first.number, 1U);
+      active.send(0, Kind::model, 4);
+      EXPECT_EQ(active.next(Kind::model).first.number, 1U);
       both.arrive_and_wait();
       return;
     }
@@ -58,18 +58,77 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
   });
 }
 
+// Rank 1's model comes after it was answered, and after rank 2's was.
+TEST(Averaging, AnswersARequestBeforeTheModelComes) {
+  std::barrier<> others(2);
+  run_threads(3, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 1) {
+      Played early(communicator);
+      early.send(0, Kind::request);
+      EXPECT_EQ(early.next(Kind::model).second, 1);
+      others.arrive_and_wait();
+      others.arrive_and_wait();
+      early.note.meeting = 1;  // rank 0 hears that all have come, and still waits for the model
+      early.send(0, Kind::news);
+      early.send(0, Kind::question);
+      early.next(Kind::news);
+      early.send(0, Kind::model, 4);
+      others.arrive_and_wait();
+      return;
+    }
+    if (communicator.rank() == 2) {
+      Played late(communicator);
+      others.arrive_and_wait();
+      late.send(0, Kind::request);  // of which nothing comes: one rank was answered early, and that is enough
+      late.send(0, Kind::question);
+      EXPECT_EQ(late.next(Kind::news).first.kind, Kind::news);
+      late.send(0, Kind::model, 2);
+      EXPECT_EQ(late.next(Kind::model).second, 1);
+      late.note.meeting = 1;
+      late.send(0, Kind::news);
+      late.send(0, Kind::question);
+      late.next(Kind::news);
+      others.arrive_and_wait();
+      others.arrive_and_wait();
+      return;
+    }
+    Averager averager({}, model(), {.seed = 1}, communicator);
+    auto x = all(1);
+    averager.read(x);
+    averager.rest(x);
+    EXPECT_EQ(x, all(1 + (2 - 1) / 2.0F + (4 - 1) / 2.0F));
+    EXPECT_EQ(averager.exchanges(), 2U);
+  });
+}
+
+TEST(Averaging, ForgetsWhomItAnsweredIfThatRankLeaves) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 1) {
+      Played active(communicator);
+      active.send(0, Kind::request);
+      EXPECT_EQ(active.next(Kind::model).second, 1);
+      return;
+    }
+    Averager averager({}, model(), {.seed = 1}, communicator);
+    auto x = all(1);
+    averager.read(x);
+    averager.rest(x);
+    EXPECT_EQ(x, all(1));
+  });
+}
+
 TEST(Averaging, WhoAsksAddsTheDifferenceToWhatItHasByThen) {
   std::barrier<> both(2);
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 0) {
       Played passive(communicator);
-      const auto [note, value] = passive.next(Kind::request);
+      const auto [note, value] = passive.next(Kind::model);
       EXPECT_EQ(value, 1.5F);
       EXPECT_EQ(note.steps, (std::vector<std::uint64_t>{0, 2}));
       both.arrive_and_wait();
       both.arrive_and_wait();
       passive.note.steps = {7, 2};
-      passive.send(1, Kind::answer, 3);
+      passive.send(1, Kind::model, 3);
       both.arrive_and_wait();
       return;
     }
@@ -155,7 +214,7 @@ TEST(Averaging, SendsWhatTheFormulaSays) {
 TEST(Averaging, GoesOnWithoutThoseThatLeft) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 0) {
-      Played(communicator).next(Kind::request);  // it never answers
+      Played(communicator).next(Kind::model);  // it never answers
       return;
     }
     Averager averager({{0}, 1}, model(), {.seed = 1}, communicator);
@@ -222,11 +281,11 @@ TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
         }
         other.note.meeting = 2;
         other.send(1, Kind::news);
-        other.send(1, Kind::request, 5);
+        other.send(1, Kind::model, 5);
         other.send(1, Kind::question);
-        other.next(Kind::news);  // mail is read in order, so the request was read
+        other.next(Kind::news);  // mail is read in order, so the model was read
         asked.count_down();
-        EXPECT_EQ(other.next(Kind::answer).second, 7);
+        EXPECT_EQ(other.next(Kind::model).second, 7);
       } else {
         asked.wait();
         other.note.meeting = 2;

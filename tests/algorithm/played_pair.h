@@ -66,7 +66,7 @@ class Played {
     note.kind = kind;
     std::vector<std::byte> bytes(PairNote::bytes(ranks_));
     write_note(note, bytes);
-    if (kind != PairNote::Kind::request && kind != PairNote::Kind::answer) return bytes;
+    if (kind != PairNote::Kind::model) return bytes;
     auto x = all(value);
     const auto rank = static_cast<std::uint16_t>(mailbox_->rank());
     const auto steps = static_cast<std::uint32_t>(note.steps[rank]);
@@ -84,11 +84,11 @@ class Played {
       if (bytes.empty()) return {got, 0};
       PairedModel theirs = model();
       auto x = all(0);
-      std::vector<std::byte> unused;
-      theirs.offer(x, {}, unused);
+      std::vector<std::byte> own;
+      theirs.offer(x, {}, own);
       const Header header = MessageView::parse(bytes).header();
       theirs.open(bytes, {.generation = header.generation, .origin = header.origin, .step = header.step});
-      theirs.move(x);
+      theirs.move(x, own);
       return {got, 2 * x[0]};
     }
     throw CommError("nothing came");

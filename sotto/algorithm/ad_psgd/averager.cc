@@ -147,7 +147,9 @@ void Averager::wait_for_all(Lock& lock, Roll::Await what) {
   shared_.awaited = what;
   shared_.awaited_since = Clock::now();
   wake();
-  changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return shared_.error || shared_.roll.all_have(what); });
+  changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) {
+    return shared_.error || (shared_.roll.all_have(what) && (what != Roll::Await::meeting || !shared_.answered));
+  });
   shared_.awaited = Roll::Await::nothing;
   rethrow();
 }
@@ -165,7 +167,7 @@ void Averager::write_letter(PairNote::Kind kind, std::uint64_t number, std::vect
   PairNote note;
   note.kind = kind;
   note.generation = key_.generation;
-  if (note.has_model()) note.number = static_cast<std::uint32_t>(number);
+  if (note.has_number()) note.number = static_cast<std::uint32_t>(number);
   shared_.roll.write_to(note, number);
   letter.resize(PairNote::bytes(ranks_));
   write_note(note, letter);

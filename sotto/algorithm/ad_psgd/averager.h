@@ -24,6 +24,10 @@ namespace sotto {
 // steps on it (AD-PSGD: Lian, Zhang, Zhang, Liu, ICML 2018). An active rank sends its model, and a passive one answers
 // with its own. Only the active rank waits, and only for its answer.
 //
+// Both models travel at the same time: a request goes before the active rank's model, and the passive rank answers it
+// at once, unless it still waits for the model of another rank that it has answered so. Then it answers the model
+// itself.
+//
 // One other thread may call: the one that takes the steps. Its next call throws an error of the averaging thread. If
 // there is no error, the destructor waits for the answer to the last request.
 class Averager {
@@ -74,7 +78,8 @@ class Averager {
     std::vector<Mail> held{};  // requests that came at a rest, at most one per peer
     // Buffers that are reused:
     PairNote note{};
-    std::vector<std::byte> letter{};  // of offer()
+    std::vector<std::byte> letter{};        // with this rank's model; of the open request, if this rank asks
+    std::vector<std::byte> early_letter{};  // of AveragerState::answered
   };
 
   // --- on the averaging thread ---
@@ -85,13 +90,15 @@ class Averager {
   void take(Mail mail);
   void hear(int sender, const PairNote& note);
   void naming(int sender, const std::function<void()>& f) const;
-  void take_request(Mail mail);
+  void take_request(int sender);
+  void take_model(Mail& mail, std::span<const std::byte> model);
   bool answer_now(Mail& mail);
-  void take_answer(int sender, const PairNote& note, std::span<const std::byte> model);
+  bool may_answer(const PairNote& note) const SOTTO_REQUIRES(mutex_);
   void open(int sender, const PairNote& note, std::span<const std::byte> model);
-  void move() SOTTO_REQUIRES(mutex_);
-  // A letter with the model as it is now; valid until the next offer.
-  std::span<const std::byte> offer(PairNote::Kind kind, std::uint32_t number) SOTTO_REQUIRES(mutex_);
+  // Writes a letter with the model as it is now.
+  void offer(std::uint32_t number, std::vector<std::byte>& letter) SOTTO_REQUIRES(mutex_);
+  // Moves towards the model that was opened last. `letter` is what its rank got from this one.
+  void move(std::span<const std::byte> letter) SOTTO_REQUIRES(mutex_);
   void inquire();
   void watch(Clock::time_point taken);
   bool forget(int peer);

@@ -22,7 +22,8 @@ struct AveragerState {
     ending,   // as quiet; then its thread ends
     ended,    // it answers nobody any more
   };
-  struct Asked {
+  // This rank's model is on its way to a peer, and that peer's is still to come.
+  struct Exchange {
     int peer;
     std::uint32_t number;
     Clock::time_point since;
@@ -38,7 +39,8 @@ struct AveragerState {
   bool woken = false;                          // a message to itself is on its way
   Roll::Await awaited = Roll::Await::nothing;  // what the thread of the steps waits for
   Clock::time_point awaited_since{};
-  std::optional<Asked> asked{};  // the request that is not answered yet
+  std::optional<Exchange> asked{};     // the request that is not answered yet
+  std::optional<Exchange> answered{};  // the request that was answered before its model came
   std::uint64_t requests = 0, exchanges = 0, exchange_bytes = 0, notes = 0;
   Timings timings{};
   std::exception_ptr error{};  // of the averaging thread

@@ -33,7 +33,8 @@ bool Averager::turn() {
   ask();
   {
     const Lock lock(mutex_);
-    if (shared_.state == State::ended || (shared_.state == State::ending && !shared_.asked)) return false;
+    const bool open = shared_.asked || shared_.answered;
+    if (shared_.state == State::ended || (shared_.state == State::ending && !open)) return false;
   }
   std::erase_if(own_.held, [this](Mail& mail) {
     bool answered = false;
@@ -57,7 +58,7 @@ bool Averager::turn() {
 
 void Averager::ask() {
   int peer = 0;
-  std::span<const std::byte> letter;
+  std::vector<std::byte> request;
   {
     const Lock lock(mutex_);
     if (plan_.peers.empty() || shared_.asked || shared_.state != State::at_work) return;
@@ -70,11 +71,15 @@ void Averager::ask() {
       return;
     }
     const auto number = static_cast<std::uint32_t>(shared_.requests++);
-    letter = offer(PairNote::Kind::request, number);
+    write_letter(PairNote::Kind::request, number, request);
+    offer(number, own_.letter);
     shared_.asked = {peer, number, Clock::now()};
   }
-  if (mailbox_->send(peer, letter)) return;
+  const bool sent = mailbox_->send(peer, request);
+  const bool both = sent && mailbox_->send(peer, own_.letter);
   const Lock lock(mutex_);
+  shared_.notes += sent ? 1 : 0;
+  if (both) return;
   shared_.asked.reset();
   changed_.notify_all();
 }
@@ -88,22 +93,22 @@ int Averager::next_peer() {
   return -1;
 }
 
-std::span<const std::byte> Averager::offer(PairNote::Kind kind, std::uint32_t number) {
+void Averager::offer(std::uint32_t number, std::vector<std::byte>& letter) {
   const Timer timer;
   Key key = key_;
   key.step = static_cast<std::uint32_t>(shared_.roll.steps());
-  write_letter(kind, number, own_.letter);
-  own_.model.offer(shared_.x, key, own_.letter);
-  shared_.exchange_bytes += own_.letter.size();
+  write_letter(PairNote::Kind::model, number, letter);
+  own_.model.offer(shared_.x, key, letter);
+  shared_.exchange_bytes += letter.size();
   shared_.timings.encode += timer.seconds();
-  return own_.letter;
 }
 
-void Averager::move() {
+void Averager::move(std::span<const std::byte> letter) {
   const Timer timer;
-  own_.model.move(shared_.x);
+  own_.model.move(shared_.x, letter.subspan(PairNote::bytes(ranks_)));
   ++shared_.exchanges;
   shared_.timings.decode += timer.seconds();
+  changed_.notify_all();
 }
 
 void Averager::take(Mail mail) {
@@ -118,8 +123,8 @@ void Averager::take(Mail mail) {
     if (own_.note.generation != key_.generation) throw WireError("it is of another group of ranks");
     hear(sender, own_.note);
     if (own_.note.kind == PairNote::Kind::question) tell(sender, PairNote::Kind::news);
-    if (own_.note.kind == PairNote::Kind::answer) take_answer(sender, own_.note, model);
-    if (own_.note.kind == PairNote::Kind::request) take_request(std::move(mail));
+    if (own_.note.kind == PairNote::Kind::request) take_request(sender);
+    if (own_.note.kind == PairNote::Kind::model) take_model(mail, model);
   });
   if (!mail.data.empty()) mailbox_->recycle(std::move(mail));
 }
@@ -149,46 +154,64 @@ void Averager::naming(int sender, const std::function<void()>& f) const {
   }
 }
 
-void Averager::take_request(Mail mail) {
+// Answers before the sender's model has come, unless this rank waits for a model that it has answered so: each will
+// take half of this rank's model away, so several could take more than there is.
+void Averager::take_request(int sender) {
   if (!plan_.peers.empty()) throw WireError("it asks for a model, and this rank is one of those that ask");
-  if (std::ranges::find(own_.held, mail.sender, &Mail::sender) != own_.held.end()) {
+  {
+    const Lock lock(mutex_);
+    if (shared_.answered || !may_answer(own_.note)) return;
+    offer(own_.note.number, own_.early_letter);
+    shared_.answered = {sender, own_.note.number, Clock::now()};
+  }
+  mailbox_->send(sender, own_.early_letter);
+}
+
+void Averager::take_model(Mail& mail, std::span<const std::byte> model) {
+  const int sender = mail.sender;
+  {
+    const Lock lock(mutex_);
+    for (auto* const exchange : {&shared_.asked, &shared_.answered}) {
+      if (!*exchange || (*exchange)->peer != sender || (*exchange)->number != own_.note.number) continue;
+      open(sender, own_.note, model);
+      const bool asked = exchange == &shared_.asked;
+      if (asked) shared_.timings.network += std::chrono::duration<double>(Clock::now() - (*exchange)->since).count();
+      move(asked ? own_.letter : own_.early_letter);
+      exchange->reset();
+      return;
+    }
+  }
+  if (!plan_.peers.empty()) {
+    throw WireError(fmt::format("it answers request {}, which this rank does not wait for", own_.note.number));
+  }
+  if (std::ranges::find(own_.held, sender, &Mail::sender) != own_.held.end()) {
     throw WireError("it asks again before it was answered");
   }
   if (!answer_now(mail)) own_.held.push_back(std::move(mail));
 }
 
-// Answers a request, unless the model may not change now. Returns whether it did.
+// A rank that asks has left the last meeting that it came to, so all have come to that.
+bool Averager::may_answer(const PairNote& note) const {
+  const bool complete = shared_.state == State::meeting && note.meeting == shared_.roll.meeting();
+  return !complete && !shared_.frozen();
+}
+
+// Answers a model, unless this rank's may not change now. Returns whether it did.
 bool Averager::answer_now(Mail& mail) {
   const auto model = read_note(mail.data, ranks_, own_.note);
   {
     const Lock lock(mutex_);
-    // A rank that asks has left the last meeting that it came to, so all have come to that.
-    const bool complete = shared_.state == State::meeting && own_.note.meeting == shared_.roll.meeting();
-    if (complete || shared_.frozen()) return false;
+    if (!may_answer(own_.note)) return false;
   }
   open(mail.sender, own_.note, model);
-  std::span<const std::byte> letter;
   {
     const Lock lock(mutex_);
-    letter = offer(PairNote::Kind::answer, own_.note.number);
-    move();
+    offer(own_.note.number, own_.letter);
+    move(own_.letter);
   }
-  mailbox_->send(mail.sender, letter);
+  mailbox_->send(mail.sender, own_.letter);
   mailbox_->recycle(std::move(mail));
   return true;
-}
-
-void Averager::take_answer(int sender, const PairNote& note, std::span<const std::byte> model) {
-  const Lock lock(mutex_);
-  const auto& asked = shared_.asked;
-  if (!asked || asked->peer != sender || asked->number != note.number) {
-    throw WireError(fmt::format("it answers request {}, which this rank does not wait for", note.number));
-  }
-  open(sender, note, model);
-  shared_.timings.network += std::chrono::duration<double>(Clock::now() - asked->since).count();
-  move();
-  shared_.asked.reset();
-  changed_.notify_all();
 }
 
 void Averager::open(int sender, const PairNote& note, std::span<const std::byte> model) {
@@ -245,7 +268,9 @@ bool Averager::waits() const {
 // This peer has left. Returns whether that is new.
 bool Averager::forget(int peer) {
   const Lock lock(mutex_);
-  if (shared_.asked && shared_.asked->peer == peer) shared_.asked.reset();
+  for (auto* const exchange : {&shared_.asked, &shared_.answered}) {
+    if (*exchange && (*exchange)->peer == peer) exchange->reset();
+  }
   changed_.notify_all();
   return shared_.roll.leave(peer);
 }
@@ -254,7 +279,8 @@ bool Averager::must_be_questioned(int peer, Clock::time_point taken) {
   const Lock lock(mutex_);
   Roll& roll = shared_.roll;
   const bool asked = shared_.asked && shared_.asked->peer == peer;
-  if (!asked && !roll.lacks(peer, shared_.awaited)) return false;
+  const bool meets = shared_.awaited == Roll::Await::meeting && shared_.answered && shared_.answered->peer == peer;
+  if (!asked && !meets && !roll.lacks(peer, shared_.awaited)) return false;
   const auto since = asked ? shared_.asked->since : shared_.awaited_since;
   const auto heard = std::max(since, roll.heard(peer));
   const auto deadline = mailbox_->deadline();

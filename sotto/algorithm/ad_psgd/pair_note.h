@@ -12,18 +12,18 @@ namespace sotto {
 //   mark of `met` and `ends` in the highest one
 struct PairNote {
   enum class Kind : std::uint8_t {
-    request,   // the sender's model follows, and the receiver's must come back
-    answer,    // the model that comes back
-    news,      // no model, only what the note says about ranks
+    request,   // the sender's model follows in its next letter, and the receiver's must come back: perhaps at once
+    model,     // the sender's model, of the rank that asks or of the one that answers
+    news,      // only what the note says about ranks
     question,  // the receiver must send news
-    met,       // no model; what the sender knows of a meeting: who has come, and the steps that these had made by then
-    ends,      // no model; what the sender knows of the end: who has said after which step it can end
+    met,       // what the sender knows of a meeting: who has come, and the steps that these had made by then
+    ends,      // what the sender knows of the end: who has said after which step it can end
   };
 
   Kind kind = Kind::news;
   std::uint16_t generation = 0;  // of the group of ranks
-  // In a request and its answer: the number of the exchange, counted by the rank that asks. In news: 1 if the sender
-  // has made steps since the meeting, else 0.
+  // In a request and in both models: the number of the exchange, counted by the rank that asks. In news: 1 if the
+  // sender has made steps since the meeting, else 0.
   std::uint32_t number = 0;
   std::uint64_t meeting = 0;         // the last one that the sender has come to; in met: the one that the note is about
   std::uint64_t end = 0;             // steps after which the sender can end; in ends: the most of all ranks; 0: no wish
@@ -31,7 +31,8 @@ struct PairNote {
   std::vector<bool> marked;          // in met: each rank that has come; in ends: each that has said when it can end
 
   bool about_all() const { return kind == Kind::met || kind == Kind::ends; }
-  bool has_model() const { return kind == Kind::request || kind == Kind::answer; }
+  bool has_model() const { return kind == Kind::model; }
+  bool has_number() const { return kind == Kind::request || kind == Kind::model; }
   static std::size_t bytes(int ranks) { return 24 + 8 * static_cast<std::size_t>(ranks); }
 };
 

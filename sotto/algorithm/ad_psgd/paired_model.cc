@@ -29,8 +29,8 @@ Bucket PairedModel::bucket(std::span<float> x, std::size_t index) const {
 void PairedModel::offer(std::span<float> x, const Key& key, std::vector<std::byte>& letter) {
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     const Range whole = parts_[b].whole();
-    parts_[b].encoder.encode_alone(bucket(x, b), key, {&whole, 1}, {&parts_[b].own, 1});
-    const auto bytes = parts_[b].own.bytes();
+    parts_[b].encoder.encode_alone(bucket(x, b), key, {&whole, 1}, {&parts_[b].message, 1});
+    const auto bytes = parts_[b].message.bytes();
     letter.insert(letter.end(), bytes.begin(), bytes.end());
   }
 }
@@ -47,13 +47,15 @@ void PairedModel::open(std::span<const std::byte> offer, const Expected& expecte
   if (!offer.empty()) throw WireError(fmt::format("{} bytes after the model", offer.size()));
 }
 
-void PairedModel::move(std::span<float> x) {
+void PairedModel::move(std::span<float> x, std::span<const std::byte> own) {
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     const Part& part = parts_[b];
     Bucket to = bucket(x, b);
     part.theirs->add_to(to, 0.5F);
-    part.opened_own->open(part.own.view(), part.plan.layout, part.whole());
-    part.opened_own->add_to(to, -0.5F);
+    const MessageView message = MessageView::parse(own);
+    part.own->open(message, part.plan.layout, part.whole());
+    part.own->add_to(to, -0.5F);
+    own = own.subspan(message.size());
   }
 }
 

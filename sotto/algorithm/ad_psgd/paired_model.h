@@ -26,9 +26,8 @@ class PairedModel {
   void offer(std::span<float> x, const Key& key, std::vector<std::byte>& letter);
   // Checks and opens the other rank's offer, whose bytes must stay valid until move(). WireError.
   void open(std::span<const std::byte> offer, const Expected& expected);
-  // Moves x towards the offer that was opened last. REQUIRES that the last offer() was of x, and that the other model
-  // moves, too.
-  void move(std::span<float> x);
+  // Moves x towards the offer that was opened last. `own` is the offer of x that the other model moves towards.
+  void move(std::span<float> x, std::span<const std::byte> own);
   void visit_state(StateVisitor& visitor);
 
  private:
@@ -36,8 +35,8 @@ class PairedModel {
     BucketPlan plan;
     std::shared_ptr<Codec> codec;
     Encoder encoder;
-    Message own;
-    std::unique_ptr<Opened> opened_own, theirs;
+    Message message;  // of offer(), reused
+    std::unique_ptr<Opened> own, theirs;
 
     Range whole() const { return {0, plan.layout.size()}; }
   };
