@@ -79,7 +79,12 @@ void print_files(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code unknown;
   if (fs::is_regular_file(folder, unknown)) {
-    return line("files", fmt::format("{}  {}", folder, bytes_text(static_cast<double>(fs::file_size(folder)))));
+    for (const fs::path& file : {fs::path(folder), test_rows_beside(folder)}) {
+      if (file.empty()) continue;
+      const auto size = static_cast<double>(fs::file_size(file, unknown));
+      line(file == folder ? "files" : "", fmt::format("{}  {}", file.string(), bytes_text(size)));
+    }
+    return;
   }
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder, unknown)) {

@@ -6,6 +6,7 @@
 #include "sotto/cli/compare.h"
 #include "sotto/cli/train_flags.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/train/run_folder.h"
 
 namespace sotto {
@@ -68,7 +69,7 @@ int run_demo(std::span<const std::string> arguments) {
   fmt::print("The same training, {} times, with the same seed: {}.\n", codecs.size(), fmt::join(codecs, ";  "));
   fmt::print("`none` sends whole gradients; the others send a compressed form of them. Run folders: {}\n\n",
              options.train_dir);
-  std::fflush(stdout);
+  flush_output();
   const int status = compare_runs(options, {&options.algorithm, 1}, codecs, TableStyle::plain);
   if (status != 0) return status;
   fmt::print("{}", explanation);

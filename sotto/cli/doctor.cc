@@ -15,6 +15,7 @@
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/report/text_table.h"
 
 namespace sotto {
@@ -42,7 +43,7 @@ class Report {
   void say(Verdict verdict, std::string_view topic, std::string_view what) {
     constexpr std::array<std::string_view, 3> words{"ok", "warn", "fail"};
     fmt::print("{:<4}  {:<10}  {}\n", words[static_cast<std::size_t>(verdict)], topic, what);
-    std::fflush(stdout);
+    flush_output();
     failed_ = failed_ || verdict == Verdict::fail;
   }
   // Runs a check; its errors are findings, too.

@@ -5,6 +5,7 @@
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/train/evaluator.h"
 #include "sotto/train/stop_signal.h"
 
@@ -43,7 +44,7 @@ int run_eval(std::span<const std::string> arguments) {
           fmt::print(stderr, "warning: {}\n", spelled(remark, flag_spelling));
         }
         fmt::print("step {}  {}\n", line.step, line.metrics.text());
-        std::fflush(stdout);
+        flush_output();
       },
       [] { return StopSignal::caught() == 0; });
   return StopSignal::caught() != 0 ? 128 + StopSignal::caught() : damaged ? 1 : 0;

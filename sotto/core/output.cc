@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 
 namespace sotto {
 
@@ -23,6 +24,10 @@ int write_text(std::FILE* file, std::string_view text) {
     }
   }
   return 0;
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
 }
 
 }  // namespace sotto

@@ -9,4 +9,7 @@ namespace sotto {
 // reader (only if SIGPIPE is ignored). Never throws.
 int write_text(std::FILE* file, std::string_view text);
 
+// Writes what was printed to standard output. std::system_error if that cannot be done.
+void flush_output();
+
 }  // namespace sotto

@@ -78,6 +78,11 @@ class Zip {
     return value;
   }
 
+  // Whether the last record of a file begins there: its comment is the rest.
+  static bool ends_at(std::string_view last, std::size_t at) {
+    return last.size() - at >= end_record && last.size() - at - end_record == number(last, at + 20, 2);
+  }
+
   std::filesystem::path path_;
   FileReader file_;
   std::vector<Member> members_;
@@ -86,8 +91,10 @@ class Zip {
 void Zip::read_list() {
   const std::uint64_t tail = std::min<std::uint64_t>(file_.size(), end_record + 65535);  // a comment may follow
   const std::string last = read(file_.size() - tail, tail);
-  const std::size_t end = last.rfind("PK\x05\x06");
-  require(end != std::string::npos && last.size() - end >= end_record);
+  constexpr std::string_view mark = "PK\x05\x06";  // which the comment may have, too
+  std::size_t end = last.rfind(mark);
+  while (end != std::string::npos && end > 0 && !ends_at(last, end)) end = last.rfind(mark, end - 1);
+  require(end != std::string::npos && ends_at(last, end));
   const std::uint32_t count = number(last, end + 10, 2);
   const std::string list = read(number(last, end + 16, 4), number(last, end + 12, 4));
   std::size_t at = 0;

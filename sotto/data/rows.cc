@@ -32,15 +32,6 @@ constexpr std::array row_entries{
 };
 constexpr Table<RowEntry> row_sets("data set", row_entries);
 
-// The file of the test rows that belongs to this file of training rows; empty if there is none.
-std::filesystem::path beside(std::filesystem::path file) {
-  std::string name = file.filename().string();
-  for (const std::string_view packed : {".gz", ".xz"}) {
-    if (name.ends_with(packed)) name.resize(name.size() - packed.size());
-  }
-  return find_packed(file.replace_filename(name + ".t"));
-}
-
 std::filesystem::path in_folder(const DataOptions& options, std::string_view stem, std::string_view kind) {
   const auto file = std::filesystem::path(options.data_dir) / fmt::format("{}.{}", stem, kind);
   std::filesystem::path found = find_packed(file);
@@ -83,6 +74,14 @@ std::vector<Rows::SeenLabel> seen_in(const Rows& train, const Rows& test) {
 
 }  // namespace
 
+std::filesystem::path test_rows_beside(std::filesystem::path file) {
+  std::string name = file.filename().string();
+  for (const std::string_view packed : {".gz", ".xz"}) {
+    if (name.ends_with(packed)) name.resize(name.size() - packed.size());
+  }
+  return find_packed(file.replace_filename(name + ".t"));
+}
+
 Row Rows::at(std::size_t index) const {
   const std::size_t begin = index == 0 ? 0 : ends.at(index - 1), count = ends.at(index) - begin;
   return {std::span(columns).subspan(begin, count), std::span(values).subspan(begin, count), labels[index]};
@@ -116,7 +115,7 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
   std::error_code unknown;
   const bool folder = std::filesystem::is_directory(path, unknown);
   const std::filesystem::path train_file = folder ? in_folder(options, "train", kind) : path;
-  const std::filesystem::path test_file = folder ? in_folder(options, "test", kind) : beside(path);
+  const std::filesystem::path test_file = folder ? in_folder(options, "test", kind) : test_rows_beside(path);
   const auto rows_of = [&](const std::filesystem::path& file) {
     const std::vector<std::byte> bytes = read_unpacked(file);
     Rows rows;

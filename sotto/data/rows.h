@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,9 @@ const Table<RowEntry>& row_table();
 
 // See open_source(). At most train_size or test_size rows.
 std::unique_ptr<Rows> open_rows(const DataOptions& options, Split split);
+
+// The file of test rows that belongs to a file of training rows; empty if there is none.
+std::filesystem::path test_rows_beside(std::filesystem::path file);
 
 // The rows of options.data_dir: of its files train.KIND and test.KIND or, if it is itself a file, of that file and a
 // second one with test rows, named as in LIBSVM's collection (a9a and a9a.t). Without a second file every tenth row is

@@ -6,10 +6,16 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "sotto/core/error.h"
 
 namespace sotto {
+
+TextLines::TextLines(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  if (rest_.starts_with(mark)) rest_.remove_prefix(mark.size());
+}
 
 bool TextLines::next(std::string_view& line) {
   if (rest_.empty()) return false;

@@ -9,7 +9,8 @@ namespace sotto {
 // Goes through the lines of a text; its errors name file and line.
 class TextLines {
  public:
-  TextLines(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {}
+  // Passes over the byte order mark that some programs write first.
+  TextLines(std::string_view text, std::string file);
 
   // Sets `line` to the next line, without its end; false if there is none.
   bool next(std::string_view& line);

@@ -118,6 +118,13 @@ def test_info_of_what_needs_no_files(good):
     assert re.search(r"^train +20000 pairs", told, re.M) and "stand-in" not in told and "files" not in told
 
 
+def test_info_of_a_file_of_rows_names_its_test_rows(good, tmp_path):
+    (tmp_path / "a9a").write_text("1 1:2\n-1 2:1\n")
+    (tmp_path / "a9a.t").write_text("1 1:2\n")
+    told = good("data", "info", "libsvm", "--data-dir", "a9a").out
+    assert re.search(r"^files +a9a +13 B\n +a9a.t +6 B$", told, re.M), told
+
+
 def test_missing_files_are_named_with_what_downloads_them(run):
     for name in ("cifar10", "cifar100"):
         assert f"`sotto data get {name}` downloads it" in run("data", "info", name, "--data-dir", ".").err

@@ -69,7 +69,7 @@ def test_doctor_finds_a_launchers_variables(run):
     assert re.search("^fail +launch", job.out, re.M)
 
 
-@pytest.mark.parametrize("command", ["--help", "codec list", "codec describe int8", "topology show ring --ranks 4 --json"])
+@pytest.mark.parametrize("command", ["--help", "codec list", "codec describe int8", "topology show ring --ranks 4 --json", "doctor"])
 def test_output_that_cannot_be_written_is_an_error(sotto, command):
     with open("/dev/full", "w") as full:
         job = subprocess.run([sotto, *command.split()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)

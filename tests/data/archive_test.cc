@@ -122,7 +122,7 @@ class Zip : public testing::Test {
 };
 
 TEST_F(Zip, WantedFilesAreWrittenHere) {
-  for (const std::string comment : {"", "a comment", "PK\x05 no end"}) {
+  for (const std::string comment : {"", "a comment", "PK\x05 no end", "PK\x05\x06 no end either", "PK\x05\x06"}) {
     unpack(whole(comment));
     EXPECT_EQ(text("own-one"), std::string(5000, 'a') + "end");
     EXPECT_EQ(text("own-two"), "stored");

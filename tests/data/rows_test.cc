@@ -59,6 +59,13 @@ TEST_F(RowFiles, LibsvmRows) {
   EXPECT_EQ(open("libsvm", Split::train, "", 1).features, 12U);
 }
 
+TEST_F(RowFiles, MayBeginWithAByteOrderMark) {
+  write("file", "\xEF\xBB\xBF-1 1:2\n1 2:5\n");
+  write("file.t", "7 1:1\n");
+  EXPECT_EQ(text_of(open("libsvm", Split::train, "file")), "-1: 0=2;1: 1=5;");
+  EXPECT_NE(error("libsvm", "-1 1:2\n\xEF\xBB\xBF 1 2:5\n").find("file:2"), std::string::npos);
+}
+
 TEST_F(RowFiles, CsvRows) {
   write("train.csv", "a, \"Target\",b\n1,5,0\n2, 6 ,3\n\r\n \n");
   write("test.csv", "A,target,b\n1,5,2\n3,6,4\n");
