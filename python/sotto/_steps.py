@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from sotto._topology import Topology, sentence_of
 
 
 _all: weakref.WeakSet[Steps] = weakref.WeakSet()
-_without_hooks: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # in the order in which they were made
+_without_hooks: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # unlike a set, in one order
 GIVEN_UP = "this was made in another group of ranks; make it within the function of sotto.elastic, anew for each group"
 
 
@@ -139,7 +138,6 @@ class Steps:
 
     def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:
         if optimizer is None:
-            _follow_all_optimizers()
             _without_hooks[self] = None
             return
         self._hooks = [  # they keep this alive
@@ -239,8 +237,8 @@ class Steps:
                 buffer.copy_(values.view_as(buffer))
 
 
-# Hooks of all optimizers are common to the process. torch iterates over them in each step, where one that a garbage
-# collection removes is an error: so there is one pair, for good.
+# Hooks of all optimizers are common to the process. torch iterates over them in each step, and it is an error to remove
+# one meanwhile, as a garbage collection may. So there is one pair, for good.
 
 def _before_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     for steps in list(_without_hooks):
@@ -252,7 +250,5 @@ def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         steps._leave(optimizer, sys._getframe(1))
 
 
-@functools.cache
-def _follow_all_optimizers() -> None:
-    register_optimizer_step_pre_hook(_before_step)
-    register_optimizer_step_post_hook(_after_step)
+register_optimizer_step_pre_hook(_before_step)
+register_optimizer_step_post_hook(_after_step)

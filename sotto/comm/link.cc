@@ -15,8 +15,8 @@ Clock::duration time_of(std::size_t bytes, double bits_per_second) {
   return bits_per_second > 0 ? seconds(8.0 * static_cast<double>(bytes) / bits_per_second) : Clock::duration::zero();
 }
 
-constexpr std::size_t remembered =
-    64;  // spans of time; messages on their way began after older ones, or nearly all did
+// How many spans of time are kept apart. Nearly all messages that are still to come began after older ones.
+constexpr std::size_t remembered = 64;
 
 // The rate of two links in series; 0: unlimited.
 double slower(double one, double other) { return one > 0 && other > 0 ? std::min(one, other) : std::max(one, other); }
@@ -62,13 +62,16 @@ Clock::time_point Link::take_in(Clock::time_point begin, Clock::duration needed)
   auto next = std::ranges::find_if(busy_, [&](const Span& span) { return span.end >= begin; });
   const auto first = next;
   Span taken{begin, begin};
-  for (; next != busy_.end() && next->begin - taken.end <= needed; ++next) {
+  for (; next != busy_.end() && (next->begin <= taken.end || next->begin - taken.end < needed); ++next) {
     needed -= std::max(Clock::duration::zero(), next->begin - taken.end);
     taken = {std::min(taken.begin, next->begin), next->end};
   }
   taken.end += needed;
   busy_.insert(busy_.erase(first, next), taken);
-  if (busy_.size() > remembered) busy_.erase(busy_.begin());
+  if (busy_.size() > remembered) {  // joins the two oldest
+    busy_[1].begin = busy_[0].begin;
+    busy_.erase(busy_.begin());
+  }
   return taken.end;
 }
 

@@ -54,6 +54,32 @@ TEST(AveragingErrors, NameAStalledRank) {
   expect_lost(2, 1s, false, false, "rank 0 is waited for and said nothing for 1 s");
 }
 
+TEST(AveragingErrors, NameWhoDoesNotSendTheModelThatItAnnounced) {
+  for (const bool answers : {false, true}) {
+    std::latch told(1);
+    run_threads(2, 1s, [&](Communicator& communicator) {
+      if (communicator.rank() == 0) {
+        Played other(communicator);
+        other.send(1, Kind::request);
+        other.next(Kind::model);
+        other.note.meeting = 1;
+        other.send(1, Kind::news);
+        if (answers) other.answer_questions_of(1, [&] { return told.try_wait(); });
+        told.wait();
+        return;
+      }
+      const Telling telling(told);
+      Averager averager({}, model(), {.seed = 1}, communicator);
+      auto x = all(1);
+      averager.read(x);
+      const std::string error = message_of([&] { averager.rest(x); });
+      EXPECT_NE(error.find(answers ? "model that it announced for 2 s" : "model that it announced for 1 s"),
+                std::string::npos)
+          << error;
+    });
+  }
+}
+
 // A rank that answers questions may itself wait for the one that is lost.
 TEST(AveragingErrors, NameTheSilentRankOfTwoThatItWaitsFor) {
   expect_lost(3, 2s, false, true, "rank 2 is waited for and said nothing for 2 s");

@@ -101,6 +101,67 @@ TEST(Averaging, AnswersARequestBeforeTheModelComes) {
   });
 }
 
+// Two ranks come before the model of a third that was answered early: that one must wait from then on.
+TEST(Averaging, DoesNotAnswerASlowRankEarlyAgain) {
+  std::barrier<> others(2);
+  run_threads(3, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 0) {
+      Averager averager({}, model(), {.seed = 1}, communicator);
+      auto x = all(1);
+      averager.read(x);
+      averager.rest(x);
+      EXPECT_EQ(averager.exchanges(), 5U);
+      return;
+    }
+    Played played(communicator);
+    const auto exchange = [&] {
+      played.send(0, Kind::model, 0);
+      played.next(Kind::model);
+    };
+    if (communicator.rank() == 2) {
+      others.arrive_and_wait();
+      exchange();
+      exchange();
+      others.arrive_and_wait();
+      others.arrive_and_wait();
+      played.send(0, Kind::request);  // this rank is answered early as before
+      EXPECT_EQ(played.next(Kind::model).second, -0.125F);
+      played.send(0, Kind::model, 0);
+    } else {
+      played.send(0, Kind::request);
+      EXPECT_EQ(played.next(Kind::model).second, 1);
+      others.arrive_and_wait();
+      others.arrive_and_wait();
+      played.send(0, Kind::model, 0);  // makes 1 / 4 - 1 / 2
+      played.send(0, Kind::request);
+      played.send(0, Kind::question);
+      EXPECT_EQ(played.next(Kind::news).first.kind, Kind::news);
+      exchange();
+      others.arrive_and_wait();
+    }
+    played.note.meeting = 1;
+    played.send(0, Kind::news);
+  });
+}
+
+TEST(Averaging, EndsWithoutTheModelThatItAnswered) {
+  std::latch ended(1);
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 1) {
+      Played stalled(communicator);
+      stalled.send(0, Kind::request);
+      stalled.next(Kind::model);
+      ended.wait();
+      return;
+    }
+    const Telling telling(ended);
+    Averager averager({}, model(), {.seed = 1}, communicator);
+    auto x = all(1);
+    averager.read(x);
+    wait_until([&] { return averager.exchange_bytes() > 0; });
+  });
+}
+
 TEST(Averaging, ForgetsWhomItAnsweredIfThatRankLeaves) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 1) {
@@ -201,7 +262,8 @@ TEST(Averaging, SendsWhatTheFormulaSays) {
       }
       averager.rest(x);
       communicator.barrier();
-      EXPECT_EQ(averager.exchange_bytes(), averager.exchanges() * (message + note));
+      const std::size_t request = communicator.rank() % 2 == 1 ? note : 0;
+      EXPECT_EQ(averager.exchange_bytes(), averager.exchanges() * (message + note + request));
       wait_until([&] {  // the last notes may be about to be sent
         return averager.traffic().bytes_sent == averager.exchange_bytes() + averager.notes_sent() * note;
       });

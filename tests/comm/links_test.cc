@@ -138,6 +138,21 @@ TEST(Link, AShortMessageDelaysALongOneByItsOwnTimeOnly) {
   EXPECT_NEAR(seconds_between(now, link.receive(3, 100, now + 60ms)), 0.06, 1e-6);
 }
 
+TEST(Link, MessagesThatTouchAreReceivedInAnyOrder) {
+  Link link(Links{{8e6, 0}}, 0, 3);
+  const auto now = Clock::now();
+  EXPECT_NEAR(seconds_between(now, link.receive(1, 20000, now + 30ms)), 0.03, 1e-6);
+  EXPECT_NEAR(seconds_between(now, link.receive(2, 10000, now + 10ms)), 0.01, 1e-6);  // fits exactly before it
+}
+
+TEST(Link, ForgettingOldMessagesGivesNoTimeAway) {
+  Link link(Links{{8e6, 0}}, 0, 3);
+  const auto now = Clock::now();
+  for (int i = 100; i > 0; --i) link.receive(1, 10, now + i * 1ms);  // all apart, the newest first
+  EXPECT_LT(seconds_between(now, link.receive(2, 10, now + 200ms)), 0.2 + 1e-6);
+  for (int i = 1; i < 3; ++i) EXPECT_GT(seconds_between(now, link.receive(2, 10000, now + 10ms)), 0.01 * i - 1e-6);
+}
+
 TEST(Link, MessagesShareTheIngress) {
   Link link(Links{{8e6, 0}}, 0, 9);
   const auto now = Clock::now();

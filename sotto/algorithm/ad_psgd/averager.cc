@@ -13,7 +13,9 @@ Averager::Averager(PairPlan plan, PairedModel model, const Key& key, Communicato
       key_(key),
       ranks_(communicator.size()),
       shared_{.x = {}, .roll = Roll(communicator.rank(), ranks_), .relay = Relay(communicator.rank(), ranks_)},
-      own_{.model = std::move(model), .questioned = std::vector<Clock::time_point>(static_cast<std::size_t>(ranks_))} {
+      own_{.model = std::move(model),
+           .questioned = std::vector<Clock::time_point>(static_cast<std::size_t>(ranks_)),
+           .slow = std::vector<bool>(static_cast<std::size_t>(ranks_))} {
   key_.rank = static_cast<std::uint16_t>(communicator.rank());
   if (ranks_ == 1) return;
   mailbox_ = communicator.open_mailbox(PairNote::bytes(ranks_) + own_.model.max_bytes());

@@ -22,11 +22,8 @@ namespace sotto {
 
 // A rank's model, and a thread that averages it with the models of other ranks, one at a time, while the caller takes
 // steps on it (AD-PSGD: Lian, Zhang, Zhang, Liu, ICML 2018). An active rank sends its model, and a passive one answers
-// with its own. Only the active rank waits, and only for its answer.
-//
-// Both models travel at the same time: a request goes before the active rank's model, and the passive rank answers it
-// at once, unless it still waits for the model of another rank that it has answered so. Then it answers the model
-// itself.
+// with its own, early if it can: both models then travel at the same time. While ranks take steps only the active one
+// waits, and only for its answer. At a meeting a passive rank waits for the models that it has answered early.
 //
 // One other thread may call: the one that takes the steps. Its next call throws an error of the averaging thread. If
 // there is no error, the destructor waits for the answer to the last request.
@@ -75,7 +72,9 @@ class Averager {
     PairedModel model;
     std::vector<Clock::time_point> questioned;  // when each peer was asked for news
     Clock::time_point inquired{}, watched{};
-    std::vector<Mail> held{};  // requests that came at a rest, at most one per peer
+    std::vector<Mail> held{};  // models that came at a rest, and must be answered; at most one per peer
+    std::vector<bool> slow;    // peers that are not answered early any more
+    int meanwhile = 0;         // exchanges since this rank gave an early answer
     // Buffers that are reused:
     PairNote note{};
     std::vector<std::byte> letter{};        // with this rank's model; of the open request, if this rank asks

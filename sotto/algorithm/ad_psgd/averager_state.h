@@ -18,7 +18,7 @@ struct AveragerState {
     resting,  // after a meeting, or before the first step: the caller has the model, and may change it
     at_work,  // this rank takes steps, and asks others for their models
     quiet,    // it asks nobody any more, and comes to a meeting once its last request is answered
-    meeting,  // it has come to a meeting, and answers others until all have come
+    meeting,  // it has come to a meeting, and answers others until all have come, and a model that it answered early
     ending,   // as quiet; then its thread ends
     ended,    // it answers nobody any more
   };

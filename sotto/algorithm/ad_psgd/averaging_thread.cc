@@ -33,8 +33,7 @@ bool Averager::turn() {
   ask();
   {
     const Lock lock(mutex_);
-    const bool open = shared_.asked || shared_.answered;
-    if (shared_.state == State::ended || (shared_.state == State::ending && !open)) return false;
+    if (shared_.state == State::ended || (shared_.state == State::ending && !shared_.asked)) return false;
   }
   std::erase_if(own_.held, [this](Mail& mail) {
     bool answered = false;
@@ -72,14 +71,13 @@ void Averager::ask() {
     }
     const auto number = static_cast<std::uint32_t>(shared_.requests++);
     write_letter(PairNote::Kind::request, number, request);
+    shared_.exchange_bytes += request.size();
     offer(number, own_.letter);
     shared_.asked = {peer, number, Clock::now()};
   }
-  const bool sent = mailbox_->send(peer, request);
-  const bool both = sent && mailbox_->send(peer, own_.letter);
+  // A peer that has left since the request may have answered it; forget() closes the exchange after its last mail.
+  if (mailbox_->send(peer, request)) return static_cast<void>(mailbox_->send(peer, own_.letter));
   const Lock lock(mutex_);
-  shared_.notes += sent ? 1 : 0;
-  if (both) return;
   shared_.asked.reset();
   changed_.notify_all();
 }
@@ -154,13 +152,15 @@ void Averager::naming(int sender, const std::function<void()>& f) const {
   }
 }
 
-// Answers before the sender's model has come, unless this rank waits for a model that it has answered so: each will
-// take half of this rank's model away, so several could take more than there is.
+// Answers before the sender's model has come, but only one rank at a time: each such answer promises half of this
+// rank's model. While that one is on its way, others take of the model too. So a rank whose link is so slow that two
+// others do is not answered early any more.
 void Averager::take_request(int sender) {
   if (!plan_.peers.empty()) throw WireError("it asks for a model, and this rank is one of those that ask");
   {
     const Lock lock(mutex_);
-    if (shared_.answered || !may_answer(own_.note)) return;
+    if (shared_.answered || own_.slow[static_cast<std::size_t>(sender)] || !may_answer(own_.note)) return;
+    own_.meanwhile = 0;
     offer(own_.note.number, own_.early_letter);
     shared_.answered = {sender, own_.note.number, Clock::now()};
   }
@@ -177,6 +177,7 @@ void Averager::take_model(Mail& mail, std::span<const std::byte> model) {
       const bool asked = exchange == &shared_.asked;
       if (asked) shared_.timings.network += std::chrono::duration<double>(Clock::now() - (*exchange)->since).count();
       move(asked ? own_.letter : own_.early_letter);
+      if (!asked && own_.meanwhile > 1) own_.slow[static_cast<std::size_t>(sender)] = true;
       exchange->reset();
       return;
     }
@@ -208,6 +209,7 @@ bool Averager::answer_now(Mail& mail) {
     const Lock lock(mutex_);
     offer(own_.note.number, own_.letter);
     move(own_.letter);
+    ++own_.meanwhile;
   }
   mailbox_->send(mail.sender, own_.letter);
   mailbox_->recycle(std::move(mail));
@@ -288,6 +290,7 @@ bool Averager::must_be_questioned(int peer, Clock::time_point taken) {
   if (stands || taken - heard > deadline) {
     throw CommError(fmt::format("rank {}: rank {} {} for {:g} s; it has made {} steps, this rank {}", key_.rank, peer,
                                 asked    ? "was asked for its model and said nothing"
+                                : meets  ? "has not sent the model that it announced"
                                 : stands ? "made no step that is waited for"
                                          : "is waited for and said nothing",
                                 std::chrono::duration<double>(stands ? 2 * deadline : deadline).count(),

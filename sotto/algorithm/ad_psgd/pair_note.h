@@ -12,7 +12,7 @@ namespace sotto {
 //   mark of `met` and `ends` in the highest one
 struct PairNote {
   enum class Kind : std::uint8_t {
-    request,   // the sender's model follows in its next letter, and the receiver's must come back: perhaps at once
+    request,   // the sender's model follows in a later letter; the receiver's must come back, early if it can
     model,     // the sender's model, of the rank that asks or of the one that answers
     news,      // only what the note says about ranks
     question,  // the receiver must send news
