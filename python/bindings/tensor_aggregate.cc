@@ -82,7 +82,7 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   const Layout layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
   part.plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
   part.aggregator = make_aggregator(recipe, part.plans, communicator);
-  require_finite({floats_of(part.values), &layout, 0}, key);
+  require_finite({floats_of(part.values), &layout, 0}, key, "content");
   try_codec(part, recipe.stages, key, communicator.size());
   return part;
 }

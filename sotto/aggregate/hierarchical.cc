@@ -96,7 +96,7 @@ class Hierarchical final : public Aggregator {
     timer.lap();
     gather(mean, bucket.index);
     timings.network += timer.lap();
-    require_finite(mean, key);
+    require_finite(mean, key, "mean");
     std::ranges::copy(mean.values, bucket.values.begin());
     timings.decode += timer.lap();
   }

@@ -33,7 +33,7 @@ void LinearMean::average(const Bucket& in, Bucket& out, const Key& key, Communic
     timings.network += timer.lap();
     codec_->from_linear(form, 1.0F, key, out);
   }
-  require_finite(out, key);
+  require_finite(out, key, "mean");
   timings.decode += timer.lap();
 }
 

@@ -1,5 +1,7 @@
 #include "sotto/core/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -130,12 +132,12 @@ std::unique_ptr<Aggregator> make_aggregator(const AggregatorSpec& aggregator, Ag
   return aggregator.entry->make(aggregator.options, std::move(parts));
 }
 
-void require_finite(const Bucket& bucket, const Key& key) {
+void require_finite(const Bucket& bucket, const Key& key, std::string_view what) {
   if (kernels::all_finite(bucket.values)) return;
   const auto bad = std::ranges::find_if(bucket.values, [](float value) { return !std::isfinite(value); });
   const auto at = static_cast<std::size_t>(bad - bucket.values.begin());
-  throw NumericError("rank " + std::to_string(key.rank) + ": gradient of " + bucket.layout->name_at(at) + " holds " +
-                     std::to_string(*bad) + " at step " + std::to_string(key.step));
+  throw NumericError(fmt::format("rank {}: {} of {} holds {:f} at step {}", key.rank, what, bucket.layout->name_at(at),
+                                 *bad, key.step));
 }
 
 }  // namespace sotto

@@ -1,9 +1,13 @@
 #include "sotto/aggregate/vector_averager.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/plain_floats.h"
 
@@ -37,8 +41,29 @@ void VectorAverager::average(std::span<float> gradient, double learning_rate) {
     throw std::invalid_argument("a vector of " + std::to_string(gradient.size()) + " elements, where one of " +
                                 std::to_string(size_) + " is averaged");
   }
+  if (error_) std::rethrow_exception(error_);
+  try {
+    step(gradient, learning_rate);
+  } catch (const std::exception& error) {
+    error_ = std::current_exception();
+    communicator_.give_up(error.what());
+    throw;
+  }
+}
+
+void VectorAverager::meet() {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_.size()));
+  communicator_.all_gather(std::as_bytes(std::span(&mark_, 1)), std::as_writable_bytes(std::span(all)));
+  const auto other = std::ranges::find_if(all, [this](std::uint64_t mark) { return mark != mark_; });
+  if (other == all.end()) return;
+  throw ConfigError(fmt::format("rank {} averages another vector than rank {}, or with another recipe or seed",
+                                other - all.begin(), communicator_.rank()));
+}
+
+void VectorAverager::step(std::span<float> gradient, double learning_rate) {
   const PlainFloats floats;
   communicator_.at_step(step_);
+  if (!std::exchange(met_, true)) meet();
   communicator_.require_same(mark_, "it averages another vector, or with another recipe or seed");
   const Key key{options_.seed, static_cast<std::uint16_t>(communicator_.rank()), 0, static_cast<std::uint32_t>(step_)};
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -50,8 +75,11 @@ void VectorAverager::average(std::span<float> gradient, double learning_rate) {
 }
 
 void VectorAverager::visit_state(StateVisitor& visitor) {
-  visitor.visit("step", step_);
+  if (error_) std::rethrow_exception(error_);
+  std::uint64_t step = step_;
+  visitor.visit("step", step);
   aggregator_->visit_state(visitor);
+  step_ = step;  // unless the state is that of another vector
 }
 
 }  // namespace sotto

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,10 @@ struct VectorAveragerOptions {
 //
 // The averager owns the recipe's memory: elements that a step leaves out are sent in later steps. All ranks must make
 // one with the same size, recipe and options. Serves one thread. The communicator must outlive it.
+//
+// An error of a step is final, because a memory may have counted this gradient, and other ranks may have their mean:
+// they are told and fail, too, and every later call throws the error again. To leave out a gradient that is not finite,
+// all ranks must agree on that before the step.
 class VectorAverager {
  public:
   // The vector is one tensor of one dimension. A stage sends such a tensor whole if it has at most `dense` elements:
@@ -36,25 +41,32 @@ class VectorAverager {
                  VectorAveragerOptions options = {});
 
   // One step. Collective: replaces `gradient` with the mean over all ranks, with the same bits on every rank. Only the
-  // memory `memsgd` uses the learning rate. std::invalid_argument if the vector has another size, NumericError if a
-  // value is not finite, CommError and WireError for failures of peers. A step that throws is not counted.
+  // memory `memsgd` uses the learning rate, and it must be above 0 there (ConfigError). The first step finds ranks with
+  // another size, recipe or seed (ConfigError). NumericError if a value or the sum over ranks is not finite, CommError
+  // and WireError for failures of peers. After an error the vector is undefined. std::invalid_argument, before anything
+  // happens, if the vector has another size.
   void average(std::span<float> gradient, double learning_rate = 0);
 
   std::uint64_t step() const { return step_; }                  // the number of the next one
   const Timings& timings() const { return timings_; }           // total seconds of all steps
   std::string remark() const { return aggregator_->remark(); }  // what was chosen while it ran, and why; may be empty
-  // Step and memory, for a checkpoint: a restarted run has the same bits as one without a restart.
+  // Step and memory, for a checkpoint: a restarted run has the same bits as one without a restart, unless the codec is
+  // `auto`, which measures anew. Throws the error of an earlier step.
   void visit_state(StateVisitor& visitor);
 
  private:
+  void meet();
+  void step(std::span<float> gradient, double learning_rate);
   Communicator& communicator_;
   std::size_t size_;
   VectorAveragerOptions options_;
   std::vector<BucketPlan> buckets_;  // one, unless the vector is too long for a message
   std::unique_ptr<Aggregator> aggregator_;
   std::uint64_t mark_;  // hash of what must be the same on all ranks
+  bool met_ = false;
   std::uint64_t step_ = 0;
   Timings timings_;
+  std::exception_ptr error_;
 };
 
 }  // namespace sotto

@@ -51,9 +51,17 @@ double VectorGossiper::mix(std::span<float> vector, double weight) {
 void VectorGossiper::average(std::span<float> vector, int rounds) {
   if (rounds < 0) throw std::invalid_argument(std::to_string(rounds) + " rounds");
   double weight = 1;
-  for (int i = 0; i < rounds; ++i) weight = mix(vector, weight);
-  if (weight == 1) return;
-  for (float& value : vector) value = static_cast<float>(value / weight);
+  const auto divide = [&] {
+    if (weight == 1) return;
+    for (float& value : vector) value = static_cast<float>(value / weight);
+  };
+  try {
+    for (int i = 0; i < rounds; ++i) weight = mix(vector, weight);
+  } catch (const Error&) {
+    divide();
+    throw;
+  }
+  divide();
 }
 
 }  // namespace sotto

@@ -31,7 +31,8 @@ class VectorGossiper {
 
   // Runs `rounds` rounds of push-sum in place: the vector starts with weight 1, and is divided by its weight at the
   // end. Collective among neighbours: their vectors have the same size, which may change from call to call.
-  // NumericError if a value is not finite, CommError and WireError for failures of peers.
+  // NumericError if a value that is sent or received is not finite, CommError and WireError for failures of peers. Then
+  // the vector is that of the rounds before, divided by its weight.
   void average(std::span<float> vector, int rounds = 1);
   // Runs one round on a vector of the given `weight`, and returns its new weight. The vector over its weight approaches
   // the mean. A round that throws changes the vector by rounding at most, and is not counted. std::invalid_argument if

@@ -93,6 +93,7 @@ class ShapedCommunicator final : public Communicator {
 
   std::string_view name() const override { return "shaped"; }
   bool goes_in_rounds() const override { return inner_->goes_in_rounds(); }
+  void give_up(const std::string& reason) override { inner_->give_up(reason); }
 
  private:
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {

@@ -85,6 +85,16 @@ class ThreadCommunicator final : public Communicator {
 
   std::string_view name() const override { return "threads"; }
 
+  void give_up(const std::string& reason) override {
+    Session& session = *group_->session;
+    const Lock lock(session.mutex);
+    if (session.failed < 0) {
+      session.failed = rank();
+      session.reason = reason;
+    }
+    for (auto& bell : session.bells) bell.notify_all();
+  }
+
  private:
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
     const auto until = Clock::now() + deadline();

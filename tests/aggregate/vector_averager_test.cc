@@ -106,6 +106,62 @@ TEST(VectorAveraging, GoesOnFromItsState) {
   });
 }
 
+TEST(VectorAveraging, FindsRanksThatDiffer) {
+  const auto refused = [](std::size_t other_size, const char* other_recipe, std::uint64_t other_seed) {
+    run_threads(3, 30s, [&](Communicator& communicator) {
+      const bool other = communicator.rank() == 1;
+      const std::size_t size = other ? other_size : 5000;
+      VectorAverager averager(communicator, size, read_recipe(other ? other_recipe : "randomk(0.1)"),
+                              {.seed = other ? other_seed : 1});
+      std::vector<float> gradient(size, 1.0F);
+      const std::string error = message_of([&] { averager.average(gradient); });
+      EXPECT_NE(error.find("or with another recipe or seed"), std::string::npos) << error;
+    });
+  };
+  refused(5001, "randomk(0.1)", 1);
+  refused(5000, "randomk(0.1, unbiased=true)", 1);
+  refused(5000, "randomk(0.1)", 2);
+}
+
+// A rank that went on alone would average its next gradient with the others' present one.
+TEST(VectorAveraging, AnErrorIsFinalOnAllRanks) {
+  for (const char* recipe : {"none", "ef | int8", "ef | topk(0.1, dense=0)", "topk(0.1, dense=0)", "ef | power(1)"}) {
+    for (const char* aggregator : {"auto", "gather"}) {
+      if (read_recipe(recipe).by_itself() && aggregator != std::string("auto")) continue;
+      run_threads(3, 30s, [&](Communicator& communicator) {
+        VectorAverager averager(communicator, tight_layout(), read_recipe(recipe, aggregator));
+        auto gradient = sample_gradient(tight_layout(), communicator.rank(), 0);
+        averager.average(gradient);
+        gradient = sample_gradient(tight_layout(), communicator.rank(), 1);
+        if (communicator.rank() == 1) gradient[7] = std::numeric_limits<float>::quiet_NaN();
+        const std::string error = message_of([&] { averager.average(gradient); });
+        EXPECT_NE(error.find("step 1"), std::string::npos) << recipe << ": " << error;
+        gradient = sample_gradient(tight_layout(), communicator.rank(), 2);
+        EXPECT_EQ(message_of([&] { averager.average(gradient); }), error) << recipe;
+        EXPECT_EQ(message_of([&] { test::state_of(averager); }), error);
+        EXPECT_EQ(averager.step(), 1U);
+      });
+    }
+  }
+}
+
+// A state of another vector: its step can be read, its memory cannot.
+class OtherState final : public StateVisitor {
+ public:
+  void visit(std::string_view /*name*/, std::vector<float>& /*values*/) override { throw FileError("another length"); }
+  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
+  void visit(std::string_view /*name*/, std::uint64_t& value) override { value = 7; }
+};
+
+TEST(VectorAveraging, KeepsItsStepWhenAStateIsRefused) {
+  run_threads(1, 30s, [](Communicator& communicator) {
+    VectorAverager averager(communicator, 5000, read_recipe("ef | topk(0.1)", "gather"));
+    OtherState other;
+    EXPECT_EQ(message_of([&] { averager.visit_state(other); }), "another length");
+    EXPECT_EQ(averager.step(), 0U);
+  });
+}
+
 TEST(VectorAveraging, RefusesWhatDoesNotFit) {
   run_threads(1, 30s, [](Communicator& communicator) {
     EXPECT_NE(message_of([&] { VectorAverager(communicator, 10, read_recipe("topk(2)")); }), "");

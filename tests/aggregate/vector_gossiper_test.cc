@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "sotto/topology/given_graphs.h"
 #include "sotto/topology/table.h"
 #include "tests/aggregate/group.h"
 
@@ -78,6 +79,18 @@ TEST(VectorGossip, KeepsAWeightFromRoundToRound) {
     for (int round = 0; round < 40; ++round) weight = apart.mix(vector, weight);
     EXPECT_NE(weight, 1);
     for (const float value : vector) EXPECT_NEAR(value / weight, 1, 1e-5);
+  });
+}
+
+// Rank 2 leaves after one round, in which weights change: what the others keep is divided by theirs.
+TEST(VectorGossip, DividesByTheWeightWhenARoundFails) {
+  const Topology uneven = given_topology(given_graphs("1:0.3 2:0.3; 0:0.5; 0:0.5", 3));
+  run_threads(3, 30s, [&](Communicator& communicator) {
+    VectorGossiper gossiper(communicator, uneven);
+    std::vector<float> vector(8, 5);
+    if (communicator.rank() == 2) return gossiper.average(vector, 1);
+    EXPECT_NE(message_of([&] { gossiper.average(vector, 3); }), "");
+    for (const float value : vector) EXPECT_NEAR(value, 5, 1e-5);
   });
 }
 
