@@ -106,7 +106,12 @@ void OpenedChain::read_selected_within(std::span<const std::byte> index, IndexCo
   }
 }
 
+void OpenedChain::require_open(const char* caller) const {
+  if (!is_open_) throw std::logic_error(fmt::format("{}: no message is open", caller));
+}
+
 void OpenedChain::open(const MessageView& message, const Layout& layout, Range part) {
+  is_open_ = false;
   const Header& header = message.header();
   const Plan plan = this->plan(layout, part);
   if (header.elements != part.size() || header.contract != contract_hash(parts_->traits.sentence, layout, part)) {
@@ -137,9 +142,11 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
     decode_units(sections_, 1);
     if (too_large() != nullptr) throw WireError("values whose sums are too large for floats");
   }
+  is_open_ = true;
 }
 
 void OpenedChain::add_to(Bucket& out, float scale) {
+  require_open("Opened::add_to");
   if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::add_to: bucket and layout differ");
   if (parts_->in_place()) {
     visit_all_unit_parts([&](const UnitPart& some) {
@@ -153,6 +160,7 @@ void OpenedChain::add_to(Bucket& out, float scale) {
 }
 
 void OpenedChain::clear_chosen(Bucket& out) {
+  require_open("Opened::clear_chosen");
   if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::clear_chosen: bucket and layout differ");
   if (stages_.transform || !stages_.select.chooses()) return;  // only rows have a second selection
   clear_selected(out);

@@ -28,6 +28,7 @@ bool OpenedChain::visit_units_of(std::span<const std::unique_ptr<Opened>> messag
 
 bool OpenedChain::add_merged(std::span<const std::unique_ptr<Opened>> messages, float scale, Bucket& out) {
   if (messages.size() < 2) return false;
+  for (const auto& message : messages) dynamic_cast<const OpenedChain&>(*message).require_open("Codec::add_sum");
   const MergedUnits& quantise = *parts_->merged;
   if (!visit_units_of(messages, [&](const Unit& unit, Range) { return quantise.can_merge(merging_, unit.kept); })) {
     return false;

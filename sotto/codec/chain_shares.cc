@@ -19,6 +19,7 @@ class ByBits {
 }  // namespace
 
 std::int64_t OpenedChain::add_shares(std::span<std::size_t> bytes) {
+  require_open("Opened::add_shares");
   std::size_t all = 0;
   const auto add = [&](const Slot& slot, std::size_t some) {
     bytes[slot.piece.segment] += some;

@@ -78,8 +78,9 @@ class Sent {
   virtual void clear_chosen(Bucket& /*out*/) {}
 };
 
-// An opened message: its whole content has been checked, once. After a bad message nothing is open. Abstract for the
-// same reason as Codec: only the reader that a codec makes knows the stages.
+// An opened message: its whole content has been checked, once. Before the first message and after a bad one nothing is
+// open: whatever needs an open message is then a std::logic_error. Abstract for the same reason as Codec: only the
+// reader that a codec makes knows the stages.
 class Opened : public Sent {
  public:
   // WireError if this codec cannot have made the message for this layout and part. Any rank can open any rank's

@@ -28,6 +28,7 @@ class OpenedChain final : public Opened, private ChainMessage {
   bool add_merged(std::span<const std::unique_ptr<Opened>> messages, float scale, Bucket& out);
 
  private:
+  void require_open(const char* caller) const;  // std::logic_error unless a message is open
   template <class Visit>
   bool visit_units_of(std::span<const std::unique_ptr<Opened>> messages, Visit visit);
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan);
@@ -43,6 +44,7 @@ class OpenedChain final : public Opened, private ChainMessage {
   void add_to_sums(float share, std::span<float> sums, std::span<std::uint32_t> holders);
   void take_means(const Layout& layout, std::size_t messages);
 
+  bool is_open_ = false;
   // Of the message that is open:
   Header header_;
   Sections sections_;

@@ -278,5 +278,33 @@ TEST_F(Refused, CodedByLibraries) {
   expect_refused("f32 | blosc", "damaged", 2, header);
 }
 
+// A reader that opened nothing yet, and one whose last message was refused.
+TEST_F(Refused, ThenNothingIsOpen) {
+  const Input input{"w", {{{"w", 0, {4, 4}}}, 16}, std::vector<float>(16, 1.0F)};
+  const auto other = encode(*make_codec(read_stages("bf16")), input);
+  for (const std::string sentence : {"f32", "topk(0.1, dense=0) | int8", "svd(rank=1)", "clusters | rans"}) {
+    const auto codec = make_codec(read_stages(sentence));
+    const auto good = encode(*codec, input);
+    std::vector<std::unique_ptr<Opened>> readers;
+    for (const bool after_another : {false, true}) {
+      auto& reader = readers.emplace_back(codec->make_opened());
+      if (after_another) reader->open(MessageView::parse(good), input.layout, {0, 16});
+      EXPECT_THROW(reader->open(MessageView::parse(other), input.layout, {0, 16}), WireError) << sentence;
+      std::vector<float> values(16);
+      Bucket out{values, &input.layout};
+      std::vector<std::size_t> bytes(1);
+      EXPECT_THROW(reader->add_to(out, 1), std::logic_error) << sentence;
+      EXPECT_THROW(reader->clear_chosen(out), std::logic_error) << sentence;
+      EXPECT_THROW(reader->add_shares(bytes), std::logic_error) << sentence;
+    }
+    std::vector<float> values(16);
+    Bucket out{values, &input.layout};
+    EXPECT_THROW(codec->add_sum(readers, 1, out), std::logic_error) << sentence;
+    if (codec->traits().lists_atoms) {
+      EXPECT_THROW(codec->add_mean_of_holders(readers, {0, 16}, out), std::logic_error) << sentence;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sotto::testing
