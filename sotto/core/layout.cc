@@ -1,15 +1,27 @@
 #include "sotto/core/layout.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "sotto/core/hash.h"
 
 namespace sotto {
+namespace {
+
+constexpr std::size_t longest = std::size_t{1} << 60;  // the byte count of a vector fits in 64 bits
+
+}  // namespace
 
 std::size_t Segment::numel() const {
   std::size_t n = 1;
-  for (const std::int64_t d : shape) n *= static_cast<std::size_t>(d);
+  for (const std::int64_t d : shape) {
+    const auto size = static_cast<std::size_t>(d);
+    if (d < 0 || (d > 0 && n > longest / size)) {
+      throw std::logic_error("Layout: segment " + name + " has a negative dimension, or more than 2^60 elements");
+    }
+    n *= size;
+  }
   return n;
 }
 
@@ -24,7 +36,9 @@ Layout::Layout(std::vector<Segment> segments, std::size_t size) : segments_(std:
 
 void Layout::append(std::string name, std::vector<std::int64_t> shape) {
   Segment segment{std::move(name), size_, std::move(shape)};
-  size_ += (segment.numel() + alignment - 1) / alignment * alignment;
+  const std::size_t end = size_ + (segment.numel() + alignment - 1) / alignment * alignment;
+  if (end > longest) throw std::logic_error("Layout: segment " + segment.name + " ends after element 2^60");
+  size_ = end;
   segments_.push_back(std::move(segment));
 }
 
@@ -119,6 +133,10 @@ void add_stretches(const Layout& layout, std::size_t number, std::size_t most, s
 // Puts segments [first, last) into one bucket as long as together(first, last) is true.
 template <class Together>
 std::vector<BucketPlan> plan_runs(const Layout& layout, std::size_t most, Together together) {
+  if (most == 0) throw std::logic_error("plan_buckets: buckets of at least an element");
+  if (layout.size() / most > std::numeric_limits<std::uint16_t>::max()) {
+    throw std::logic_error("plan_buckets: more elements than 65536 buckets hold, which are as many as messages count");
+  }
   std::vector<BucketPlan> plans;
   std::size_t last = layout.segments().size();
   while (last > 0) {

@@ -22,7 +22,7 @@ struct Segment {
   std::size_t offset = 0;
   std::vector<std::int64_t> shape;
 
-  std::size_t numel() const;
+  std::size_t numel() const;  // std::logic_error if a dimension is negative, or there are more than 2^60 elements
   Range range() const { return {offset, offset + numel()}; }
   bool operator==(const Segment&) const = default;
 };
@@ -37,7 +37,7 @@ class Layout {
   // Describes a borrowed vector: the caller chooses the offsets; `size` is the length of the vector in elements.
   Layout(std::vector<Segment> segments, std::size_t size);
 
-  // Appends a segment at the next aligned offset.
+  // Appends a segment at the next aligned offset. std::logic_error as Segment::numel().
   void append(std::string name, std::vector<std::int64_t> shape);
 
   std::span<const Segment> segments() const { return segments_; }
@@ -77,7 +77,8 @@ inline constexpr std::size_t most_elements = std::size_t{1} << 29;
 // Cuts a layout into buckets of at most `bytes` (a larger segment gets a bucket of its own), from the last segment to
 // the first: backward finishes bucket 0 first. No bucket is longer than `most` elements. A longer segment is cut
 // between rows into several buckets, named "name[begin:end]" with the row numbers; if it has one dimension, or a row is
-// longer than `most`, it is cut between elements and named with the element numbers.
+// longer than `most`, it is cut between elements and named with the element numbers. REQUIRES most >= 1, and at most
+// 65536 times as many elements, since a message has 16 bits for its bucket.
 std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes, std::size_t most = most_elements);
 
 // The same with one bucket for each module. Consecutive segments belong to one module if their names differ only in the

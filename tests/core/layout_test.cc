@@ -80,6 +80,19 @@ TEST(Layout, BorrowedVectorsKeepTheirOffsets) {
   EXPECT_THROW(Layout({{"a", 0, {3}}}, 2), std::logic_error);
 }
 
+TEST(Layout, RefusesSizesThatCannotBe) {
+  Layout layout;
+  constexpr std::int64_t large = std::int64_t{1} << 40;
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{-3}, {-1, -1}, {large, large}}) {
+    EXPECT_THROW(layout.append("w", shape), std::logic_error);
+    EXPECT_THROW(Layout({{"w", 0, shape}}, 100), std::logic_error);
+  }
+  layout.append("w", {large, large >> 20});
+  EXPECT_THROW(layout.append("w", {1}), std::logic_error);
+  EXPECT_EQ(layout.size(), std::size_t{1} << 60);
+  EXPECT_THROW(plan_buckets(layout, 1), std::logic_error) << "messages count 65536 buckets";
+}
+
 TEST(Layout, HashSeesEverything) {
   const Layout layout({{"a", 0, {2, 3}}, {"b", 6, {4}}}, 10);
   EXPECT_EQ(layout.hash(), Layout({{"a", 0, {2, 3}}, {"b", 6, {4}}}, 10).hash());
@@ -173,6 +186,7 @@ TEST(Buckets, CoverEverythingOnceInReverse) {
     EXPECT_EQ(end, 0U);
   }
   EXPECT_EQ(plan_buckets(layout, 1).size(), 40U);
+  EXPECT_THROW(plan_buckets(layout, 1, 0), std::logic_error);
   EXPECT_EQ(plan_buckets(layout, 1U << 20).size(), 1U);
   EXPECT_TRUE(plan_buckets(Layout(), 100).empty());
 }
