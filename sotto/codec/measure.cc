@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 #include "sotto/core/median.h"
@@ -125,16 +126,23 @@ std::vector<Measurement> measure_all(std::span<Codec* const> codecs, std::span<c
   return results;
 }
 
+void require_measurable(const Layout& layout, std::span<const float> input, int repeats) {
+  if (input.size() != layout.size()) throw std::logic_error("measure: vector and layout differ");
+  if (repeats < 1) throw std::logic_error("measure: at least one repeat");
+}
+
 }  // namespace
 
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
                                  int repeats, std::size_t most) {
+  require_measurable(layout, input, repeats);
   return measure_all(codecs, plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most), input, repeats, {});
 }
 
 std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
                                            std::span<const BucketPlan> buckets, std::span<const float> input,
                                            int repeats) {
+  require_measurable(layout, input, repeats);
   std::vector<MeasuredErrors> measured(codecs.size());
   for (MeasuredErrors& one : measured) one.tensors.resize(layout.segments().size());
   std::vector<float> decoded(input.size());  // of one codec, bucket by bucket

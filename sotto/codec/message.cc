@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <stdexcept>
 
 #include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
@@ -88,6 +89,7 @@ void Message::finish(Header header, std::size_t body_bytes, const SummedBytes& s
 }
 
 MessageView Message::view() const {
+  if (size_ == 0) throw std::logic_error("Message::view: nothing was encoded into it");
   MessageView view;
   std::memcpy(&view.header_, buffer_.data(), sizeof(Header));
   view.body_ = std::span(buffer_).subspan(sizeof(Header), size_ - sizeof(Header));

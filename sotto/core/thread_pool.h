@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 
 namespace sotto {
@@ -30,9 +31,10 @@ class ThreadPool {
     run(count, {const_cast<void*>(static_cast<const void*>(&task)),
                 [](void* object, std::size_t i) { (*static_cast<Object*>(object))(i); }});
   }
-  // Cuts [0, count) into stretches of at most `size`, and calls task(begin, end) for each.
+  // Cuts [0, count) into stretches of at most `size`, and calls task(begin, end) for each. REQUIRES size >= 1.
   template <class Task>
   void run_stretches(std::size_t count, std::size_t size, Task&& task) {
+    if (size == 0) throw std::logic_error("ThreadPool::run_stretches: stretches of at least an element");
     run((count + size - 1) / size, [&](std::size_t i) {
       const std::size_t begin = i * size;
       task(begin, count - begin < size ? count : begin + size);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 #include <vector>
 
 #include "sotto/codec/sample.h"
@@ -46,6 +47,13 @@ TEST(Measure, CutsALongVector) {
   EXPECT_EQ(cut.relative_error, 0);
   EXPECT_NEAR(measured("topk(0.01, dense=0)", 1000).relative_error,
               measured("topk(0.01, dense=0)", 8016).relative_error, 0.01);
+}
+
+TEST(Measure, NeedsAVectorOfTheLayoutAndARepeat) {
+  const Layout layout({{"w", 0, {100}}}, 100);
+  const auto codec = make_codec(read_stages("f32"));
+  EXPECT_THROW(measure(*codec, layout, std::vector<float>(99), 1), std::logic_error);
+  EXPECT_THROW(measure(*codec, layout, std::vector<float>(100), 0), std::logic_error);
 }
 
 TEST(Sample, HasTheMomentsItSays) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <stdexcept>
 
 #include "sotto/codec/codec.h"
 #include "sotto/codec/crc.h"
@@ -88,6 +89,13 @@ TEST(Message, MayStandAtAnyAddress) {
       EXPECT_EQ(decode(*codec, input, std::span(shifted).subspan(shift)), expected);
     }
   }
+}
+
+TEST(Message, HasAViewOnceItIsFinished) {
+  Message message;
+  EXPECT_THROW(message.view(), std::logic_error);
+  message.begin(10);
+  EXPECT_THROW(message.view(), std::logic_error);
 }
 
 TEST(Message, IsOfOneOriginStepBucketAndPart) {

@@ -135,6 +135,7 @@ TEST(ThreadPool, AreLeftAloneByAForkedChild) {
 TEST(ThreadPool, NeedAThreadAndAGrain) {
   EXPECT_THROW(ThreadPool(0), std::logic_error);
   EXPECT_THROW(ThreadPool(2, 0), std::logic_error);
+  EXPECT_THROW(ThreadPool(1).run_stretches(10, 0, [](std::size_t, std::size_t) {}), std::logic_error);
 }
 
 }  // namespace
