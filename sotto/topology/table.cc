@@ -230,7 +230,10 @@ TopologySpec read_topology(std::string_view text, std::string_view option) {
 }
 
 Topology make_topology(const TopologySpec& spec, int ranks) {
-  return with_place(spec, [&] { return spec.entry->make(spec.options, ranks); });
+  return with_place(spec, [&] {
+    if (ranks < 1) throw ConfigError(fmt::format("{} ranks: a topology has at least one", ranks));
+    return spec.entry->make(spec.options, ranks);
+  });
 }
 
 }  // namespace sotto

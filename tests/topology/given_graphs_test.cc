@@ -80,6 +80,12 @@ TEST(GivenTopologies, AreRefusedWithAReason) {
   }
 }
 
+TEST(GivenTopologies, HaveARoundWithARank) {
+  for (const std::vector<Graph>& rounds : {std::vector<Graph>(), {Graph(0)}}) {
+    EXPECT_NE(message_of([&] { given_topology(rounds); }).find("has a round"), std::string::npos);
+  }
+}
+
 class TopologyFiles : public testing::Test {
  protected:
   std::string written(const std::string& text) {

@@ -49,6 +49,15 @@ TEST(Topologies, OfOneRankHaveNoEdges) {
   }
 }
 
+TEST(Topologies, HaveARank) {
+  for (const TopologyEntry& entry : topology_table()) {
+    for (const int ranks : {0, -3}) {
+      const auto spec = test::topology(test::sample(entry, 1));
+      EXPECT_NE(message_of([&] { make_topology(spec, ranks); }).find("at least one"), std::string::npos) << entry.name;
+    }
+  }
+}
+
 TEST(Topologies, ReachEveryRankAndComeAgainFromTheirSentence) {
   for (const TopologyEntry& entry : topology_table()) {
     for (int ranks = 2; ranks <= 16; ++ranks) {
