@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "sotto/codec/crc.h"
 #include "sotto/core/bytes.h"
@@ -98,6 +99,7 @@ bool is_gradient_file(std::span<const std::byte> file) {
 
 void write_gradient_file(const std::filesystem::path& path, std::uint64_t step, const Layout& layout,
                          std::span<const float> values) {
+  if (values.size() != layout.size()) throw std::logic_error("write_gradient_file: vector and layout differ");
   std::vector<std::byte> out(guarded_from);
   append(out, step);
   append(out, std::uint64_t{values.size()});

@@ -70,6 +70,10 @@ TEST_F(GradientFiles, ComeBackAsTheyWere) {
   }
 }
 
+TEST_F(GradientFiles, HaveAValueForEachElement) {
+  EXPECT_THROW(write_gradient_file(path_, 40, borrowed_layout(), std::vector<float>(3)), std::logic_error);
+}
+
 TEST_F(GradientFiles, AreRefusedWhenDamaged) {
   const Layout layout = borrowed_layout();
   write_gradient_file(path_, 40, layout, gaussian(layout, 61));
