@@ -231,6 +231,7 @@ std::string text_of(const MeetingPlace& place) {
 // Whatever starts the ranks last is checked first: torchrun or our launcher may run below srun, and mpirun in a batch
 // script.
 World find_world(const std::string& master, bool meets) {
+  if (!master.empty()) static_cast<void>(read_meeting_place(named("master", master), master));  // also if unused
   if (variable("SOTTO_RANK") || variable("SOTTO_RANKS")) return from_sotto();
   if (variable("RANK") || variable("WORLD_SIZE")) return from_torchrun(master);
   if (variable("OMPI_COMM_WORLD_RANK") || variable("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(master, meets);

@@ -252,7 +252,11 @@ TEST(FindWorld, NamesTheVariableThatCannotBe) {
   expect_error(without(torchrun, "MASTER_ADDR"), "MASTER_ADDR is not set");
   expect_error(torchrun, "master a:1: torchrun has set MASTER_ADDR=node1 and MASTER_PORT=29400", "a:1");
   expect_error({{"RANK", "0"}}, "WORLD_SIZE is not set, though RANK is");
-  expect_error(open_mpi, "master here: must be HOST:PORT", "here");
+  for (const Variables& starter : {Variables(), sotto, open_mpi}) {
+    expect_error(starter, "master here: must be HOST:PORT", "here");
+    expect_error(starter, "master :5: must be HOST:PORT", ":5");
+    expect_error(starter, "the port", "1.2.3.4:70000");
+  }
   expect_error(with(slurm, {{"SLURM_PROCID", "5"}}), "SLURM_PROCID=5: ");
   expect_error(with(slurm, {{"SLURM_NODEID", "3"}}), "SLURM_NODEID=3: ");
   expect_error(with(slurm, {{"SLURM_LOCALID", "1"}}), "SLURM_LOCALID=1: ");
