@@ -32,7 +32,7 @@ double swap_seconds(Communicator& communicator, std::size_t bytes) {
 
 HostCost measure_host_cost() {
   HostCost cost;
-  const auto connect = transport_table().begin()->connect;
+  const auto connect = transport_table().begin()->make;
   run_two_ranks(connect, "", std::chrono::seconds(30), [&](Communicator& communicator) {
     const double message = swap_seconds(communicator, 4), long_one = swap_seconds(communicator, long_message);
     if (communicator.rank() == 0) cost = {message, std::max(0.0, long_one - message) / long_message};

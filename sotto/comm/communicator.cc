@@ -73,7 +73,7 @@ class Communicator::Call {
 };
 
 Communicator::Communicator(int rank, int size, std::chrono::milliseconds deadline)
-    : rank_(rank), size_(size), deadline_(deadline) {
+    : rank_(rank), size_(size), deadline_(std::min(deadline, longest_deadline)) {
   require(size > 0 && rank >= 0 && rank < size, "Communicator: a rank is one of 0 .. size-1");
 }
 

@@ -52,6 +52,9 @@ struct Traffic {
   double seconds = 0;  // inside public calls
 };
 
+// Longer deadlines are cut to this one: added to the time of a clock they would overflow.
+inline constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365 * 10);
+
 // A fixed group of ranks. Every public call is checked, counted and timed here, and ends within the deadline; a
 // CommError names rank, peer, operation and step. Only one thread may use a communicator at a time; clone() makes one
 // for another thread.

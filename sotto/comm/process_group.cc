@@ -1,6 +1,7 @@
 #include "sotto/comm/process_group.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -37,6 +38,7 @@ std::shared_ptr<Meeting> meet(c10d::ProcessGroup& group) {
 
 std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, std::shared_ptr<Meeting> meeting,
                                                    std::chrono::milliseconds deadline) {
+  deadline = std::min(deadline, longest_deadline);
   ignore_broken_pipes();
   meeting->wait_for_all(deadline);
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;

@@ -46,10 +46,13 @@ struct Transport {
   // ConfigError if the ranks of this world cannot use the transport: it was not built, or lacks what it needs. For
   // ranks that the launcher has not started yet, pass a world with the starter "single".
   void (*require)(const World& world);
-  std::unique_ptr<Communicator> (*connect)(const World& world, const TransportOptions& options);
+  std::unique_ptr<Communicator> (*make)(const World& world, const TransportOptions& options);
   // For `sotto doctor`: returns the library, or the result of a trial, over that interface if it is not empty. Returns
   // nothing if the transport was not built; throws the Error that a training would end with.
   std::string (*check)(const std::string& interface);
+
+  // Waits until all ranks have come. Deadlines are longest_deadline at most.
+  std::unique_ptr<Communicator> connect(const World& world, TransportOptions options) const;
 };
 
 const Table<Transport>& transport_table();  // the default first

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sotto/comm/gloo.h"
@@ -33,6 +34,12 @@ constexpr std::array entries{
 constexpr Table<Transport> table("backend", entries);
 
 }  // namespace
+
+std::unique_ptr<Communicator> Transport::connect(const World& world, TransportOptions options) const {
+  options.deadline = std::min(options.deadline, longest_deadline);
+  options.connect_deadline = std::min(options.connect_deadline, longest_deadline);
+  return make(world, options);
+}
 
 const Table<Transport>& transport_table() { return table; }
 

@@ -11,8 +11,8 @@
 
 namespace sotto {
 
-void run_two_ranks(decltype(Transport::connect) connect, const std::string& interface,
-                   std::chrono::milliseconds deadline, const std::function<void(Communicator&)>& work) {
+void run_two_ranks(decltype(Transport::make) connect, const std::string& interface, std::chrono::milliseconds deadline,
+                   const std::function<void(Communicator&)>& work) {
   const StoreServer store("127.0.0.1");
   const auto rank = [&](int number) {
     World world;
@@ -38,7 +38,7 @@ void run_two_ranks(decltype(Transport::connect) connect, const std::string& inte
   other.get();
 }
 
-std::string try_two_ranks(decltype(Transport::connect) connect, const std::string& interface) {
+std::string try_two_ranks(decltype(Transport::make) connect, const std::string& interface) {
   constexpr int rounds = 10;
   double seconds = 0;
   run_two_ranks(connect, interface, std::chrono::seconds(10), [&](Communicator& communicator) {

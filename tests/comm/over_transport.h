@@ -91,7 +91,7 @@ inline std::unique_ptr<Communicator> connect_relayed_tcp(const World& world, con
 
 inline auto connect_of(const std::string& name) {
   if (name == striped_tcp) return &connect_striped_tcp;
-  if (name != private_tcp && name != relayed_tcp) return transport_table().require("backend", name).connect;
+  if (name != private_tcp && name != relayed_tcp) return transport_table().require("backend", name).make;
   SecretFile::path();
   if (name == private_tcp) return &connect_private_tcp;
   relay_place();

@@ -180,6 +180,13 @@ TEST(Threads, AStalledRankIsNamedAtTheDeadline) {
   EXPECT_EQ(errors[2], "rank 2: all_reduce with rank 1 at step 0: timed out after 0.2 s");
 }
 
+TEST(Threads, TakeAnyDeadline) {
+  run_threads(2, std::chrono::milliseconds::max(), [](Communicator& communicator) {
+    std::this_thread::sleep_for(communicator.rank() * 10ms);
+    communicator.barrier();
+  });
+}
+
 TEST(Threads, ARankThatHasEndedIsNotWaitedFor) {
   run_threads(2, 600s, [](Communicator& communicator) {
     if (communicator.rank() == 1) return;

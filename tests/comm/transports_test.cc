@@ -179,6 +179,20 @@ TEST_P(TransportFailures, ARankThatThrowsEndsThePollsOfOthers) {
 INSTANTIATE_TEST_SUITE_P(Table, TransportFailures, testing::ValuesIn(usable_transports()),
                          [](const auto& transport) { return transport.param; });
 
+TEST_F(Transports, TakeAnyDeadline) {
+  for (const std::string name : {"tcp", "gloo"}) {
+    expect_success(run_processes(2, limit, [&](int rank) {
+      TransportOptions options;
+      options.deadline = options.connect_deadline = std::chrono::milliseconds::max();
+      World here = world(rank, 2);
+      here.prefix = name;
+      const auto communicator = transport_table().require("backend", name).connect(here, options);
+      communicator->barrier();
+      communicator->open_mailbox(10)->close();
+    }));
+  }
+}
+
 TEST_F(Transports, ThatDifferAreNamedByBoth) {
   const auto all = run_processes(2, limit, [&](int rank) {
     TransportOptions options;
