@@ -15,11 +15,11 @@ std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& lay
   const auto refuse = [&](const std::string& why) {
     throw ConfigError(named(recipe.option, recipe.said) + ": " + why);
   };
-  if (recipe.by_itself() || recipe.memory) {
+  if (recipe.memory || recipe.aggregator) {
     refuse(input == Contract::Input::model
-               ? "models are exchanged, so no memory and no aggregator can stand in it"
-               : "what is left out is in the next difference, so no memory and no aggregator can stand in it; leave "
-                 "them out");
+               ? "models are exchanged, so no memory and no aggregator can stand in it or beside it"
+               : "what is left out is in the next difference, so no memory and no aggregator can stand in it or beside "
+                 "it; leave them out");
   }
   auto codec = make_codec(recipe.stages, std::move(pool));
   if (codec->contract(layout).input < input) {

@@ -237,5 +237,13 @@ TEST(Gossiping, OfDifferencesWantsNoMemory) {
             std::string::npos);
 }
 
+TEST(Gossiping, WantsNoAggregatorBesideItsCodec) {
+  const Recipe recipe = read_recipe("f16", "gather");
+  for (const auto input : {Contract::Input::delta, Contract::Input::model}) {
+    EXPECT_NE(message_of([&] { make_gossip_codec(recipe, Layout(), nullptr, input); }).find("beside it"),
+              std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace sotto
