@@ -40,7 +40,8 @@ struct Key {
   std::uint32_t step = 0;
 };
 
-// What a codec promises about decode(encode(x)) =: C(x), for the given layout.
+// What a codec promises about decode(encode(x)) =: C(x), for the given layout. All kinds but `exact` may add an error
+// of up to 2^-126 to each value, since smaller floats (denormals) have fewer bits.
 struct Contract {
   enum class Kind : std::uint8_t {
     exact,        // C(x) = x, bit for bit
