@@ -199,7 +199,7 @@ PYBIND11_MODULE(_C, module) {
     sotto::Layout layout;
     for (const auto& shape : shapes) layout.append("", shape);
     const sotto::BucketPlan plan{0, shapes.size(), {0, layout.size()}, layout};
-    return sotto::spelled(sotto::doubt_about(sotto::read_recipe(method), {&plan, 1}), argument_spelling);
+    return sotto::doubt_about(sotto::read_recipe(method), {&plan, 1}, argument_spelling);
   });
   module.def("tied_optimiser", [](const std::string& method) {
     const auto optimiser = sotto::read_recipe(method).optimiser;

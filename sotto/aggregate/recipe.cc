@@ -198,7 +198,7 @@ Recipe read_recipe(std::string_view method, std::string_view aggregator) {
 
 std::string text_of(const AggregatorSpec& aggregator) { return aggregator ? aggregator.text() : "auto"; }
 
-std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets) {
+std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets, const Spelling& spelling) {
   if (recipe.by_itself()) return "";
   const auto codec = make_codec(recipe.stages);
   double worst = 0, least = 1;
@@ -208,7 +208,7 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
     if (contract.kind == Contract::Kind::contraction && !contract.signs) least = std::min(least, contract.delta);
   }
   const bool holds = recipe.memory && recipe.memory.entry->holds;
-  const std::string said = named(recipe.option, recipe.said);
+  const std::string said = spelling(recipe.option, recipe.said);
   if (holds && worst >= 1) {
     return fmt::format(
         "{}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "

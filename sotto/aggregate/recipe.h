@@ -42,7 +42,8 @@ std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for
 
 // A warning about a recipe that may be used all the same; empty if there is none. A memory needs a codec whose error is
 // smaller than the vector, and a codec that leaves out much needs a memory. Contracts are those of the worst vector.
-std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets);
+std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
+                        const Spelling& spelling = plain_spelling);
 // The part of the recipe that makes the momentum itself, so that the optimiser must have none; empty if no part does.
 std::string momentum_of(const Recipe& recipe);
 // What kind of state the recipe holds back from step to step: "ef", or "fetch of count_sketch(..)"; empty if none. If

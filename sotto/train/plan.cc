@@ -16,7 +16,9 @@ std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(std
 }  // namespace
 
 std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const {
-  return algorithm.entry->uses_topology ? "" : doubt_about(phases.back().recipe, buckets);
+  if (algorithm.entry->uses_topology) return "";
+  return doubt_about(phases.back().recipe, buckets,  // whoever shows it knows the front end
+                     [](std::string_view option, std::string_view value) { return named(option, value); });
 }
 
 RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t dense_steps) {

@@ -83,6 +83,16 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   }
 }
 
+TEST(Memories, DoubtsNameTheOptionAsTheFrontEndSpellsIt) {
+  const auto buckets = plan_buckets(sample_layout(), 1U << 20);
+  const Recipe recipe = read_recipe("topk(0.01)");
+  EXPECT_EQ(doubt_about(recipe, buckets).find("codec topk(0.01): what it leaves out"), 0U);
+  const auto spelling = [](std::string_view option, std::string_view value) {
+    return "--" + std::string(option) + "=" + std::string(value);
+  };
+  EXPECT_EQ(doubt_about(recipe, buckets, spelling).find("--codec=topk(0.01): what it leaves out"), 0U);
+}
+
 // The exchange of one bucket, as a memory sees it.
 struct Exchange {
   Layout layout = sample_layout();
