@@ -67,6 +67,7 @@ struct MethodTraits {
   bool momentum;                                          // makes the momentum itself, so the optimiser must have none
   bool forms;                 // sums forms of the codec that follows: any linear codec; if false, a cast
   bool holds;                 // keeps its residual in forms of that codec, as state named memory.*
+  bool matrices;              // compresses segments of two dimensions or more; others are sent whole
   std::string_view contract;  // what becomes of a vector, in words
   std::string_view bytes;     // bytes sent, as a formula in words
   // Bytes of the forms that a rank sums for a bucket of this layout; null if they are not known beforehand.

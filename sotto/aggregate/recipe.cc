@@ -7,6 +7,7 @@
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/presets.h"
+#include "sotto/codec/selection.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -152,6 +153,24 @@ AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, 
                     reason);
 }
 
+// Whether the recipe compresses only segments that have more dimensions than those of these buckets, or are longer.
+bool sends_all_whole(const Recipe& recipe, std::span<const BucketPlan> buckets) {
+  const auto all_are = [&](const auto& whole) {
+    return !buckets.empty() && std::ranges::all_of(buckets, [&](const BucketPlan& bucket) {
+      return std::ranges::all_of(bucket.layout.segments(), whole);
+    });
+  };
+  if (recipe.by_itself()) {
+    return recipe.aggregator.entry->method->matrices &&
+           all_are([](const Segment& segment) { return segment.shape.size() < 2; });
+  }
+  return std::ranges::any_of(recipe.stages, [&](const StageSpec& stage) {
+    if (stage.entry->kind != StageKind::select) return false;
+    const Selection selection(std::get<std::unique_ptr<Select>>(stage.entry->make(stage.options)));
+    return all_are([&](const Segment& segment) { return selection.is_dense(segment); });
+  });
+}
+
 }  // namespace
 
 std::string Recipe::text() const {
@@ -199,6 +218,13 @@ Recipe read_recipe(std::string_view method, std::string_view aggregator) {
 std::string text_of(const AggregatorSpec& aggregator) { return aggregator ? aggregator.text() : "auto"; }
 
 std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets, const Spelling& spelling) {
+  const std::string said = spelling(recipe.option, recipe.said);
+  if (sends_all_whole(recipe, buckets)) {
+    return fmt::format(
+        "{}: it sends segments of one dimension whole, and there are no others; {}in C++, give a Layout "
+        "with the shapes of the tensors",
+        said, recipe.by_itself() ? "" : "write dense=0, as in `ef | topk(0.01, dense=0)`, or, ");
+  }
   if (recipe.by_itself()) return "";
   const auto codec = make_codec(recipe.stages);
   double worst = 0, least = 1;
@@ -208,7 +234,6 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
     if (contract.kind == Contract::Kind::contraction && !contract.signs) least = std::min(least, contract.delta);
   }
   const bool holds = recipe.memory && recipe.memory.entry->holds;
-  const std::string said = spelling(recipe.option, recipe.said);
   if (holds && worst >= 1) {
     return fmt::format(
         "{}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "

@@ -41,7 +41,8 @@ AggregatorSpec read_aggregator(const Sentence& sentence);
 std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for an empty spec
 
 // A warning about a recipe that may be used all the same; empty if there is none. A memory needs a codec whose error is
-// smaller than the vector, and a codec that leaves out much needs a memory. Contracts are those of the worst vector.
+// smaller than the vector, and a codec that leaves out much needs a memory; contracts are those of the worst vector.
+// Where all segments have one dimension, many presets send each of them whole.
 std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
                         const Spelling& spelling = plain_spelling);
 // The part of the recipe that makes the momentum itself, so that the optimiser must have none; empty if no part does.

@@ -51,6 +51,7 @@ constexpr MethodTraits power_traits{
     .momentum = false,
     .forms = false,
     .holds = false,
+    .matrices = true,
     .contract =
         "biased, |C(x)-x|^2 <= |x|^2: a projection of the mean, on columns that get better from step to step; "
         "the memory keeps the rest; linear",
@@ -63,6 +64,7 @@ constexpr MethodTraits fetch_traits{
     .momentum = true,
     .forms = true,
     .holds = true,
+    .matrices = false,
     .contract =
         "biased: the largest elements as the sketch estimates them; the sketch, which is linear, keeps the rest",
     .bytes = "4 rows x columns of the sketch that follows it, in an all-reduce",
@@ -71,6 +73,7 @@ constexpr MethodTraits auto_traits{.memory = auto_codec_memory,
                                    .momentum = false,
                                    .forms = false,
                                    .holds = false,
+                                   .matrices = false,
                                    .contract = "that of its choice",
                                    .bytes = "those of its choice",
                                    .bytes_of = nullptr};

@@ -93,6 +93,19 @@ TEST(Memories, DoubtsNameTheOptionAsTheFrontEndSpellsIt) {
   EXPECT_EQ(doubt_about(recipe, buckets, spelling).find("--codec=topk(0.01): what it leaves out"), 0U);
 }
 
+// A vector without shapes is one segment of one dimension, which many presets send whole.
+TEST(Presets, ThatSendAFlatVectorWholeSaySo) {
+  const auto flat = plan_buckets(Layout({{"vector", 0, {100'000}}}, 100'000), 1U << 20);
+  std::string warned;
+  for (const Preset& preset : preset_table()) {
+    const std::string doubt = doubt_about(read_recipe(preset.name), flat);
+    if (doubt.find("and there are no others; ") == std::string::npos) continue;
+    warned += std::string(preset.name) + " ";
+  }
+  EXPECT_EQ(warned, "topk-ef dgc memsgd-randomk masking atomo-svd atomo-entry atomo-fourier powersgd ");
+  EXPECT_EQ(doubt_about(read_recipe("ef | topk(0.01)"), flat), "") << "longer than 1024";
+}
+
 // The exchange of one bucket, as a memory sees it.
 struct Exchange {
   Layout layout = sample_layout();
