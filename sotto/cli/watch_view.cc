@@ -140,7 +140,7 @@ std::vector<std::string> view_of(const LiveRun& run, int columns, int lines) {
   std::vector<std::string> view{fmt::format("{}: {}", run.name, what_runs(run)), state_line(run), progress_line(run),
                                 rates_line(run), evaluations_line(run)};
   // The table comes before the plot where there is no room for both.
-  const int room = lines - static_cast<int>(view.size()) - 2;
+  const int room = lines - 1 - static_cast<int>(view.size()) - 2;  // the last line stays free
   const std::size_t most = std::max(1, room - least_plot - 1);
   const std::vector<std::string> table = table_of(run, most);
   const int left = room - static_cast<int>(table.size());

@@ -14,11 +14,11 @@ from conftest import DEADLINE
 
 
 class Terminal:
-    """A screen of 60 columns and 30 lines, on which a program writes."""
+    """A screen on which a program writes."""
 
-    def __init__(self, *command, cwd):
+    def __init__(self, *command, cwd, columns=60, lines=30):
         self.ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 30, 60, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", lines, columns, 0, 0))
         self.process = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
                                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # which some shells take away
         os.close(theirs)

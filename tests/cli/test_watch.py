@@ -179,6 +179,12 @@ def test_a_terminal_is_drawn_over(folder, sotto, tmp_path):
     assert max(len(line) for drawing in drawings[::2] for line in drawing.splitlines()) <= 60
 
 
+def test_an_ordinary_terminal_has_room_for_all_ranks(trained, sotto):
+    screen = Terminal(sotto, "watch", "run", cwd=trained.parent, columns=80, lines=24)
+    assert screen.end() == 0 and "training loss" in screen.text
+    assert re.findall(rf"^(\d+) +{STEPS} +\d\.", screen.text, re.M) == ["0", "1"] and screen.text.count("\n") <= 23
+
+
 # --- the page ------------------------------------------------------------------------------------------------------------
 
 
