@@ -48,7 +48,7 @@ Descriptor open_to_append(const std::filesystem::path& path) {
 
 std::optional<double> Recorder::Figures::hidden() const {
   const double exchanges = encode_ms + network_ms + decode_ms;
-  if (exchanges <= 0) return std::nullopt;
+  if (exchanges <= 0 || bytes_sent <= 0) return std::nullopt;  // a rank alone encodes, and exchanges nothing
   return std::max(0.0, 1 - wait_ms / exchanges);
 }
 

@@ -51,7 +51,7 @@ class Recorder {
   struct Figures {
     double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, queue_ms = 0;
     double bytes_sent = 0;
-    // The share of the exchange time that computing hid; nothing without exchanges.
+    // The share of the exchange time that computing hid; nothing if nothing was sent.
     std::optional<double> hidden() const;
   };
   Figures means() const;
