@@ -39,6 +39,13 @@ struct OwnOptions {
   }
 };
 
+std::string said_of(const Report& report, const std::string& out, std::size_t bytes) {
+  std::string text = fmt::format("{} run{} in {} ({} KB)", report.runs.size(), report.runs.size() == 1 ? "" : "s", out,
+                                 (bytes + 999) / 1000);
+  for (const std::string& name : report.left_out) text += fmt::format("; {} has made no step, and was left out", name);
+  return text;
+}
+
 }  // namespace
 
 Report read_report(std::span<const std::string> folders, const std::optional<std::string>& target) {
@@ -46,16 +53,22 @@ Report read_report(std::span<const std::string> folders, const std::optional<std
   std::vector<std::filesystem::path> known;
   std::vector<std::string> names;
   for (const std::string& folder : folders) {
-    report.runs.push_back(read_recorded_run(folder));
-    const RecordedRun& run = report.runs.back();
+    RecordedRun read = read_recorded_run(folder);
     const auto same = [&](const auto& other) { return std::filesystem::equivalent(other, folder); };
     if (std::ranges::any_of(known, same)) throw ConfigError(fmt::format("{}: the run is given twice", folder));
     known.emplace_back(folder);
+    if (read.ranks.empty()) {
+      report.left_out.push_back(read.name);
+      continue;
+    }
+    const RecordedRun& run = report.runs.emplace_back(std::move(read));
     report.settings.push_back(read_settings(run.options));
     report.commands.push_back(train_command(report.settings.back()));
     names.push_back(run.name);
     if (target) report.target = read_target("target", *target, run.task->metrics);
   }
+  if (report.runs.empty())
+    throw FileError(fmt::format("{}/steps.csv: it has no rows: no step was made", report.left_out.at(0)));
   report.groups = group_by_seed(report.settings, names);
   return report;
 }
@@ -65,8 +78,7 @@ std::string write_report(std::span<const std::string> folders, const std::option
   const Report report = read_report(folders, target);
   const std::string page = to_page(report);
   write_file_atomic(out, page);
-  return fmt::format("{} run{} in {} ({} KB)", report.runs.size(), report.runs.size() == 1 ? "" : "s", out,
-                     (page.size() + 999) / 1000);
+  return said_of(report, out, page.size());
 }
 
 int run_report(std::span<const std::string> arguments) {
@@ -81,9 +93,11 @@ int run_report(std::span<const std::string> arguments) {
     fmt::print("{}\n", write_report(folders, own.target, own.out.value_or("report.html")));
     return 0;
   }
-  const std::string out = own.out.value_or("report.svg"), figures = to_svg(sgp_plots(read_report(folders)));
+  if (own.target) throw ConfigError("--target: has no effect with --like sgp; leave one of them out");
+  const Report report = read_report(folders);
+  const std::string out = own.out.value_or("report.svg"), figures = to_svg(sgp_plots(report));
   write_file_atomic(out, figures);
-  fmt::print("{} runs in {} ({} KB)\n", folders.size(), out, (figures.size() + 999) / 1000);
+  fmt::print("{}\n", said_of(report, out, figures.size()));
   return 0;
 }
 

@@ -12,7 +12,8 @@ namespace sotto {
 
 // What a page shows.
 struct Report {
-  std::vector<RecordedRun> runs;
+  std::vector<RecordedRun> runs;      // each has made a step
+  std::vector<std::string> left_out;  // the names of those that have not
   std::vector<std::string> commands;  // of each run: the line that repeats it
   std::vector<Settings> settings;     // of each run
   std::vector<RunGroup> groups;

@@ -191,6 +191,11 @@ std::string notes_html(const Report& report) {
     }
     html += "</ul>\n";
   }
+  for (const std::string& name : report.left_out) {
+    any = true;
+    html += fmt::format("<h3>{}</h3>\n<ul>\n<li class=\"wrong\">it has made no step, and was left out</li>\n</ul>\n",
+                        escaped(name));
+  }
   return (any ? "" : "<p>Nothing that the folders tell of.</p>\n") + html;
 }
 

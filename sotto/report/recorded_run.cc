@@ -23,9 +23,17 @@ void require_run(const fs::path& folder) {
   }
 }
 
+void check_ends(const fs::path& folder, std::vector<Note>& notes) {
+  for (const char* file : {"steps.csv", "evaluations.csv", "consensus.csv", "tensor_bytes.csv"}) {
+    if (!path_exists(folder / file)) continue;
+    const std::string text = read_text(folder / file);
+    if (text.empty() || text.ends_with('\n')) continue;
+    notes.push_back({fmt::format("the last line of {} is not complete, and was left out", file)});
+  }
+}
+
 // Notes in what the rows differ from those of a run without trouble.
 void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& notes) {
-  if (steps.cut) notes.push_back({"the last line of steps.csv is not complete, and was left out"});
   std::map<std::uint64_t, std::uint64_t> next;  // of each rank
   std::uint64_t missing = 0, not_finite = 0;
   std::string first_missing, first_not_finite;
@@ -54,8 +62,12 @@ void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& no
   }
 }
 
-void check_evaluations(std::span<const EvaluationRow> rows, std::vector<Note>& notes) {
-  for (const EvaluationRow& row : rows) {
+// Every run that ends has a test at its end.
+void check_evaluations(const RecordedRun& run, std::vector<Note>& notes) {
+  if (const auto last = run.last(); run.summary && (!last || last->step != run.summary->steps)) {
+    notes.push_back({fmt::format("evaluations.csv lacks the test after {} steps", run.summary->steps)});
+  }
+  for (const EvaluationRow& row : run.evaluations) {
     if (row.split != Split::test || row.metrics.finite()) continue;
     notes.push_back({fmt::format("a metric of the test after {} steps is not finite", row.step)});
     return;
@@ -149,7 +161,6 @@ RecordedRun read_recorded_run(const std::string& folder) {
   run.task = &task_table().require((path / "config.toml").string() + ": task", run.options.task);
   if (path_exists(path / "summary.json")) run.summary = read_summary(path);
   const StepRows steps = read_step_rows(path / "steps.csv");
-  if (steps.rows.empty()) throw FileError(fmt::format("{}/steps.csv: it has no rows: no step was made", run.name));
   run.evaluations = read_evaluations(path, run.task->metrics);
   run.loss = curve_of_steps(steps.rows, &StepFigures::loss);
   run.rate = curve_of_steps(steps.rows, &StepFigures::lr);
@@ -160,8 +171,9 @@ RecordedRun read_recorded_run(const std::string& folder) {
   run.ranks = times_of(steps.rows);
   run.tensors = read_tensor_bytes(path);
   check_summary(run.summary, steps.rows, run.notes);
+  check_ends(path, run.notes);
   check_rows(steps, run.options.ranks, run.notes);
-  check_evaluations(run.evaluations, run.notes);
+  check_evaluations(run, run.notes);
   return run;
 }
 

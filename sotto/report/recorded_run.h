@@ -40,8 +40,8 @@ struct RecordedRun {
   std::optional<RunSummary> summary;  // none: the run has not ended, or failed
   Curve loss, rate;                   // of every step: the training loss, the learning rate
   Curve consensus;                    // the distance of the models of the ranks, at evaluations; empty if they have one
-  std::vector<RankTimes> ranks;
-  MeasuredTensors tensors;  // no rows: the run did not measure its codec
+  std::vector<RankTimes> ranks;       // none: no step was made
+  MeasuredTensors tensors;            // no rows: the run did not measure its codec
   std::vector<EvaluationRow> evaluations;
   std::vector<Note> notes;
 

@@ -109,8 +109,8 @@ StepRows read_step_rows(const std::filesystem::path& path) {
   std::size_t number = 0, at = 0;
   while (at < text.size()) {
     const std::size_t end = text.find('\n', at);
-    found.cut = end == std::string::npos;
-    if (found.cut && number > 0) break;
+    const bool cut = end == std::string::npos;
+    if (cut && number > 0) break;
     const std::string_view line(text.data() + at, std::min(end, text.size()) - at);
     ++number;
     try {
@@ -124,7 +124,7 @@ StepRows read_step_rows(const std::filesystem::path& path) {
     } catch (const FileError& error) {
       throw FileError(fmt::format("{}:{}: {}", path.string(), number, error.what()));
     }
-    if (found.cut) break;
+    if (cut) break;
     at = end + 1;
   }
   if (number == 0) throw FileError(fmt::format("{}:1: it is empty: no run wrote it", path.string()));

@@ -17,8 +17,8 @@ struct StepFigures {
 };
 
 struct StepRows {
-  std::vector<StepFigures> rows;  // in the order of the file; the steps of each rank ascend
-  bool cut = false;               // the last line is not complete, and was left out: a crash can cut one off
+  // In the order of the file, without a last line that a crash cut off; the steps of each rank ascend.
+  std::vector<StepFigures> rows;
   // How many ranks the group has that made the steps from this one on. A group begins with each start of the run, and
   // when ranks come or go. If membership.csv does not say so, there is one group without a limit.
   std::map<std::uint64_t, std::uint64_t> groups;

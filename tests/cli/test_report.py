@@ -176,7 +176,7 @@ def test_a_command_repeats_its_run(trained, good, tmp_path):
     assert summary(tmp_path / "again")["parameters_sha256"] == summary(trained / "<script>alert(1)<")["parameters_sha256"]
 
 
-def test_what_went_wrong_is_told(copy, good):
+def test_what_went_wrong_is_told(copy, good, run):
     (copy / "none-1" / "summary.json").unlink()
     steps = (copy / "none-2" / "steps.csv").read_text().splitlines(keepends=True)
     cells = steps[5].split(",")
@@ -184,12 +184,21 @@ def test_what_went_wrong_is_told(copy, good):
     (copy / "none-2" / "steps.csv").write_text("".join([*steps[:5], ",".join(cells), *steps[7:]]) + "3,0,1")
     found = summary(copy / "<script>alert(1)<") | {"interrupted_by_signal": 15}
     (copy / "<script>alert(1)<" / "summary.json").write_text(json.dumps(found))
-    good("report", *RUNS)
+    for name, lost in (("none-2/evaluations.csv", 1), ("<script>alert(1)</tensor_bytes.csv", 1), ("none-1/consensus.csv", 0)):
+        (copy / name).write_bytes(((copy / name).read_bytes() if lost else b"step,epoch,seconds,bytes_sent,consensus_distance\n1,1")[:-1])
+    shutil.copytree(copy / "none-1", copy / "new")
+    (copy / "new" / "steps.csv").write_text(steps[0])
+    assert good("report", *RUNS, "new").out.startswith("3 runs in report.html")
     page = (copy / "report.html").read_text()
     for text in ("it has no summary.json: it failed, was killed, or still runs", "the training loss of 1 rows is not finite",
-                 "steps.csv lacks 1 rows", "the last line of steps.csv is not complete", "signal 15 (Terminated) ended it after 24 steps"):
+                 "steps.csv lacks 1 rows", "the last line of steps.csv is not complete", "signal 15 (Terminated) ended it after 24 steps",
+                 "the last line of evaluations.csv is", "evaluations.csv lacks the test after 24 steps", "the last line of tensor_bytes.csv is",
+                 "the last line of consensus.csv is", "<h3>new</h3>\n<ul>\n<li class=\"wrong\">it has made no step, and was left out"):
         assert text in page, text
     assert "Nothing that the folders tell of." not in page
+    assert good("report", "none-1", "new", "--like", "sgp").out.startswith("1 run in report.svg (")
+    job = run("report", "new")
+    assert job.status == 1 and "new/steps.csv: it has no rows: no step was made" in job.err
 
 
 def test_ranks_may_come_and_go(good, tmp_path):
@@ -233,6 +242,7 @@ def test_what_is_no_run_is_refused(copy, run):
                                (["none-1", "./none-1/"], "./none-1/: the run is given twice"),
                                (["none-1", "--target", "bleu=1"], "--target: unknown metric `bleu`"), (["none-1", "--target", "accuracy=2"], "--target accuracy=2"),
                                (["none-1", "-o", "page.svg"], "--out page.svg: use a name that ends in .html"), (["none-1", "--like", "sgp", "-o", "x.html"], "ends in .svg"),
+                               (["none-1", "--like", "sgp", "--target", "accuracy=0.5"], "--target: has no effect with --like sgp"),
                                (["none-1", "-o", "a.html/b.html"], "a.html"), (["none-1", "-o", "nosuch/page.html"], "nosuch")):  # fmt: skip
         job = run("report", *arguments)
         assert job.status in (1, 2) and message in job.err, (arguments, job.err)
