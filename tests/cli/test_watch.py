@@ -96,7 +96,8 @@ def test_a_run_that_has_ended_is_shown_once(trained, good, tmp_path):
 
 def test_ranks_that_have_left_do_not_count(good, tmp_path):
     good("train", *TINY, "--ranks", 2, "--max-steps", 6, "--train-dir", "run")
-    good("train", *TINY, "--ranks", 1, "--max-steps", 9, "--train-dir", "run", "--resume")
+    again = good("train", *TINY, "--ranks", 1, "--max-steps", 9, "--train-dir", "run", "--resume").out
+    assert "sent a rank since step 6 (" in again
     out = good("watch", "run").out
     (last,) = [line.split(",") for line in (tmp_path / "run" / "steps.csv").read_text().splitlines() if line.startswith("8,")]
     assert f"loss {float(last[3]):.4f}" in out and "0 B sent a rank and step" in out
