@@ -39,6 +39,10 @@ void unite(TrainOptions& options) {
     options.lr_shrinkage = 1;
     options.lr_shrink_every = TrainOptions{}.lr_shrink_every;
   }
+  if (!options.csv_tag.empty() && options.csv_format != "sgp") {
+    throw ConfigError(
+        fmt::format("{}: says nothing without {}", named("csv-tag", options.csv_tag), named("csv-format", "sgp")));
+  }
   if (options.lr_shrink_every != TrainOptions{}.lr_shrink_every) {
     throw ConfigError(fmt::format("{}: says nothing without {}", named("lr-shrink-every"), named("lr-shrinkage")));
   }

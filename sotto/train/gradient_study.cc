@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/core/thread.h"
 #include "sotto/train/held_back.h"
 
@@ -22,6 +23,7 @@ GradientStudy::GradientStudy(const Choices& choices, int rank, int ranks, int id
     throw ConfigError(fmt::format("{}: {} holds the gradients of another run already; choose another folder",
                                   named("capture"), plan_.folder.string()));
   }
+  if (captures_ && plan_.every > 0) make_folder(plan_.folder);  // an error must not leave a run that has begun
   if (measured_every_ == 0 || rank != idle) return;
   errors_ = std::make_unique<CodecErrorCsv>(make_codec(choices.recipe.stages));
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/train/event_file.h"
 
 namespace sotto {
@@ -14,11 +15,13 @@ class TensorBoard final : public Listener {
  public:
   explicit TensorBoard(const TrainOptions& options)
       : folder_(*options.tensorboard), examples_(options.batch_size * options.accumulate * options.ranks) {
-    if (options.resume || !EventFile::has_any(folder_)) return;
-    throw ConfigError(
-        fmt::format("{}: holds the events of another run, and TensorBoard would draw both as one; choose "
-                    "another folder",
-                    named("tensorboard", folder_.string())));
+    if (!options.resume && EventFile::has_any(folder_)) {
+      throw ConfigError(
+          fmt::format("{}: holds the events of another run, and TensorBoard would draw both as one; choose "
+                      "another folder",
+                      named("tensorboard", folder_.string())));
+    }
+    make_folder(folder_);  // now, since an error must not leave a run that has begun
   }
 
   // Steps count from 1 here, as in the curves of a report: the number of steps made.

@@ -87,7 +87,13 @@ def test_the_limit_ends_it_with_a_remark(good, tmp_path):
 def test_what_cannot_be_captured_is_refused(run, tmp_path, text, more, reason):
     job = run("train", *TINY, "--max-steps", 2, "--train-dir", "run", *more, "--capture", text)
     assert job.status == 2 and "--capture" in job.err and reason in job.err, job.err
-    assert not (tmp_path / "d").exists() and not (tmp_path / "run" / "config.toml").exists()
+    assert not list((tmp_path / "d").glob("*")) and not (tmp_path / "run" / "config.toml").exists()
+
+
+def test_a_folder_that_cannot_be_made_leaves_no_run(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    job = run("train", *TINY, "--max-steps", 2, "--train-dir", "run", "--capture", "every=1000,dir=file")
+    assert job.status == 1 and "file: " in job.err and not (tmp_path / "run").exists()
 
 
 def test_gradients_of_two_runs_are_not_mixed(good, run, tmp_path):
