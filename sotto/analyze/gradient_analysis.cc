@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -116,6 +117,12 @@ GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra, cons
   GradientFile gradient;  // the last one, which precedes the memory of its rank
   const CapturedFile* before = nullptr;
   for (const CapturedFile& captured : files) {
+    if (before != nullptr && std::tuple(before->step, before->rank, before->memory) ==
+                                 std::tuple(captured.step, captured.rank, captured.memory)) {
+      throw FileError(
+          fmt::format("{}: is of the same step and rank as {}; analyse the captures of each run and format alone",
+                      captured.path().string(), before->path().string()));
+    }
     GradientFile file = captured.read();
     require_finite(captured.path(), file);
     if (!layout) {

@@ -111,11 +111,12 @@ int run_analyze(std::span<const std::string> arguments) {
     analysis = analyse(files, own.spectra, progress);
     study(codecs, files, static_cast<int>(own.repeats), merges, progress, studied);
   }
-  if (own.csv) write_csv(*own.csv, analysis, studied);
-  if (own.out) write_file_atomic(*own.out, analysis_page(folder, analysis, studied));
+  // Before the files: what took so long is seen, even if one of them cannot be written.
   fmt::print("{}\n{}", step_figures(analysis, most_steps).text(), tensor_figures(analysis).text());
   if (!studied.empty()) fmt::print("\n{}", codec_figures(studied).text());
   if (!merges.empty()) fmt::print("\n{}", merge_figures(studied).text());
+  if (own.csv) write_csv(*own.csv, analysis, studied);
+  if (own.out) write_file_atomic(*own.out, analysis_page(folder, analysis, studied));
   return 0;
 }
 

@@ -191,6 +191,7 @@ def test_captures_of_a_run_are_analysed(good, tmp_path):
     (["damaged"], "damaged/gradient-000000.safetensors"),
     (["nan"], "nan/gradient-000000.safetensors: b holds nan"),
     (["unlike"], "unlike/gradient-000001.safetensors: holds other tensors"),
+    (["twice"], "twice/gradient-000000.safetensors: is of the same step and rank as twice/gradient-000000.npy"),
 ])  # fmt: skip
 def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
     for folder in ("seen", "damaged", "nan", "unlike"):
@@ -200,8 +201,18 @@ def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
     with open(tmp_path / "damaged" / "gradient-000000.safetensors", "ab") as file:
         file.truncate(60)
     write(tmp_path / "unlike" / "gradient-000001.safetensors", {"b": np.ones(3, np.float32)})
+    (tmp_path / "twice").mkdir()
+    np.save(tmp_path / "twice" / "gradient-000000.npy", values)
+    write(tmp_path / "twice" / "gradient-000000.safetensors", {"values": values})
     job = run("analyze", *arguments)
     assert job.status in (1, 2) and message in job.err, job.err
+
+
+def test_what_is_computed_is_printed_though_a_page_cannot_be_written(run, tmp_path):
+    (tmp_path / "seen").mkdir()
+    write(tmp_path / "seen" / "gradient-000000.safetensors", {"b": np.ones(2, np.float32)})
+    job = run("analyze", "seen", "-o", "missing/x.html")
+    assert job.status == 1 and "missing/x.html" in job.err and "(all)" in job.out
 
 
 def test_progress_on_a_terminal_that_ctrl_c_ends(sotto, tmp_path):
