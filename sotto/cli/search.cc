@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <numeric>
 
 #include "sotto/cli/train_job.h"
@@ -60,8 +61,8 @@ int Search::run() {
         const Trial& trial = trials_[index];
         scores.push_back(trial.scores.size() >= round ? trial.scores[round - 1] : std::nan(""));
       }
-      std::vector<std::size_t> best;
-      for (const std::size_t at : best_of(scores, rounds_[round].trials, scoring_.rises())) best.push_back(members[at]);
+      std::vector<std::size_t> best = ranked(members, scores);
+      best.resize(std::min(best.size(), rounds_[round].trials));
       if (best.size() < 2) break;  // there is nothing left to choose from
       std::ranges::sort(best);
       members = std::move(best);
@@ -129,12 +130,17 @@ void Search::ended(std::size_t index, std::size_t round, const LaunchResult& res
 std::string Search::take_result(Trial& trial, std::size_t round) {
   const TrialResult found = read_result(trial, scoring_);
   trial.diverged = !std::isfinite(found.score);
+  trial.reached = found.reached;
   if (trial.diverged) trial.error = fmt::format("its {} is not finite", scoring_.label());
   if (!trial.diverged) trial.scores.push_back(found.score);
-  const std::int64_t wanted = *job_of(trial, rounds_[round].steps).max_steps;
-  if (static_cast<std::int64_t>(found.steps) < wanted && !trial.options.until && !std::exchange(is_short_, true)) {
-    console_.line(stderr, fmt::format("sotto: warning: {} ended after {} of {} steps: --epochs {} has no more",
-                                      trial.name, found.steps, wanted, trial.options.epochs));
+  const std::uint64_t wanted = rounds_[round].steps;
+  if (found.steps < wanted && !trial.options.until && !std::exchange(is_short_, true)) {
+    const auto& most = trial.options.max_steps;
+    const bool by_steps = most && static_cast<std::uint64_t>(*most) <= found.steps;
+    console_.line(stderr, fmt::format("sotto: warning: {} ended after {} of {} steps: {} has no more", trial.name,
+                                      found.steps, wanted,
+                                      by_steps ? fmt::format("--max-steps {}", *most)
+                                               : fmt::format("--epochs {}", trial.options.epochs)));
   }
   return fmt::format("{} {} after {} steps", scoring_.label(), scoring_.text(found.score), found.steps);
 }
@@ -166,6 +172,17 @@ std::vector<std::size_t> Search::order() const {
   return order;
 }
 
+// Members whose scores are finite, the best one first. Scores of different steps say less than who was earlier at the
+// target.
+std::vector<std::size_t> Search::ranked(std::span<const std::size_t> members, std::span<const double> scores) const {
+  std::vector<std::size_t> best;
+  for (const std::size_t at : best_of(scores, scores.size(), scoring_.rises())) best.push_back(members[at]);
+  std::ranges::stable_sort(best, {}, [&](std::size_t index) {
+    return trials_[index].reached.value_or(std::numeric_limits<std::uint64_t>::max());
+  });
+  return best;
+}
+
 void Search::append_in_order(bool sound, std::vector<std::size_t>& order) const {
   for (std::size_t rounds = rounds_.size() + 1; rounds-- > 0;) {
     std::vector<std::size_t> members;
@@ -175,7 +192,8 @@ void Search::append_in_order(bool sound, std::vector<std::size_t>& order) const 
       members.push_back(i);
       scores.push_back(rounds == 0 ? 0 : trials_[i].scores.back());
     }
-    for (const std::size_t at : best_of(scores, scores.size(), scoring_.rises())) order.push_back(members[at]);
+    const std::vector<std::size_t> best = ranked(members, scores);
+    order.insert(order.end(), best.begin(), best.end());
   }
 }
 

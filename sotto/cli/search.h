@@ -24,8 +24,8 @@ class Search {
   // trials.
   int run();
 
-  // The trials, the best one first: those of later rounds before those of earlier ones, and at the end those that
-  // diverged or failed.
+  // The trials, the best one first: those of later rounds before those of earlier ones, in a round those that reached
+  // their target, after the fewest steps first, and at the end those that diverged or failed.
   std::vector<std::size_t> order() const;
 
  private:
@@ -34,6 +34,7 @@ class Search {
   void show(std::size_t index, std::string_view text);
   std::string so_far() const;
   std::string take_result(Trial& trial, std::size_t round);
+  std::vector<std::size_t> ranked(std::span<const std::size_t> members, std::span<const double> scores) const;
   void append_in_order(bool sound, std::vector<std::size_t>& order) const;
 
   std::vector<Trial>& trials_;

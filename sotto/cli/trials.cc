@@ -33,11 +33,13 @@ double mean_loss(const Curve& loss, bool leaves_out_steps) {
 Json to_json(std::span<const Dimension> space, const Trial& trial) {
   Json options = Json::object();
   for (std::size_t i = 0; i < space.size(); ++i) options[space[i].name] = trial.point[i];
-  return {{"train_dir", trial.folder},
-          {"options", options},
-          {"scores", trial.scores},
-          {"diverged", trial.diverged},
-          {"error", trial.error}};
+  Json json{{"train_dir", trial.folder},
+            {"options", options},
+            {"scores", trial.scores},
+            {"diverged", trial.diverged},
+            {"error", trial.error}};
+  if (trial.reached) json["reached"] = *trial.reached;
+  return json;
 }
 
 }  // namespace
@@ -56,6 +58,7 @@ TrialResult read_result(const Trial& trial, const Scoring& scoring) {
   result.score = scoring.metric ? last->metrics.value(scoring.metric->name)
                                 : mean_loss(run.loss, scales_loss(amp_table().read("amp", trial.options.amp)));
   result.steps = run.summary->steps;
+  if (run.summary->until && run.summary->until->reached) result.reached = run.summary->until->step;
   result.tested = run.task->goal_metric().with_unit(run.summary->tested);
   result.bytes_per_step = run.summary->bytes_per_step;
   result.seconds = last->seconds;
@@ -95,6 +98,7 @@ bool TrialRecord::take_up(std::vector<Trial>& trials) const {
     if (found.size() != trials.size()) throw FileError(path() + ": it has another number of trials than its plan");
     for (std::size_t i = 0; i < trials.size(); ++i) {
       trials[i].scores = found[i].at("scores").get<std::vector<double>>();
+      if (found[i].contains("reached")) trials[i].reached = found[i]["reached"].get<std::uint64_t>();
       trials[i].diverged = found[i].at("diverged").get<bool>();
       trials[i].error = found[i].at("error").get<std::string>();
     }

@@ -15,15 +15,16 @@ namespace sotto {
 // One training of a search, in a run folder of its own.
 struct Trial {
   Point point;
-  std::string name;            // "lr=0.5, codec=none"
-  std::string folder;          // its run folder
-  TrainOptions options;        // of the whole training, of which a trial makes the first steps
-  std::vector<double> scores;  // one for each round that it has ended
-  std::string error;           // why it ended in an error
-  bool diverged = false;       // that error is a loss, gradient or parameter that is not finite
+  std::string name;                        // "lr=0.5, codec=none"
+  std::string folder;                      // its run folder
+  TrainOptions options;                    // of the whole training, of which a trial makes the first steps
+  std::vector<double> scores;              // one for each round that it has ended
+  std::optional<std::uint64_t> reached{};  // the steps that it took to its target, if it has one
+  std::string error;                       // why it ended in an error
+  bool diverged = false;                   // that error is a loss, gradient or parameter that is not finite
 };
 
-// How trials are judged: by the training loss, or by a metric of the last test.
+// How trials are judged that do not reach a target: by the training loss, or by a metric of the last test.
 struct Scoring {
   std::optional<Metric> metric;
 
@@ -34,7 +35,8 @@ struct Scoring {
 
 // How good a run is, and what it cost.
 struct TrialResult {
-  double score = 0;  // not finite: it diverged
+  double score = 0;                        // not finite: it diverged
+  std::optional<std::uint64_t> reached{};  // as of a trial
   std::uint64_t steps = 0;
   std::string tested;  // the goal metric of its task, for people
   double bytes_per_step = 0, seconds = 0;

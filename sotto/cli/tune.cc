@@ -64,7 +64,8 @@ struct TuneOptions {
     v.option(
         "metric", metric,
         "what is best: a metric of the task, on the test examples; auto: the training loss, averaged over the ranks "
-        "and the last tenth of the steps");
+        "and the last tenth of the steps. With `until`, trials that reach the target are better, those after fewer "
+        "steps first");
     v.option("jobs", jobs, "trials at a time; auto: as many as there are cores for their ranks and threads", {1, 4096});
     v.option("json", json, "print the trials as JSON, the best one first");
   }

@@ -241,6 +241,18 @@ def test_a_training_that_is_shorter_than_a_trial(good, tmp_path):
     assert [row[3] for row in rows(job)[1:]] == ["64", "64"]
 
 
+def test_rounds_that_are_longer_than_the_training_are_told(good):
+    job = good("tune", "--grid", "seed=1..6", "--halving", "--steps", 2, "--max-steps", 3, *SMALL, "-o", "search")
+    assert job.err.count("ended after 3 of 6 steps: --max-steps 3 has no more") == 1
+
+
+def test_who_is_earlier_at_the_target_is_better(good, tmp_path):
+    flags = ["--grid", "lr=1e-9,0.5,0.03", "--steps", 60, "--metric", "accuracy", "--until", "accuracy=0.5", "--eval-freq", 5, *SMALL, "--epochs", 9]
+    trials = json.loads(good("tune", *flags, "-o", "search", "--json").out)
+    until = [summary(tmp_path / trial["train_dir"])["until"] for trial in trials]
+    assert [one["reached"] for one in until] == [True, True, False] and until[0]["step"] < until[1]["step"]
+
+
 def test_two_searches_in_one_folder(start, run, tmp_path):
     flags = ["tune", "--grid", "lr=0.1", "--steps", 100000, "--epochs", 100000, *SMALL, "-o", "search"]
     job = start(*flags)
