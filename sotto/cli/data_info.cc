@@ -14,6 +14,7 @@
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
 #include "sotto/data/pairs.h"
+#include "sotto/data/picture_pack.h"
 #include "sotto/data/rows.h"
 #include "sotto/data/stand_in.h"
 #include "sotto/data/text.h"
@@ -125,6 +126,8 @@ bool describe_from(const Table<SourceEntry<Data>>& table, std::string_view kind,
     print_files(options.data_dir);
   }
   for (const Split split : {Split::train, Split::test}) describe(*open(options, split), split);
+  if (entry->name == "folder" && std::filesystem::is_regular_file(options.data_dir))
+    check_picture_pack(options.data_dir);
   return true;
 }
 

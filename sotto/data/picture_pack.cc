@@ -245,4 +245,12 @@ std::unique_ptr<Dataset> open_picture_pack(const DataOptions& options, Split spl
   return make_picture_set(options, split, std::move(store), std::move(checked), classes, place);
 }
 
+void check_picture_pack(const fs::path& file) {
+  std::vector<std::byte> bytes;
+  for (const Split split : {Split::train, Split::test}) {
+    const PackStore store(file, split);
+    for (std::size_t i = 0; i < store.size(); ++i) store.read(i, bytes);
+  }
+}
+
 }  // namespace sotto

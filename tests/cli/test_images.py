@@ -49,13 +49,18 @@ def test_broken_pictures_are_named_counted_and_skipped(run, good, flowers):
     assert job.status == 1 and "flowers/train/asters/3.png: truncated" in job.err
 
 
-def test_info_names_classes_and_broken_pictures(good, flowers, tmp_path):
+def test_info_names_classes_and_broken_pictures(good, run, flowers, tmp_path):
     (flowers / "train" / "bluebells" / "2.png").write_bytes(b"<html>")
     good("data", "prepare", "folder", "--data-dir", "flowers", "--out", "pack")
     for place in ["flowers", "pack"]:
         told = good("data", "info", "folder", "--data-dir", place).out
         assert "asters: 8, bluebells: 7, crocuses: 8" in told and "asters: 3, bluebells: 3, crocuses: 3" in told, told
         assert "1 of 24 pictures of " in told and "flowers/train/bluebells/2.png: it is neither JPEG nor PNG" in told, told
+    with open(tmp_path / "pack", "r+b") as file:
+        file.seek(50)
+        file.write(b"XX")
+    job = run("data", "info", "folder", "--data-dir", "pack")
+    assert job.status == 1 and "its checksum is wrong: the pack is damaged" in job.err
     assert "examples   asters  bluebells  crocuses" in good("train", *FLAGS, "--partition", "shards(1)", "--dry-run").out
 
 
