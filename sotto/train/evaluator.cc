@@ -106,15 +106,16 @@ void EvalOptions::visit(OptionVisitor& v) {
   v.option("test-size", test_size, "use only the first N test examples; 0: all; auto: as the run did", {0, 1e7});
   v.option("eval-batch-size", batch_size, "examples at a time", Bounds::at_least(1));
   v.option("texts", texts, "folder for the translations of the test data: step_N.txt, a line a sentence");
-  v.option("follow", follow, "go on looking for new checkpoints");
+  v.option("follow", follow, "go on looking for new checkpoints, also of a folder that is not there yet");
   v.option("poll", poll, "seconds between two looks", Bounds::positive());
 }
 
 void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
                      const std::function<bool()>& keep_going) {
   std::error_code missing;
-  if (!std::filesystem::is_directory(options.model_dir, missing)) {
-    throw ConfigError(named("model-dir", options.model_dir) + ": there is no such folder");
+  if (!options.follow && !std::filesystem::is_directory(options.model_dir, missing)) {
+    throw ConfigError(fmt::format("{}: there is no such folder; {} waits for it", named("model-dir", options.model_dir),
+                                  named("follow")));
   }
   std::set<std::uint64_t> seen;
   Checkpoints checkpoints(options);

@@ -200,7 +200,6 @@ def test_eval_agrees_with_the_run(good):
 
 
 def test_eval_follows(start, good, tmp_path):
-    (tmp_path / "run").mkdir()
     follower = start("eval", "--model-dir", "run", "--follow", "--poll", 0.1, "--test-size", 50)
     good("train", *TINY, "--max-steps", 4, "--checkpoint-every", 2, "--train-dir", "run")
     lines = [follower.process.stdout.readline() for _ in range(2)]
