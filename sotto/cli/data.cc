@@ -273,6 +273,7 @@ int show(std::span<const std::string> arguments) {
   if (!flags.read(arguments, options)) return 0;
   require_set("show", options.data.data, dataset_table().names());
   if (options.out.empty()) throw ConfigError("sotto data show: say where to with --out FILE.pgm");
+  require_ending("out", options.out, ".pgm");
   const auto data = open_dataset(options.data, options.split == "train" ? Split::train : Split::test);
   const std::size_t count = std::min(static_cast<std::size_t>(options.count), data->size());
   write_file_atomic(options.out, sheet(*data, count));

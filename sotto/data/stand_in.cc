@@ -31,10 +31,11 @@ using Paths = std::vector<std::filesystem::path>;
 // Collects the files of a data set.
 class Folder {
  public:
-  explicit Folder(const DataOptions& options) : path_(options.data_dir) { make_folder(path_); }
+  explicit Folder(const DataOptions& options) : path_(options.data_dir) {}
 
   // The path of a file that is to be written.
   const std::filesystem::path& add(const std::string& name) {
+    make_folder(path_);
     const std::filesystem::path file = path_ / name;
     if (path_exists(file)) {
       throw FileError(file.string() + ": is there already, and is not overwritten; choose another folder");

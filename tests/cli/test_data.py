@@ -145,6 +145,7 @@ def test_info_of_what_can_be_downloaded(good):
      ["sotto data get: cannot do it for `folder`, only for mnist, fashion-mnist, kmnist, emnist-balanced, emnist-byclass, "]),
     (["get", "svnh", "--data-dir", "made"], ["unknown data set `svnh`"]),
     (["show", "text", "--data-dir", "made", "--out", "x.pgm"], ["sotto data show: cannot do it for `text`, only for digits, mnist, "]),
+    (["show", "digits", "--out", "a.png"], ["--out a.png: use a name that ends in .pgm"]),
     (["prepare", "mnist", "--data-dir", "made"], ["sotto data prepare: cannot do it for `mnist`, only for text, parallel, folder"]),
     (["make", "cifar10", "--data-dir", "made", "--train-size", "100"], ["--train-size 100: files of cifar10 have a size of their own"]),
     (["make", "text", "--data-dir", "made", "--languages", "en-de"], ["--languages: is for parallel alone, and not for text"]),
@@ -158,9 +159,10 @@ def test_info_of_what_can_be_downloaded(good):
     (["prepare", "folder", "--data-dir", ".", "--vocabulary", 99], ["--vocabulary: is for text and parallel alone, and not for folder"]),
     (["make", "parallel", "--data-dir", "made", "--languages", "de"], ["--languages de: say from which language to which"]),
 ])  # fmt: skip
-def test_mistakes_with_made_files(run, arguments, parts):
+def test_mistakes_with_made_files(run, tmp_path, arguments, parts):
     job = run("data", *arguments)
     assert job.status == 2 and all(part in job.err for part in parts), job.err
+    assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.parametrize("flags, part", [
