@@ -90,6 +90,9 @@ void RunFolder::choose(const std::string& run) {
   if (options_.resume && !fs::is_directory(path_, missing)) {
     throw ConfigError(named("resume") + ": there is no folder " + path_.string());
   }
+  if (path_exists(path_ / "tune.json")) {
+    throw ConfigError(named("train-dir", path_.string()) + ": holds a search of `sotto tune`; choose another folder");
+  }
   make_folder(path_);
   take_lock(run);
   if (!options_.resume && (fs::exists(path_ / "steps.csv", missing) || !checkpoint::find(path_).empty())) {

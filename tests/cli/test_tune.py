@@ -97,6 +97,8 @@ def test_another_command_in_the_folder_is_refused(good, run, tmp_path):
                           ([*same, "--metric", "loss"], "has metric auto, this one has loss")]:  # fmt: skip
         job = run("tune", *other, *rest)
         assert job.status == 2 and reason in job.err and "choose a new folder" in job.err
+    job = run("train", *SMALL, "--train-dir", "search")
+    assert job.status == 2 and "--train-dir search: holds a search of `sotto tune`; choose another folder" in job.err
     (tmp_path / "search" / "tune.json").write_text("{}")
     job = run(*command)
     assert job.status == 1 and "search/tune.json: not the record of a search" in job.err
