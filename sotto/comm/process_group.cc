@@ -1,9 +1,10 @@
 #include "sotto/comm/process_group.h"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <algorithm>
 #include <utility>
 
 #include "sotto/comm/broken_pipes.h"

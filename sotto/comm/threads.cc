@@ -229,8 +229,8 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
     if (error && session->failed < 0) {
       session->failed = rank;
       session->reason = reason;
-      session->error = error;
     }
+    if (error && (session->failed == rank || !session->error)) session->error = error;
     session->end(rank);
   };
   std::vector<std::thread> threads;

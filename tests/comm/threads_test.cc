@@ -164,6 +164,21 @@ TEST(Threads, ARankThatThrowsEndsTheOthersAtOnceAndIsNamed) {
   expect_contains(errors[3], "rank 3: mailbox with rank 2: it ended with an error: the disk is full");
 }
 
+// The others are told; what a rank then throws is still thrown by run_threads().
+TEST(Threads, ARankMayGiveUp) {
+  const std::string error = message_of([] {
+    run_threads(3, 30s, [](Communicator& communicator) {
+      if (communicator.rank() == 1) {
+        communicator.give_up("no more");
+        throw ConfigError("what rank 1 throws");
+      }
+      EXPECT_NE(message_of([&] { communicator.barrier(); }).find("rank 1 ended with an error: no more"),
+                std::string::npos);
+    });
+  });
+  EXPECT_EQ(error, "what rank 1 throws");
+}
+
 TEST(Threads, AStalledRankIsNamedAtTheDeadline) {
   std::array<std::string, 3> errors;
   std::atomic<int> ended = 0;
