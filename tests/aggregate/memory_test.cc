@@ -83,29 +83,6 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   }
 }
 
-TEST(Memories, DoubtsNameTheOptionAsTheFrontEndSpellsIt) {
-  const auto buckets = plan_buckets(sample_layout(), 1U << 20);
-  const Recipe recipe = read_recipe("topk(0.01)");
-  EXPECT_EQ(doubt_about(recipe, buckets).find("codec topk(0.01): what it leaves out"), 0U);
-  const auto spelling = [](std::string_view option, std::string_view value) {
-    return "--" + std::string(option) + "=" + std::string(value);
-  };
-  EXPECT_EQ(doubt_about(recipe, buckets, spelling).find("--codec=topk(0.01): what it leaves out"), 0U);
-}
-
-// A vector without shapes is one segment of one dimension, which many presets send whole.
-TEST(Presets, ThatSendAFlatVectorWholeSaySo) {
-  const auto flat = plan_buckets(Layout({{"vector", 0, {100'000}}}, 100'000), 1U << 20);
-  std::string warned;
-  for (const Preset& preset : preset_table()) {
-    const std::string doubt = doubt_about(read_recipe(preset.name), flat);
-    if (doubt.find("and there are no others; ") == std::string::npos) continue;
-    warned += std::string(preset.name) + " ";
-  }
-  EXPECT_EQ(warned, "topk-ef dgc memsgd-randomk masking atomo-svd atomo-entry atomo-fourier powersgd ");
-  EXPECT_EQ(doubt_about(read_recipe("ef | topk(0.01)"), flat), "") << "longer than 1024";
-}
-
 // The exchange of one bucket, as a memory sees it.
 struct Exchange {
   Layout layout = sample_layout();

@@ -10,6 +10,7 @@
 #include "sotto/aggregate/presets.h"
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
+#include "tests/aggregate/group.h"
 #include "tests/support/message_of.h"
 #include "tests/support/opened.h"
 
@@ -199,6 +200,29 @@ TEST(Recipe, PresetsSendTensorsOfOneDimensionWholeHoweverLongTheyAre) {
     EXPECT_LT(lost(layout.segments()[0]), 1e-10);
     EXPECT_GT(lost(layout.segments()[1]), 0.1);
   }
+}
+
+TEST(Recipe, DoubtsNameTheOptionAsTheFrontEndSpellsIt) {
+  const auto buckets = plan_buckets(test::sample_layout(), 1U << 20);
+  const Recipe recipe = read_recipe("topk(0.01)");
+  EXPECT_EQ(doubt_about(recipe, buckets).find("codec topk(0.01): what it leaves out"), 0U);
+  const auto spelling = [](std::string_view option, std::string_view value) {
+    return "--" + std::string(option) + "=" + std::string(value);
+  };
+  EXPECT_EQ(doubt_about(recipe, buckets, spelling).find("--codec=topk(0.01): what it leaves out"), 0U);
+}
+
+// A vector without shapes is one segment of one dimension, which many presets send whole.
+TEST(Recipe, PresetsThatSendAFlatVectorWholeSaySo) {
+  const auto flat = plan_buckets(Layout({{"vector", 0, {100'000}}}, 100'000), 1U << 20);
+  std::string warned;
+  for (const Preset& preset : preset_table()) {
+    const std::string doubt = doubt_about(read_recipe(preset.name), flat);
+    if (doubt.find("and there are no others; ") == std::string::npos) continue;
+    warned += std::string(preset.name) + " ";
+  }
+  EXPECT_EQ(warned, "topk-ef dgc memsgd-randomk masking atomo-svd atomo-entry atomo-fourier powersgd ");
+  EXPECT_EQ(doubt_about(read_recipe("ef | topk(0.01)"), flat), "") << "longer than 1024";
 }
 
 }  // namespace
