@@ -134,8 +134,11 @@ def test_errors_are_measured_in_a_run(good, run, tmp_path):
 
 
 @pytest.mark.parametrize("ranks", ["one", "all"])
-def test_an_error_beside_the_steps_ends_the_run_with_a_checkpoint(run, tmp_path, ranks):
-    (tmp_path / "seen").write_text("in the way")
-    job = run("train", *TINY, "--ranks", 2, "--max-steps", 200, "--train-dir", "run", "--capture", f"every=1,dir=seen,ranks={ranks}")
-    assert job.status == 1 and "seen" in job.err, job.err
-    assert 0 < int(max((tmp_path / "run").glob("model_step_*")).name.split("_")[-1]) < 200
+def test_an_error_beside_the_steps_ends_the_run_with_a_checkpoint(good, run, tmp_path, ranks):
+    flags = ["train", *TINY, "--ranks", 2, "--train-dir", "run", "--capture", f"every=1,dir=seen,ranks={ranks}"]
+    good(*flags, "--max-steps", 2)
+    name = "gradient-000003.sotto" if ranks == "one" else "gradient-000003-r1.sotto"
+    (tmp_path / "seen" / name).mkdir()  # in the way
+    job = run(*flags, "--max-steps", 200, "--resume")
+    assert job.status == 1 and name in job.err, job.err
+    assert 2 < max(int(path.name.split("_")[-1]) for path in (tmp_path / "run").glob("model_step_*")) < 200
