@@ -19,6 +19,9 @@ from sotto._meeting import group_of, meeting, start_alike
 from sotto._state import Stats, remember, stats
 
 
+_all: weakref.WeakSet[AllReduceDataParallel] = weakref.WeakSet()
+
+
 class AllReduceDataParallel(torch.nn.Module):
     """Wraps a module. After each backward() its gradients are the mean over all ranks.
 
@@ -63,19 +66,23 @@ class AllReduceDataParallel(torch.nn.Module):
             self._parameters_of_ranks = trained_parameters(module)
             if not self._parameters_of_ranks:
                 raise ConfigError("the module has no parameter that is trained")
+            self._own = {id(parameter) for _, parameter in self._parameters_of_ranks}
+            for other in list(_all):
+                if not other._own.isdisjoint(self._own):
+                    other._make_way()
             self._hook = averaging(
                 None, group, place, module, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
                 start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
         self.module = module
-        self._own = {id(parameter) for _, parameter in self._parameters_of_ranks}
         self._synchronised = True
         self._missing: set[int] | None = None  # within a backward: parameters whose gradient has not come yet
         remember(self, self._hook)
         start_alike(module, wanted)
         me = weakref.ref(self)
-        for index, (_, parameter) in enumerate(self._parameters_of_ranks):
-            handle = parameter.register_post_accumulate_grad_hook(functools.partial(_arrived, me, index))
-            weakref.finalize(self, handle.remove)
+        handles = [parameter.register_post_accumulate_grad_hook(functools.partial(_arrived, me, index))
+                   for index, (_, parameter) in enumerate(self._parameters_of_ranks)]
+        self._unhook = [weakref.finalize(self, handle.remove) for handle in handles]
+        _all.add(self)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         _check.wrapped_parameters(self.module, self._own)
@@ -93,6 +100,14 @@ class AllReduceDataParallel(torch.nn.Module):
     def stats(self, *, reset: bool = False) -> Stats:
         """sotto.stats(self)."""
         return stats(self, reset=reset)
+
+    def _make_way(self) -> None:
+        """Leaves its parameters to another wrapper, if this one has failed for good."""
+        if self._missing is None and not self._hook.failed():
+            raise ConfigError("an AllReduceDataParallel averages gradients of this module already; drop it first")
+        self._hook.refuse("the module was wrapped anew")
+        for unhook in self._unhook:
+            unhook()
 
     def _take(self, index: int, parameter: torch.Tensor) -> None:
         if not self._synchronised:

@@ -64,3 +64,9 @@ def test_parameters_that_change_their_kind(pair):
         for name, text in said.items():
             assert text == "nothing" if name.endswith("the same") else "wrap the module anew" in text, (name, text)
         assert moved[:2] == [0, 0] and moved[2] > 0
+
+
+def test_wrapping_twice_and_anew(pair):
+    (said, other, steps, model), (said_too, bad, *rest) = pair.values("all_reduce_twice")
+    assert said == said_too and "averages gradients of this module already" in said["twice"]
+    assert [other, bad] == ["CommError", "ZeroDivisionError"] and steps == 2 and rest == [steps, model]

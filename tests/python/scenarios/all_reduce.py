@@ -125,3 +125,20 @@ def parameters_that_change_their_kind():
         model(x).sum().backward()
         optimiser.step()
     return [dict(said), [float((p.detach() - old).abs().max()) for p, old in zip(net.parameters(), before)]]
+
+
+def all_reduce_twice():
+    """What a second wrapper of the same parameters says; then backward fails on rank 1, its error is kept, and all wrap anew."""
+    said, net = Refusals(), Net()
+    first = sotto.AllReduceDataParallel(net, timeout=600)
+    said.expect("twice", lambda: sotto.AllReduceDataParallel(net.out))
+    if dist.get_rank() == 1:
+        net.norm.register_full_backward_hook(lambda *_: 1 / 0)
+    try:
+        train(first, 1)
+    except (sotto.CommError, ZeroDivisionError) as error:
+        kept = error
+    net.norm._backward_hooks.clear()
+    second = sotto.AllReduceDataParallel(net)
+    train(second, 2)
+    return [said, type(kept).__name__, second.stats().steps, digest(net)]
