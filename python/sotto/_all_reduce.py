@@ -30,7 +30,8 @@ class AllReduceDataParallel(torch.nn.Module):
     Works like DistributedDataParallel with sotto.compress, and has the same arguments, but takes plain modules. Each
     gradient leaves as soon as backward has computed it, and backward() returns when all means are there. Collective:
     every rank wraps the same module with the same arguments, and takes the same number of backward passes. Parameters
-    and buffers start as those of rank 0. Buffers are not exchanged afterwards.
+    and buffers start as those of rank 0. Buffers are not exchanged afterwards. What would use a gradient inside backward, by
+    register_post_accumulate_grad_hook, is a ConfigError: means are there when it returns.
 
     A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros: an optimizer's
     weight decay moves it. One that is frozen later is left alone; one that was frozen when the module was wrapped, or that
@@ -70,6 +71,9 @@ class AllReduceDataParallel(torch.nn.Module):
             for other in list(_all):
                 if not other._own.isdisjoint(self._own):
                     other._make_way()
+            for name, parameter in self._parameters_of_ranks:
+                if why := _other_hook(name, parameter, own=0):
+                    raise ConfigError(why)
             self._hook = averaging(
                 None, group, place, module, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
                 start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
@@ -112,16 +116,21 @@ class AllReduceDataParallel(torch.nn.Module):
     def _take(self, index: int, parameter: torch.Tensor) -> None:
         if not self._synchronised:
             return
+        name = self._parameters_of_ranks[index][0]
+        if why := _other_hook(name, parameter, own=1):
+            self._refuse(why)
         if self._missing is None:
             self._missing = set(range(len(self._parameters_of_ranks)))
             torch.autograd.Variable._execution_engine.queue_callback(self._end_backward)
         if index not in self._missing:
-            why = (f"a second gradient of {self._parameters_of_ranks[index][0]} came before backward had all: with "
-                   "torch.utils.checkpoint say use_reentrant=False; after a backward that failed, wrap the module anew")
-            self._hook.refuse(why)
-            raise ConfigError(why)
+            self._refuse(f"a second gradient of {name} came before backward had all: with torch.utils.checkpoint say "
+                         "use_reentrant=False; after a backward that failed, wrap the module anew")
         self._missing.discard(index)
         self._hook.offer(index, parameter.grad)
+
+    def _refuse(self, why: str) -> None:
+        self._hook.refuse(why)
+        self._hook.wait()  # raises it, or the error before it
 
     def _end_backward(self) -> None:
         """Offers this rank's gradients that backward did not reach, in the order of backward, and waits for all means."""
@@ -135,6 +144,15 @@ class AllReduceDataParallel(torch.nn.Module):
                 parameter.grad = torch.zeros_like(parameter)
             self._hook.offer(index, parameter.grad)
         self._hook.wait()
+
+
+def _other_hook(name: str, parameter: torch.Tensor, own: int) -> str:
+    """What is wrong if others than `own` hooks run as soon as the gradient is there, so before it is the mean."""
+    hooks = parameter._post_accumulate_grad_hooks
+    if len(hooks or ()) == own and not hasattr(parameter, "_in_backward_optimizers"):
+        return ""
+    return (f"parameter {name} has a hook (register_post_accumulate_grad_hook) or an optimizer that works inside backward, when "
+            "its gradient is not the mean of all ranks yet; do that after backward()")
 
 
 def _arrived(me: weakref.ref[AllReduceDataParallel], index: int, parameter: torch.Tensor) -> None:

@@ -70,3 +70,11 @@ def test_wrapping_twice_and_anew(pair):
     (said, other, steps, model), (said_too, bad, *rest) = pair.values("all_reduce_twice")
     assert said == said_too and "averages gradients of this module already" in said["twice"]
     assert [other, bad] == ["CommError", "ZeroDivisionError"] and steps == 2 and rest == [steps, model]
+
+
+def test_hooks_in_backward(pair):
+    other, bad = pair.values("hooks_in_backward")
+    for text in (other["before"], bad["before"], bad["later"]):
+        assert "parameter out.bias has a hook" in text and "after backward()" in text
+    assert bad["later"] == f"ConfigError: {bad['before']}" and bad["before"] in other["later"]
+    assert "an optimizer that works inside backward" in bad["optimizer"]

@@ -6,6 +6,7 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.optim import _apply_optimizer_in_backward
 
 import sotto
 
@@ -142,3 +143,23 @@ def all_reduce_twice():
     second = sotto.AllReduceDataParallel(net)
     train(second, 2)
     return [said, type(kept).__name__, second.stats().steps, digest(net)]
+
+
+def hooks_in_backward():
+    """What is said to hooks that use a gradient before it is the mean: registered before wrapping, or later on rank 1 alone."""
+    said, net = Refusals(), Net()
+    hook = net.out.bias.register_post_accumulate_grad_hook(lambda p: p.grad.clamp_(-0.1, 0.1))
+    said.expect("before", lambda: sotto.AllReduceDataParallel(net))
+    hook.remove()
+    model = sotto.AllReduceDataParallel(net, timeout=600)
+    train(model, 1)
+    if dist.get_rank() == 1:
+        net.out.bias.register_post_accumulate_grad_hook(lambda p: p.grad.clamp_(-0.1, 0.1))
+    try:
+        train(model, 1)
+    except sotto.Error as error:
+        said["later"] = f"{type(error).__name__}: {error}"
+    net = Net()
+    _apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 0.1})
+    said.expect("optimizer", lambda: sotto.AllReduceDataParallel(net))
+    return said
