@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from types import FrameType
 from typing import Any
 
 import torch
@@ -36,8 +38,9 @@ class AllReduceDataParallel(torch.nn.Module):
     A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros: an optimizer's
     weight decay moves it. One that is frozen later is left alone; one that was frozen when the module was wrapped, or that
     replaced another, cannot be trained: that is a ConfigError in forward(). Gradients may be accumulated under
-    `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different numbers of inputs, or if a
-    backward pass makes more than one gradient of a parameter (torch.utils.checkpoint with use_reentrant=True).
+    `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different numbers of inputs, or with
+    torch.utils.checkpoint(use_reentrant=True), which runs backward passes within backward: a ConfigError here. After a
+    backward pass that failed, wrap the module anew.
 
     `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)`, `sotto.stats(model)` and errors are the same as
     there. `model.state_dict()` is the module's own.
@@ -119,12 +122,14 @@ class AllReduceDataParallel(torch.nn.Module):
         name = self._parameters_of_ranks[index][0]
         if why := _other_hook(name, parameter, own=1):
             self._refuse(why)
+        backward = torch._C._current_graph_task_id()
+        nested = self._missing is None and _is_nested()
         if self._missing is None:
-            self._missing = set(range(len(self._parameters_of_ranks)))
+            self._missing, self._backward = set(range(len(self._parameters_of_ranks))), backward
             torch.autograd.Variable._execution_engine.queue_callback(self._end_backward)
-        if index not in self._missing:
-            self._refuse(f"a second gradient of {name} came before backward had all: with torch.utils.checkpoint say "
-                         "use_reentrant=False; after a backward that failed, wrap the module anew")
+        if nested or backward != self._backward or index not in self._missing:
+            self._refuse(f"a second gradient of {name}, or one of another backward, came before backward had all: with "
+                         "torch.utils.checkpoint say use_reentrant=False; after a backward that failed, wrap the module anew")
         self._missing.discard(index)
         self._hook.offer(index, parameter.grad)
 
@@ -153,6 +158,14 @@ def _other_hook(name: str, parameter: torch.Tensor, own: int) -> str:
         return ""
     return (f"parameter {name} has a hook (register_post_accumulate_grad_hook) or an optimizer that works inside backward, when "
             "its gradient is not the mean of all ranks yet; do that after backward()")
+
+
+def _is_nested() -> bool:
+    """Whether a Function calls this backward within its own, as a reentrant checkpoint does: then its end is not the end."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code is not torch.autograd.function.BackwardCFunction.apply.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _arrived(me: weakref.ref[AllReduceDataParallel], index: int, parameter: torch.Tensor) -> None:

@@ -78,3 +78,10 @@ def test_hooks_in_backward(pair):
         assert "parameter out.bias has a hook" in text and "after backward()" in text
     assert bad["later"] == f"ConfigError: {bad['before']}" and bad["before"] in other["later"]
     assert "an optimizer that works inside backward" in bad["optimizer"]
+
+
+@pytest.mark.parametrize("scenario", ["backward_within_backward", "a_step_after_a_backward_that_failed"])
+def test_gradients_of_several_backward_passes(pair, scenario):
+    for said in pair.values(scenario):
+        for text in said.values():
+            assert "or one of another backward" in text and "use_reentrant=False" in text and "wrap the module anew" in text

@@ -1,5 +1,6 @@
 """Gradients of plain modules."""
 
+import functools
 import math
 import os
 
@@ -162,4 +163,27 @@ def hooks_in_backward():
     net = Net()
     _apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 0.1})
     said.expect("optimizer", lambda: sotto.AllReduceDataParallel(net))
+    return said
+
+
+def backward_within_backward():
+    """What is said to a net whose last part, or all parts, are reentrant checkpoints."""
+    said, net = Refusals(), nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    again = functools.partial(torch.utils.checkpoint.checkpoint, use_reentrant=True)
+    for name, first in ("last", net[0]), ("all", functools.partial(again, net[0])):
+        model, x = sotto.AllReduceDataParallel(net), torch.ones(2, 3, requires_grad=True)
+        said.expect(name, lambda: again(net[1], first(x)).sum().backward())
+    return said
+
+
+def a_step_after_a_backward_that_failed():
+    """A backward fails on all ranks after some gradients, and is caught. What the next one says, which reaches others first."""
+    said, net = Refusals(), Net()
+    model = sotto.AllReduceDataParallel(net)
+    hook = net.norm.register_full_backward_hook(lambda *_: 1 / 0)
+    try:
+        backward(model, 0, extra=False)
+    except ZeroDivisionError:
+        hook.remove()
+    said.expect("next", lambda: model.module.extra(torch.ones(1, 32)).sum().backward())
     return said
