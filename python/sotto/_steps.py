@@ -119,17 +119,19 @@ class Steps:
         self._require_group()
         tensors = self._statistics()
         own = [tensor.detach().clone() for tensor in tensors]
-        self.stepper.show_mean()
-        self._averaged = True
+        within = self._averaged  # by another call, which ends it
         try:
+            self.stepper.show_mean()  # Ctrl-C is raised behind it
+            self._averaged = True
             self._average_statistics()
             yield
         finally:
-            self._averaged = False
-            self.stepper.show_own()
-            with torch.no_grad():
-                for tensor, values in zip(tensors, own):
-                    tensor.copy_(values)
+            if not within:
+                self._averaged = False
+                self.stepper.show_own()
+                with torch.no_grad():
+                    for tensor, values in zip(tensors, own):
+                        tensor.copy_(values)
 
     def take_average(self) -> None:
         self._require_group()

@@ -229,6 +229,11 @@ def test_what_the_mean_model_forbids(trio):
         assert before == after == again
 
 
+def test_an_interrupt_while_the_mean_is_made(trio):
+    for rank, (before, after, mean) in enumerate(trio.values("interrupted_average")):
+        assert before == after and mean == pytest.approx([p + 1 - rank for p in before])
+
+
 def test_weights_that_were_changed_by_hand(trio):
     """Changes before the first step belong to the start; changes after a step belong to the next step."""
     line = np.linspace(-1, 1, 5)

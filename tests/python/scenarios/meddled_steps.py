@@ -113,3 +113,34 @@ def changed_by_hand_and_agreed(how, **options):
     model().backward()
     optimizer.step()
     return [*seen, module.p.tolist()]
+
+
+class Interrupted:
+    """A stepper during whose show_mean() somebody presses Ctrl-C."""
+
+    def __init__(self, stepper):
+        self._stepper = stepper
+
+    def __getattr__(self, name):
+        return getattr(self._stepper, name)
+
+    def show_mean(self):
+        self._stepper.show_mean()
+        raise KeyboardInterrupt
+
+
+def interrupted_average():
+    """This rank's vector before and after an interrupted average(), and in another one."""
+    module = Point()
+    local = sotto.LocalSGD(module, torch.optim.SGD(module.parameters(), LR))
+    module.p.data += dist.get_rank()
+    seen, stepper = [module.p.tolist()], local._steps.stepper
+    local._steps.stepper = Interrupted(stepper)
+    try:
+        local.average().__enter__()
+    except KeyboardInterrupt:
+        seen.append(module.p.tolist())
+    local._steps.stepper = stepper
+    with local.average():
+        seen.append(module.p.tolist())
+    return seen
