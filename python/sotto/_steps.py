@@ -58,6 +58,7 @@ class Steps:
         with meeting(wanted) as (group, place):
             self._node_size = _check.node_size(node_size)
             _check.plain_module(module)
+            optimizer = _inner(optimizer)
             if not isinstance(optimizer, torch.optim.Optimizer) and not (on_graphs and optimizer is None):
                 raise ConfigError(f"optimizer: wants a torch.optim.Optimizer, not {type(optimizer).__name__}")
             parameters = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
@@ -237,6 +238,13 @@ class Steps:
         with torch.no_grad():
             for buffer, values in zip(buffers, mean.split([buffer.numel() for buffer in buffers])):
                 buffer.copy_(values.view_as(buffer))
+
+
+def _inner(optimizer: Any) -> Any:
+    """The optimizer whose hooks run: accelerate and Lightning wrap it in one that has none."""
+    inner = getattr(optimizer, "optimizer", None)
+    bare = isinstance(inner, torch.optim.Optimizer) and "_optimizer_step_pre_hooks" not in vars(optimizer)
+    return _inner(inner) if bare else optimizer
 
 
 # Hooks of all optimizers are common to the process. torch iterates over them in each step, and it is an error to remove

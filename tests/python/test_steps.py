@@ -223,6 +223,10 @@ def test_optimizers_that_call_the_step_of_their_base(trio, how):
         assert said == ["no gradients today", "no step has begun that could end"]
 
 
+def test_an_optimizer_as_accelerate_wraps_it(pair):
+    assert pair.values("wrapped_optimizer") == 2 * [[1, 1, 1]]
+
+
 def test_what_the_mean_model_forbids(trio):
     for said, before, after, again in trio.values("within_average"):
         assert [text for text in said if "average()" in text] == said and len(said) == 4

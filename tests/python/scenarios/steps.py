@@ -196,3 +196,26 @@ def two_wrapped():
     models[1]().backward()
     optimizers[1].step()
     return [sotto.stats(model).steps for model in models]
+
+
+class Accelerated(torch.optim.Optimizer):
+    """Wraps an optimizer as accelerate does."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def step(self):
+        self.optimizer.step()
+
+
+def wrapped_optimizer():
+    """The numbers of steps after those of an optimizer that is wrapped."""
+    counts = []
+    for make in (sotto.LocalSGD, sotto.DiLoCo, lambda module, optimizer: sotto.GossipDataParallel(module, optimizer=optimizer)):
+        module = Point()
+        optimizer = Accelerated(torch.optim.SGD(module.parameters(), LR))
+        owner = make(module, optimizer)
+        module().backward()
+        optimizer.step()
+        counts.append(owner.stats().steps)
+    return counts
