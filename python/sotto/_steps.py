@@ -80,6 +80,7 @@ class Steps:
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
         self.module = module
+        self._owner = weakref.ref(owner)
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
         self._given_up = False
@@ -143,7 +144,7 @@ class Steps:
         if optimizer is None:
             _without_hooks[self] = None
             return
-        self._hooks = [  # they keep this alive
+        self._hooks = [  # they keep this alive: a LocalSGD that nobody keeps goes on
             optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1))),
             optimizer.register_step_post_hook(lambda stepping, *_: self._leave(stepping, sys._getframe(1)))]
 
@@ -170,7 +171,8 @@ class Steps:
         return [other for other in _all if other is not self and not other._own.keys().isdisjoint(self._own)]
 
     def _is_over(self) -> bool:
-        return self.stepper.failed() or any(place.get(key) is not p for place, key, p, _ in self._places)
+        """Whether another object may take its place."""
+        return self._owner() is None or self.stepper.failed() or any(place.get(key) is not p for place, key, p, _ in self._places)
 
     def _require_alone(self, optimizer: torch.optim.Optimizer) -> None:
         for other in self._others():

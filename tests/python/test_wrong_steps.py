@@ -30,6 +30,13 @@ def test_a_rank_that_fails(pair, how):
         assert first == second and 2 <= steps <= 4
 
 
+@pytest.mark.parametrize("how", ["local", "gossip"])
+def test_a_wrapper_that_nobody_holds(pair, how):
+    """It goes on exchanging until another takes its place."""
+    mine, others = pair.values("dropped", how=how)
+    assert mine == others and mine[1:] == [1, 1]
+
+
 @pytest.mark.parametrize("register", ["register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"])
 def test_a_wrapper_that_is_collected_in_a_step(pair, register):
     assert pair.values("collected_in_a_step", register=register) == [1, 1]

@@ -115,6 +115,20 @@ def wrapped_anew():
     return [failed, second.stats().steps, point.p.tolist()]
 
 
+def dropped(how):
+    """This rank's vector after a step with a wrapper that nobody holds; the steps of one in its place, and the number of hooks."""
+    point = Point()
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    make = {"local": lambda: sotto.LocalSGD(point, optimizer, every=1),
+            "gossip": lambda: sotto.GossipDataParallel(point, optimizer=optimizer)}[how]
+    point.p.grad = torch.full((5,), 1.0 + dist.get_rank())
+    make()
+    optimizer.step()
+    moved, held = point.p.tolist(), make()
+    optimizer.step()
+    return [moved, held.stats().steps, len(optimizer._optimizer_step_pre_hooks)]
+
+
 def collected_in_a_step(register):
     """A wrapper that nobody uses any more is collected while the hooks of another one's optimizer run."""
     gc.collect()
