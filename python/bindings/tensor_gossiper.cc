@@ -54,6 +54,11 @@ void TensorGossiper::make(Terms& terms) {
 Consensus TensorGossiper::consensus() const { return sotto::consensus(gossiper_->topology(), *mixing_); }
 
 double TensorGossiper::mix(const at::Tensor& tensor, double weight) {
+  codec_type(tensor);
+  if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes)
+    throw ConfigError(
+        "several elements of the tensor are one place in memory, where a mean cannot be written; clone it");
+  if (!(weight > 0) || !std::isfinite(weight)) throw ConfigError(fmt::format("weight={}: wants one above 0", weight));
   try {
     return checked_mix(tensor, weight);
   } catch (const std::exception& error) {
@@ -64,11 +69,6 @@ double TensorGossiper::mix(const at::Tensor& tensor, double weight) {
 
 double TensorGossiper::checked_mix(const at::Tensor& tensor, double weight) {
   communicator_->at_step(round());
-  codec_type(tensor);
-  if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes)
-    throw ConfigError(
-        "several elements of the tensor are one place in memory, where a mean cannot be written; clone it");
-  if (!(weight > 0) || !std::isfinite(weight)) throw ConfigError(fmt::format("weight={}: wants one above 0", weight));
   const bool own_memory = tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && !tensor.is_neg() &&
                           tensor.is_non_overlapping_and_dense();
   at::Tensor values = tensor.detach();

@@ -36,7 +36,7 @@ def test_push_sum_where_weights_do_not_stay(quartet):
 
 def test_shapes_in_turn(pair):
     for means, said in pair.values("gossiper_shapes"):
-        assert means == [1.5] * 4
+        assert means == [1.5] * 5
         assert "cannot be encoded" in said[0] and "weight=0" in said[1] and "rounds=-1" in said[2]
         assert "wants a torch.Tensor" in said[3] and "are one place in memory" in said[4]
 

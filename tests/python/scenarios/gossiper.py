@@ -51,6 +51,7 @@ def gossiper_shapes():
             call()
         except sotto.ConfigError as error:
             said.append(str(error))
+    out.append(gossiper.average(torch.full((3,), dist.get_rank() + 1.0))[0].item())  # nothing was sent of those
     return [out, said]
 
 
