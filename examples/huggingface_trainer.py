@@ -1,6 +1,5 @@
 """Hugging Face's Trainer with compressed gradients: torchrun --nproc-per-node 2 examples/huggingface_trainer.py"""
-import sys, tempfile
-import torch
+import sys, tempfile, torch
 from torch import nn
 from transformers import Trainer, TrainerCallback, TrainingArguments
 import sotto
@@ -15,16 +14,17 @@ class Classifier(nn.Module):
         return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 
 class Compress(TrainerCallback):
+    ddp = None
     def on_train_begin(self, arguments, state, control, **_):
-        sotto.compress(trainer.model_wrapped, "ef | topk(0.05) | qsgd(4)")  # the one line: that is the DistributedDataParallel
+        if self.ddp is not trainer.model_wrapped:  # the DistributedDataParallel; a second train() has the same
+            self.ddp = sotto.compress(trainer.model_wrapped, "ef | topk(0.05) | qsgd(4)")
 
 torch.manual_seed(0)
-patterns = torch.rand(10, 64)
-y = torch.randint(10, (4000,))
+patterns, y = torch.rand(10, 64), torch.randint(10, (4000,))
 x = patterns[y] + 0.3 * torch.randn(4000, 64)  # ten random patterns, with noise
 arguments = TrainingArguments(tempfile.mkdtemp(), use_cpu=True, ddp_backend="gloo", per_device_train_batch_size=32, save_strategy="no",
-                              learning_rate=0.003, num_train_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 2, report_to=[], disable_tqdm=True)
+                              learning_rate=0.003, num_train_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 1, report_to=[], disable_tqdm=True)
 trainer = Trainer(Classifier(), arguments, train_dataset=[{"x": a, "labels": b} for a, b in zip(x, y)], callbacks=[Compress()])
-trainer.train()
+for _ in range(2): trainer.train()
 accuracy = (trainer.model.net(x).argmax(1) == y).float().mean()
 if trainer.is_world_process_zero(): print(f"accuracy {accuracy:.3f}; {sotto.stats(trainer.model_wrapped).ratio:.1f} times fewer bytes sent")
