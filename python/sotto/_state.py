@@ -139,7 +139,8 @@ def state_of(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
 
 
 def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """Goes on from a state_dict(), with the same bits as without the interruption.
+    """Goes on from a state_dict(), with the same bits as without the interruption; except with ad_psgd, and while
+    codec "auto" tries its candidates, since these depend on time.
 
     `state` is this rank's, from a job with the same parameters, options, seed and number of ranks, or the list of the
     states of all its ranks (`state_dict(gather=True)`); ConfigError says what differs. Every rank calls this function,
