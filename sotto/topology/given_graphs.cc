@@ -86,7 +86,8 @@ std::vector<Graph> given_graphs(std::string_view text, int ranks) {
 }
 
 Topology given_topology(std::vector<Graph> rounds) {
-  if (rounds.empty() || rounds.front().ranks() < 1) throw ConfigError("a topology needs at least one round and one rank");
+  if (rounds.empty() || rounds.front().ranks() < 1)
+    throw ConfigError("a topology needs at least one round and one rank");
   std::string sentence = "graph(sends_to=";
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     check_shares(rounds[i]);

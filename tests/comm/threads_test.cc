@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../support/message_of.h"
 #include "../support/thread_limit.h"
 #include "laws.h"
 #include "sotto/comm/mailbox.h"
@@ -25,6 +26,7 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+using test::message_of;
 
 struct Backend {
   std::string_view name;
