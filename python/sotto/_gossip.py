@@ -131,9 +131,9 @@ class Gossiper:
         gossiper.average(tensor, rounds=4)  # in place: nearer to the mean of all ranks with every round
 
     Every rank makes one with the same arguments, and calls it in the same order with tensors of the same shape. It has
-    connections of its own. An argument that is refused is a ConfigError before anything was sent, so a rank may call again,
-    and the others wait for it; after another error the object cannot go on. The sender keeps what a codec ("f16", "bf16") rounds off, so the sum over ranks does not
-    change. One thread at a time.
+    connections of its own. The sender keeps what a codec ("f16", "bf16") rounds off, so the sum over ranks does not change.
+    One thread at a time. An argument that is refused is a ConfigError before anything was sent: the rank may call again, and
+    the others wait for it. After any other error the object cannot go on.
     """
 
     def __init__(

@@ -123,7 +123,7 @@ class Steps:
         own = [tensor.detach().clone() for tensor in tensors]
         within = self._averaged  # by another call, which ends it
         try:
-            self.stepper.show_mean()  # Ctrl-C is raised behind it
+            self.stepper.show_mean()  # Ctrl-C is raised after it
             self._averaged = True
             self._average_statistics()
             yield
@@ -144,7 +144,7 @@ class Steps:
         if optimizer is None:
             _without_hooks[self] = None
             return
-        self._hooks = [  # they keep this alive: a LocalSGD that nobody keeps goes on
+        self._hooks = [  # they keep this alive: a LocalSGD that the script does not keep goes on
             optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1))),
             optimizer.register_step_post_hook(lambda stepping, *_: self._leave(stepping, sys._getframe(1)))]
 
