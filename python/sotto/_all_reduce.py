@@ -156,8 +156,8 @@ def _other_hook(name: str, parameter: torch.Tensor, own: int) -> str:
     hooks = parameter._post_accumulate_grad_hooks
     if len(hooks or ()) == own and not hasattr(parameter, "_in_backward_optimizers"):
         return ""
-    return (f"parameter {name} has a hook (register_post_accumulate_grad_hook) or an optimizer that works inside backward, when "
-            "its gradient is not the mean of all ranks yet; do that after backward()")
+    return (f"parameter {name} has a hook (register_post_accumulate_grad_hook) or an optimizer that works inside backward, "
+            "when its gradient is not the mean of all ranks yet; do that after backward()")
 
 
 def _is_nested() -> bool:

@@ -172,7 +172,8 @@ class Steps:
 
     def _is_over(self) -> bool:
         """Whether another object may take its place."""
-        return self._owner() is None or self.stepper.failed() or any(place.get(key) is not p for place, key, p, _ in self._places)
+        return (self._owner() is None or self.stepper.failed()
+                or any(place.get(key) is not p for place, key, p, _ in self._places))
 
     def _require_alone(self, optimizer: torch.optim.Optimizer) -> None:
         for other in self._others():
