@@ -20,7 +20,7 @@ namespace {
 
 // What all ranks share: one lock for everything, and one bell per rank. Data is copied outside the lock.
 struct Session {
-  explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), ended(bells.size()) {}
+  explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), ended(bells.size()), given_up(bells.size()) {}
 
   Condition& bell(int rank) { return bells[static_cast<std::size_t>(rank)]; }
   void end(int rank) SOTTO_REQUIRES(mutex) {
@@ -47,7 +47,8 @@ struct Session {
   std::vector<Condition> bells;
   std::vector<std::shared_ptr<PostOffice>> offices SOTTO_GUARDED_BY(mutex);
   std::vector<bool> ended SOTTO_GUARDED_BY(mutex);
-  int failed SOTTO_GUARDED_BY(mutex) = -1;  // the first rank that threw
+  std::vector<std::string> given_up SOTTO_GUARDED_BY(mutex);  // the reason of each rank; empty: it has none
+  int failed SOTTO_GUARDED_BY(mutex) = -1;                    // the first rank that threw
   std::string reason SOTTO_GUARDED_BY(mutex);
   std::exception_ptr error SOTTO_GUARDED_BY(mutex);
 };
@@ -88,10 +89,7 @@ class ThreadCommunicator final : public Communicator {
   void give_up(const std::string& reason) override {
     Session& session = *group_->session;
     const Lock lock(session.mutex);
-    if (session.failed < 0) {
-      session.failed = rank();
-      session.reason = reason;
-    }
+    session.given_up[static_cast<std::size_t>(rank())] = reason;
     for (auto& bell : session.bells) bell.notify_all();
   }
 
@@ -108,6 +106,8 @@ class ThreadCommunicator final : public Communicator {
         const int peer = awaited(recvs);
         if (peer < 0) return;
         if (group_->session->failed >= 0) fail(operation(), peer, group_->session->failure());
+        const std::string& why = group_->session->given_up[static_cast<std::size_t>(peer)];
+        if (!why.empty()) fail(operation(), peer, fmt::format("it gave up (because of {})", why));
         if (group_->session->has_ended(peer)) fail(operation(), peer, "it has ended");
         if (Clock::now() >= until) fail(operation(), peer, fmt::format("timed out after {:g} s", seconds(deadline())));
         group_->session->bell(rank()).wait_until(lock, wake);
@@ -229,8 +229,8 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
     if (error && session->failed < 0) {
       session->failed = rank;
       session->reason = reason;
+      session->error = error;
     }
-    if (error && (session->failed == rank || !session->error)) session->error = error;
     session->end(rank);
   };
   std::vector<std::thread> threads;

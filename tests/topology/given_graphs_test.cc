@@ -82,7 +82,7 @@ TEST(GivenTopologies, AreRefusedWithAReason) {
 
 TEST(GivenTopologies, HaveARoundWithARank) {
   for (const std::vector<Graph>& rounds : {std::vector<Graph>(), {Graph(0)}}) {
-    EXPECT_NE(message_of([&] { given_topology(rounds); }).find("has a round"), std::string::npos);
+    EXPECT_NE(message_of([&] { given_topology(rounds); }).find("needs at least one round"), std::string::npos);
   }
 }
 
