@@ -37,6 +37,7 @@ std::string counts_text(const std::map<Label, std::size_t>& counts, Name&& name_
     shown.resize(most);
   }
   std::vector<std::string> texts;
+  texts.reserve(shown.size());
   for (const auto& [label, count] : shown) texts.push_back(fmt::format("{}: {}", name_of(label), count));
   return fmt::format("{}{}", fmt::join(texts, ", "),
                      counts.size() > most ? fmt::format(", and {} rarer ones", counts.size() - most) : "");
