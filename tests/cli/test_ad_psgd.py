@@ -41,8 +41,9 @@ def test_ranks_agree_and_send_what_the_formula_says(good, tmp_path, ranks, topol
 
 def test_a_dry_run_says_what_an_exchange_costs(good):
     dense, half = (good(*AD_PSGD, "--ranks", 4, "--dry-run", "--codec", codec).out for codec in ("none", "f16"))
-    assert "a rank sends  31488 bytes a step" in dense, dense  # 32 + 4 * 7850 + 24 + 8 * 4
-    assert "a rank sends  15800 bytes a step" in half, half  # 12 bytes of them are units
+    # A model is 32 + 4 * 7850 bytes, and 24 + 8 * 4 before it; who asks sends as many once more.
+    assert "a rank sends  31544 bytes a step at most, 31488 at least" in dense, dense
+    assert "a rank sends  15856 bytes a step at most, 15800 at least" in half, half  # 12 bytes of them are units
 
 
 def test_one_rank_goes_on_with_the_same_bits(start, good, tmp_path):
