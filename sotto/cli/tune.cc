@@ -207,7 +207,7 @@ int run_tune(std::span<const std::string> all) {
   const TaskEntry* task = nullptr;
   for (const Point& point : points) {
     const std::string name = folder_name(trials.size() + 1, points.size(), text_of(space, point));
-    trials.push_back(make_trial(training, space, point, folder + "/" + name));
+    trials.push_back(make_trial(training, space, point, fmt::format("{}/{}", folder, name)));
     scoring.metric = check(trials.back(), own, task);
   }
   const std::vector<Round> rounds = rounds_of(trials.size(), own);

@@ -218,6 +218,7 @@ struct StandIn {
 
 std::vector<StandIn> stand_ins() {
   std::vector<StandIn> all;
+  all.reserve(forms.size() + 5);
   for (const NamedForm& form : forms) all.push_back({form.name, make_idx});
   for (const std::string_view name : {"cifar10", "cifar100"}) all.push_back({name, make_cifar});
   all.push_back({"text", make_bytes});

@@ -16,7 +16,7 @@ class MixingMatrix {
   static MixingMatrix of(const Graph& graph, const Mixing& mixing);
 
   int ranks() const { return ranks_; }
-  double at(int to, int from) const { return shares_[static_cast<std::size_t>(to * ranks_ + from)]; }
+  double at(int to, int from) const { return shares_[place(to, from)]; }
   MixingMatrix operator*(const MixingMatrix& before) const;
 
   // Rows add up to 1, too (columns always do), so the weights of push-sum stay 1.
@@ -28,7 +28,10 @@ class MixingMatrix {
 
  private:
   explicit MixingMatrix(int ranks);
-  double& share(int to, int from) { return shares_[static_cast<std::size_t>(to * ranks_ + from)]; }
+  std::size_t place(int to, int from) const {
+    return static_cast<std::size_t>(to) * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(from);
+  }
+  double& share(int to, int from) { return shares_[place(to, from)]; }
 
   int ranks_;
   std::vector<double> shares_;

@@ -17,12 +17,14 @@ namespace {
 
 std::vector<Graph> shifts(int ranks, const std::vector<int>& offsets) {
   std::vector<Graph> graphs;
+  graphs.reserve(offsets.size());
   for (const int offset : offsets) graphs.push_back(shift(ranks, offset));
   return graphs;
 }
 
 std::vector<Graph> pairings(int ranks, const std::vector<int>& offsets) {
   std::vector<Graph> graphs;
+  graphs.reserve(offsets.size());
   for (const int offset : offsets) graphs.push_back(pairs(ranks, offset));
   return graphs;
 }

@@ -71,6 +71,7 @@ std::vector<double> sum_of(const std::vector<std::vector<float>>& all) {
 
 std::vector<double> sum_at_first(int ranks) {
   std::vector<std::vector<float>> all;
+  all.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) all.push_back(sample_gradient(sample_layout(), rank, 0));
   return sum_of(all);
 }
