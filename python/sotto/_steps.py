@@ -177,7 +177,11 @@ class Steps:
 
     def _require_alone(self, optimizer: torch.optim.Optimizer) -> None:
         for other in self._others():
-            if other._optimizer is not None and other._optimizer() is optimizer and not other._is_over():
+            if other._optimizer is None or other._optimizer() is not optimizer:
+                continue
+            if other._is_over():
+                other._unfollow()
+            else:
                 raise ConfigError(f"models are mixed after the steps of this {type(optimizer).__name__} already; make a new "
                                   "optimizer, or drop what wraps the module now")
 

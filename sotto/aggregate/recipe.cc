@@ -221,9 +221,8 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
   const std::string said = spelling(recipe.option, recipe.said);
   if (sends_all_whole(recipe, buckets)) {
     return fmt::format(
-        "{}: it sends segments of one dimension whole, and there are no others; {}in C++, give a Layout "
-        "with the shapes of the tensors",
-        said, recipe.by_itself() ? "" : "write dense=0, as in `ef | topk(0.01, dense=0)`, or, ");
+        "{}: nothing is compressed, because all tensors here have one dimension, and {}", said,
+        recipe.by_itself() ? "it compresses matrices" : "it sends these whole; with dense=0 it compresses them, too");
   }
   if (recipe.by_itself()) return "";
   const auto codec = make_codec(recipe.stages);

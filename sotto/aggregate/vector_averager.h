@@ -28,8 +28,8 @@ struct VectorAveragerOptions {
 // one with the same size, recipe and options. Serves one thread. The communicator must outlive it.
 //
 // An error of a step is final, because a memory may have counted this gradient, and other ranks may have their mean:
-// they are told and fail, too, and every later call throws the error again. To leave out a gradient that is not finite,
-// all ranks must agree on that before the step.
+// they are told and fail, too, every later call throws the error again, and the communicator is of no further use. To
+// leave out a gradient that is not finite, all ranks must agree on that before the step.
 class VectorAverager {
  public:
   // The vector is one tensor of one dimension. A stage sends such a tensor whole if it has at most `dense` elements:

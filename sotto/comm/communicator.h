@@ -102,7 +102,7 @@ class Communicator {
   std::unique_ptr<Mailbox> open_mailbox(std::size_t max_bytes);
 
   // This rank gives up because of `reason`. Operations of other ranks that need it fail at once with that reason if the
-  // backend can tell them (all but subgroups of a communicator), otherwise at their deadline.
+  // backend can tell them, otherwise at their deadline.
   virtual void give_up(const std::string& reason);
 
   // Sets a mark that all ranks must share from now on. If a peer's mark differs, the next message to or from it is an

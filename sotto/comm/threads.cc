@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -20,7 +21,7 @@ namespace {
 
 // What all ranks share: one lock for everything, and one bell per rank. Data is copied outside the lock.
 struct Session {
-  explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), ended(bells.size()), given_up(bells.size()) {}
+  explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), ended(bells.size()) {}
 
   Condition& bell(int rank) { return bells[static_cast<std::size_t>(rank)]; }
   void end(int rank) SOTTO_REQUIRES(mutex) {
@@ -47,9 +48,10 @@ struct Session {
   std::vector<Condition> bells;
   std::vector<std::shared_ptr<PostOffice>> offices SOTTO_GUARDED_BY(mutex);
   std::vector<bool> ended SOTTO_GUARDED_BY(mutex);
-  std::vector<std::string> given_up SOTTO_GUARDED_BY(mutex);  // the reason of each rank; empty: it has none
-  int failed SOTTO_GUARDED_BY(mutex) = -1;                    // the first rank that threw
+  int failed SOTTO_GUARDED_BY(mutex) = -1;  // the first rank that threw
   std::string reason SOTTO_GUARDED_BY(mutex);
+  int gave_up SOTTO_GUARDED_BY(mutex) =
+      -1;  // the first rank that did: if it throws, that is the cause of others' errors
   std::exception_ptr error SOTTO_GUARDED_BY(mutex);
 };
 
@@ -65,13 +67,16 @@ struct Post {
 // The channels of one communicator, one for each ordered pair of ranks; clones have their own.
 struct Group {
   explicit Group(std::shared_ptr<Session> of)
-      : session(std::move(of)), channels(session->bells.size() * session->bells.size()) {}
+      : session(std::move(of)),
+        channels(session->bells.size() * session->bells.size()),
+        given_up(session->bells.size()) {}
   std::vector<Post*>& channel(int from, int to) SOTTO_REQUIRES(session->mutex) {
     return channels[static_cast<std::size_t>(from) * session->bells.size() + static_cast<std::size_t>(to)];
   }
 
   std::shared_ptr<Session> session;
   std::vector<std::vector<Post*>> channels SOTTO_GUARDED_BY(session->mutex);
+  std::vector<std::optional<std::string>> given_up SOTTO_GUARDED_BY(session->mutex);  // the reason of each rank
   // In the order of the calls; the first rank to call makes the entry.
   std::vector<std::shared_ptr<Group>> clones SOTTO_GUARDED_BY(session->mutex);
   std::vector<std::shared_ptr<PostOffice>> offices SOTTO_GUARDED_BY(session->mutex);
@@ -89,7 +94,8 @@ class ThreadCommunicator final : public Communicator {
   void give_up(const std::string& reason) override {
     Session& session = *group_->session;
     const Lock lock(session.mutex);
-    session.given_up[static_cast<std::size_t>(rank())] = reason;
+    if (session.gave_up < 0) session.gave_up = rank();
+    group_->given_up[static_cast<std::size_t>(rank())] = reason;
     for (auto& bell : session.bells) bell.notify_all();
   }
 
@@ -106,8 +112,8 @@ class ThreadCommunicator final : public Communicator {
         const int peer = awaited(recvs);
         if (peer < 0) return;
         if (group_->session->failed >= 0) fail(operation(), peer, group_->session->failure());
-        const std::string& why = group_->session->given_up[static_cast<std::size_t>(peer)];
-        if (!why.empty()) fail(operation(), peer, fmt::format("it gave up (because of {})", why));
+        const auto& why = group_->given_up[static_cast<std::size_t>(peer)];
+        if (why) fail(operation(), peer, fmt::format("it gave up (because of {})", *why));
         if (group_->session->has_ended(peer)) fail(operation(), peer, "it has ended");
         if (Clock::now() >= until) fail(operation(), peer, fmt::format("timed out after {:g} s", seconds(deadline())));
         group_->session->bell(rank()).wait_until(lock, wake);
@@ -226,7 +232,7 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
       error = std::current_exception();
     }
     const Lock lock(session->mutex);
-    if (error && session->failed < 0) {
+    if (error && (session->failed < 0 || session->gave_up == rank)) {
       session->failed = rank;
       session->reason = reason;
       session->error = error;

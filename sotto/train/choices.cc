@@ -39,7 +39,7 @@ void unite(TrainOptions& options) {
     options.lr_shrinkage = 1;
     options.lr_shrink_every = TrainOptions{}.lr_shrink_every;
   }
-  if (!options.csv_tag.empty() && options.csv_format != "sgp") {
+  if (!options.resume && !options.csv_tag.empty() && options.csv_format != "sgp") {
     throw ConfigError(
         fmt::format("{}: says nothing without {}", named("csv-tag", options.csv_tag), named("csv-format", "sgp")));
   }

@@ -55,9 +55,9 @@ std::vector<double> numbers_of(std::string_view line) {
 class SgpCsv final : public Listener {
  public:
   explicit SgpCsv(const Choices& choices) : options_(choices.options) {
-    if (options_.csv_tag.find('/') != std::string::npos || options_.csv_tag.size() > 100) {
+    if (options_.csv_tag.find('/') != std::string::npos || options_.csv_tag.size() > 200) {
       throw ConfigError(named("csv-tag", options_.csv_tag) +
-                        ": is a part of a file's name, and must have no / and at most 100 bytes");
+                        ": is a part of a file's name, and must have no / and at most 200 bytes");
     }
     if (metric_table(choices.task->metrics).find("accuracy") != nullptr) return;
     throw ConfigError(fmt::format("{}: its columns are accuracies, which the task {} does not have",

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <latch>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -174,6 +175,26 @@ TEST(Threads, ARankMayGiveUp) {
     const std::string error = message_of([&] { communicator.barrier(); });
     EXPECT_NE(error.find("with rank 1 at step 0: it gave up (because of no more)"), std::string::npos) << error;
   });
+}
+
+TEST(Threads, TheCauseIsThrownIfARankGivesUpAndThrows) {
+  std::latch ended(1);
+  const std::string error = message_of([&] {
+    run_threads(2, 30s, [&](Communicator& communicator) {
+      if (communicator.rank() == 1) {
+        communicator.give_up("no more");
+        ended.wait();
+        throw ConfigError("the cause");
+      }
+      try {
+        communicator.barrier();
+      } catch (const Error&) {
+        ended.count_down();
+        throw;
+      }
+    });
+  });
+  EXPECT_EQ(error, "the cause");
 }
 
 TEST(Threads, AStalledRankIsNamedAtTheDeadline) {

@@ -15,7 +15,7 @@ Averager::Averager(PairPlan plan, PairedModel model, const Key& key, Communicato
       shared_{.x = {}, .roll = Roll(communicator.rank(), ranks_), .relay = Relay(communicator.rank(), ranks_)},
       own_{.model = std::move(model),
            .questioned = std::vector<Clock::time_point>(static_cast<std::size_t>(ranks_)),
-           .slow = std::vector<bool>(static_cast<std::size_t>(ranks_))} {
+           .late = std::vector<std::uint64_t>(static_cast<std::size_t>(ranks_))} {
   key_.rank = static_cast<std::uint16_t>(communicator.rank());
   if (ranks_ == 1) return;
   mailbox_ = communicator.open_mailbox(PairNote::bytes(ranks_) + own_.model.max_bytes());

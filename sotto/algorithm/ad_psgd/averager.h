@@ -72,9 +72,9 @@ class Averager {
     PairedModel model;
     std::vector<Clock::time_point> questioned;  // when each peer was asked for news
     Clock::time_point inquired{}, watched{};
-    std::vector<Mail> held{};  // models that came at a rest, and must be answered; at most one per peer
-    std::vector<bool> slow;    // peers that are not answered early any more
-    int meanwhile = 0;         // exchanges since this rank gave an early answer
+    std::vector<Mail> held{};         // models that came at a rest, and must be answered; at most one per peer
+    std::vector<std::uint64_t> late;  // the exchange before which a peer is not answered early
+    int meanwhile = 0;                // exchanges since this rank gave an early answer
     // Buffers that are reused:
     PairNote note{};
     std::vector<std::byte> letter{};        // with this rank's model; of the open request, if this rank asks

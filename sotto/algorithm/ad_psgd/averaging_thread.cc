@@ -11,6 +11,7 @@
 namespace sotto {
 namespace {
 
+constexpr std::uint64_t patience = 100;           // exchanges in which a late rank is not answered early
 constexpr int questions = 8;                      // sent to a silent rank within the deadline
 constexpr std::chrono::milliseconds glance{200};  // longest wait for mail, because no message says that a rank has left
 
@@ -75,8 +76,9 @@ void Averager::ask() {
     offer(number, own_.letter);
     shared_.asked = {peer, number, Clock::now()};
   }
-  // A peer that has left since the request may have answered it; forget() closes the exchange after its last mail.
-  if (mailbox_->send(peer, request)) return static_cast<void>(mailbox_->send(peer, own_.letter));
+  const bool sent = mailbox_->send(peer, request);
+  if (sent) mailbox_->send(peer, own_.letter);
+  if (sent) return;  // forget() closes the exchange of a peer that has left since, after its last mail
   const Lock lock(mutex_);
   shared_.asked.reset();
   changed_.notify_all();
@@ -154,12 +156,13 @@ void Averager::naming(int sender, const std::function<void()>& f) const {
 
 // Answers before the sender's model has come, but only one rank at a time: each such answer promises half of this
 // rank's model. While that one is on its way, others take of the model too. So a rank whose link is so slow that two
-// others do is not answered early any more.
+// others do is not answered early for a while.
 void Averager::take_request(int sender) {
   if (!plan_.peers.empty()) throw WireError("it asks for a model, and this rank is one of those that ask");
   {
     const Lock lock(mutex_);
-    if (shared_.answered || own_.slow[static_cast<std::size_t>(sender)] || !may_answer(own_.note)) return;
+    if (shared_.answered || !may_answer(own_.note)) return;
+    if (shared_.exchanges < own_.late[static_cast<std::size_t>(sender)]) return;
     own_.meanwhile = 0;
     offer(own_.note.number, own_.early_letter);
     shared_.answered = {sender, own_.note.number, Clock::now()};
@@ -177,7 +180,7 @@ void Averager::take_model(Mail& mail, std::span<const std::byte> model) {
       const bool asked = exchange == &shared_.asked;
       if (asked) shared_.timings.network += std::chrono::duration<double>(Clock::now() - (*exchange)->since).count();
       move(asked ? own_.letter : own_.early_letter);
-      if (!asked && own_.meanwhile > 1) own_.slow[static_cast<std::size_t>(sender)] = true;
+      if (!asked && own_.meanwhile > 1) own_.late[static_cast<std::size_t>(sender)] = shared_.exchanges + patience;
       exchange->reset();
       return;
     }
