@@ -40,7 +40,7 @@ class AllReduceDataParallel(torch.nn.Module):
     replaced another, cannot be trained: that is a ConfigError in forward(). Gradients may be accumulated under
     `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different numbers of inputs, or with
     torch.utils.checkpoint(use_reentrant=True), which runs backward passes within backward: a ConfigError here. After a
-    backward pass that failed, wrap the module anew: a newer wrapper of the same parameters takes the place of an older one.
+    backward pass that failed, wrap the module anew.
 
     `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)`, `sotto.stats(model)` and errors are the same as
     there. `model.state_dict()` is the module's own.
@@ -71,17 +71,16 @@ class AllReduceDataParallel(torch.nn.Module):
             if not self._parameters_of_ranks:
                 raise ConfigError("the module has no parameter that is trained")
             self._own = {id(parameter) for _, parameter in self._parameters_of_ranks}
-            before = [other for other in list(_all) if not (other._replaced or other._own.isdisjoint(self._own))]
+            for other in list(_all):
+                if not other._own.isdisjoint(self._own):
+                    other._make_way()
             for name, parameter in self._parameters_of_ranks:
-                if why := _other_hook(name, parameter, own=sum(id(parameter) in other._own for other in before)):
+                if why := _other_hook(name, parameter, own=0):
                     raise ConfigError(why)
             self._hook = averaging(
                 None, group, place, module, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
                 start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
-            for other in before:
-                other._make_way()
         self.module = module
-        self._replaced = False
         self._synchronised = True
         self._missing: set[int] | None = None  # within a backward: parameters whose gradient has not come yet
         remember(self, self._hook)
@@ -93,8 +92,6 @@ class AllReduceDataParallel(torch.nn.Module):
         _all.add(self)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
-        if self._replaced and self.training and torch.is_grad_enabled():
-            raise ConfigError("the module was wrapped anew: train the newer wrapper")
         _check.wrapped_parameters(self.module, self._own)
         return self.module(*inputs, **keywords)
 
@@ -112,10 +109,10 @@ class AllReduceDataParallel(torch.nn.Module):
         return stats(self, reset=reset)
 
     def _make_way(self) -> None:
-        """Leaves its parameters to a newer wrapper."""
-        self._replaced = True
-        if self._missing is not None:  # a backward that failed, for which other ranks may wait
-            self._hook.refuse("the module was wrapped anew")
+        """Leaves its parameters to another wrapper, if this one has failed for good."""
+        if self._missing is None and not self._hook.failed():
+            raise ConfigError("an AllReduceDataParallel averages gradients of this module already; drop it first")
+        self._hook.refuse("the module was wrapped anew")
         for unhook in self._unhook:
             unhook()
 
