@@ -56,10 +56,11 @@ TEST(AveragingErrors, NameAStalledRank) {
 
 TEST(AveragingErrors, NameWhoDoesNotSendTheModelThatItAnnounced) {
   for (const bool answers : {false, true}) {
-    std::latch told(1);
+    std::latch told(1), begun(1);
     run_threads(2, 1s, [&](Communicator& communicator) {
       if (communicator.rank() == 0) {
         Played other(communicator);
+        begun.wait();  // a request that comes before would not be answered early
         other.send(1, Kind::request);
         other.next(Kind::model);
         other.note.meeting = 1;
@@ -72,6 +73,7 @@ TEST(AveragingErrors, NameWhoDoesNotSendTheModelThatItAnnounced) {
       Averager averager({}, model(), {.seed = 1}, communicator);
       auto x = all(1);
       averager.read(x);
+      begun.count_down();
       const std::string error = message_of([&] { averager.rest(x); });
       EXPECT_NE(error.find("rank 0 has not sent the model that it announced for "), std::string::npos) << error;
     });

@@ -61,9 +61,11 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
 // Rank 1's model comes after it was answered, and after rank 2's was.
 TEST(Averaging, AnswersARequestBeforeTheModelComes) {
   std::barrier<> others(2);
+  std::latch begun(1);
   run_threads(3, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 1) {
       Played early(communicator);
+      begun.wait();  // a request that comes before would not be answered early
       early.send(0, Kind::request);
       EXPECT_EQ(early.next(Kind::model).second, 1);
       others.arrive_and_wait();
@@ -95,6 +97,7 @@ TEST(Averaging, AnswersARequestBeforeTheModelComes) {
     Averager averager({}, model(), {.seed = 1}, communicator);
     auto x = all(1);
     averager.read(x);
+    begun.count_down();
     averager.rest(x);
     EXPECT_EQ(x, all(1 + (2 - 1) / 2.0F + (4 - 1) / 2.0F));
     EXPECT_EQ(averager.exchanges(), 2U);
@@ -104,11 +107,13 @@ TEST(Averaging, AnswersARequestBeforeTheModelComes) {
 // Two ranks come before the model of a third that was answered early: that one must wait from then on.
 TEST(Averaging, DoesNotAnswerASlowRankEarlyAgain) {
   std::barrier<> others(2);
+  std::latch begun(1);
   run_threads(3, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 0) {
       Averager averager({}, model(), {.seed = 1}, communicator);
       auto x = all(1);
       averager.read(x);
+      begun.count_down();
       averager.rest(x);
       EXPECT_EQ(averager.exchanges(), 5U);
       return;
@@ -124,6 +129,7 @@ TEST(Averaging, DoesNotAnswerASlowRankEarlyAgain) {
       exchange();
       others.arrive_and_wait();
       others.arrive_and_wait();
+      begun.wait();                   // a request that comes before would not be answered early
       played.send(0, Kind::request);  // this rank is answered early as before
       EXPECT_EQ(played.next(Kind::model).second, -0.125F);
       played.send(0, Kind::model, 0);
@@ -146,9 +152,11 @@ TEST(Averaging, DoesNotAnswerASlowRankEarlyAgain) {
 
 TEST(Averaging, EndsWithoutTheModelThatItAnswered) {
   std::latch ended(1);
+  std::latch begun(1);
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 1) {
       Played stalled(communicator);
+      begun.wait();  // a request that comes before would not be answered early
       stalled.send(0, Kind::request);
       stalled.next(Kind::model);
       ended.wait();
@@ -158,14 +166,17 @@ TEST(Averaging, EndsWithoutTheModelThatItAnswered) {
     Averager averager({}, model(), {.seed = 1}, communicator);
     auto x = all(1);
     averager.read(x);
+    begun.count_down();
     wait_until([&] { return averager.exchange_bytes() > 0; });
   });
 }
 
 TEST(Averaging, ForgetsWhomItAnsweredIfThatRankLeaves) {
+  std::latch begun(1);
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 1) {
       Played active(communicator);
+      begun.wait();  // a request that comes before would not be answered early
       active.send(0, Kind::request);
       EXPECT_EQ(active.next(Kind::model).second, 1);
       return;
@@ -173,6 +184,7 @@ TEST(Averaging, ForgetsWhomItAnsweredIfThatRankLeaves) {
     Averager averager({}, model(), {.seed = 1}, communicator);
     auto x = all(1);
     averager.read(x);
+    begun.count_down();
     averager.rest(x);
     EXPECT_EQ(x, all(1));
   });
