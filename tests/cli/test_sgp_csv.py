@@ -81,7 +81,7 @@ def test_what_has_no_accuracy_is_refused(run, tmp_path):
     job = run("train", *TINY, "--csv-format", "sgp", "--csv-tag", "a/b", "--max-steps", 2)
     assert job.status == 2 and "--csv-tag a/b" in job.err
     job = run("train", *TINY, "--csv-format", "sgp", "--csv-tag", "a" * 300, "--max-steps", 2, "--train-dir", "long")
-    assert job.status == 2 and "at most 100 bytes" in job.err and not (tmp_path / "long").exists()
+    assert job.status == 2 and "at most 200 bytes" in job.err and not (tmp_path / "long").exists()
     job = run("train", *TINY, "--csv-tag", "a", "--max-steps", 2)
     assert job.status == 2 and "--csv-tag a: says nothing without --csv-format sgp" in job.err
 
