@@ -119,6 +119,7 @@ TEST(Averaging, DoesNotAnswerASlowRankEarlyAgain) {
       return;
     }
     Played played(communicator);
+    begun.wait();  // a request that comes before would not be answered early
     const auto exchange = [&] {
       played.send(0, Kind::model, 0);
       played.next(Kind::model);
@@ -129,7 +130,6 @@ TEST(Averaging, DoesNotAnswerASlowRankEarlyAgain) {
       exchange();
       others.arrive_and_wait();
       others.arrive_and_wait();
-      begun.wait();                   // a request that comes before would not be answered early
       played.send(0, Kind::request);  // this rank is answered early as before
       EXPECT_EQ(played.next(Kind::model).second, -0.125F);
       played.send(0, Kind::model, 0);
