@@ -76,9 +76,10 @@ void Averager::ask() {
     offer(number, own_.letter);
     shared_.asked = {peer, number, Clock::now()};
   }
-  const bool sent = mailbox_->send(peer, request);
-  if (sent) mailbox_->send(peer, own_.letter);
-  if (sent) return;  // forget() closes the exchange of a peer that has left since, after its last mail
+  if (mailbox_->send(peer, request)) {
+    mailbox_->send(peer, own_.letter);  // if the peer has left since, forget() closes the exchange after its last mail
+    return;
+  }
   const Lock lock(mutex_);
   shared_.asked.reset();
   changed_.notify_all();
