@@ -4,16 +4,20 @@
     python bench/newcomer.py --sotto build/release/bin/sotto --ranks 4 --newcomers 1 --link 100mbit
 
 Ranks of `mlp` with momentum (13 million parameters, a state of 104 MB) train on this machine over an emulated link, with a
-coordinator; then newcomers come. Prints the seconds from the announcement of their group until rank 0 says that it goes on,
-beside the time that one link needs for the state. The meeting of the ranks is in it, too.
+coordinator; then newcomers come. Prints the seconds from the announcement of their group until rank 0 says that it goes on with
+them, beside the time that one link needs for the state, and the steps that the others made meanwhile. Two meetings of the ranks
+are in it, too.
 """
 
 import argparse
 import contextlib
+import csv
+import math
 import os
 import pathlib
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 import threading
@@ -73,8 +77,15 @@ def main():
             for _ in range(arguments.newcomers):
                 ranks.append(Lines(command))
             announced, _ = coordinator.wait_for(f"generation .*: ranks? .*{arguments.ranks - 1}", came)
-            seconds = ranks[0].wait_for("goes on with", announced)[0] - announced
-            print(f"{arguments.newcomers} newcomer(s) to {before} ranks at {arguments.link}: {seconds:.2f} s; the state alone: {STATE / rate:.2f} s")
+            begun, first = ranks[0].wait_for(r"step (\d+)  goes on with", announced)
+            came_in, last = ranks[0].wait_for(rf"step (\d+)  goes on with {arguments.ranks} rank", announced)
+            first, last = int(first[1]), int(last[1])
+            with open(pathlib.Path(folder) / "run/steps.csv", newline="") as file:
+                rows = [(int(row["step"]), float(row["step_ms"])) for row in csv.DictReader(file) if row["rank"] == "0"]
+            alone, meanwhile = (statistics.median([ms for step, ms in rows if step in steps] or [math.nan]) for steps in (range(1, first), range(first, last)))
+            print(f"{arguments.newcomers} newcomer(s) to {before} ranks at {arguments.link}: {came_in - announced:.2f} s; the state alone: "
+                  f"{STATE / rate:.2f} s; the others begin after {begun - announced:.2f} s, and make {last - first} steps meanwhile, of {meanwhile:.0f} ms "
+                  f"({alone:.0f} ms before)")
         finally:
             for rank in [*ranks, coordinator]:
                 with contextlib.suppress(ProcessLookupError):

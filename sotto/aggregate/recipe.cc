@@ -247,6 +247,14 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
   return "";
 }
 
+bool ignores_zeros(const Recipe& recipe, std::span<const BucketPlan> buckets) {
+  if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) return false;
+  const auto codec = make_codec(recipe.stages);
+  return std::ranges::none_of(buckets, [&](const BucketPlan& plan) {
+    return !codec->contract(plan.layout).keeps_zeros || codec->agreed_count(plan.layout) > 0;
+  });
+}
+
 std::string momentum_of(const Recipe& recipe) {
   if (recipe.memory && recipe.memory.entry->momentum) return recipe.memory.said();
   return recipe.by_itself() && recipe.aggregator.entry->method->momentum ? recipe.aggregator.said() : "";

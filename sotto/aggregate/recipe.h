@@ -45,6 +45,8 @@ std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for
 // Where all segments have one dimension, many presets send each of them whole.
 std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
                         const Spelling& spelling = plain_spelling);
+// Whether a rank that sends zeros does not change the sum of what the others send, nor what is chosen for them.
+bool ignores_zeros(const Recipe& recipe, std::span<const BucketPlan> buckets);
 // The part of the recipe that makes the momentum itself, so that the optimiser must have none; empty if no part does.
 std::string momentum_of(const Recipe& recipe);
 // What kind of state the recipe holds back from step to step: "ef", or "fetch of count_sketch(..)"; empty if none. If

@@ -93,11 +93,16 @@ void require_same_bits(const std::string& said, const Choices& choices) {
   }
 }
 
-// The steps that all ranks of the last generation have made, according to their rows.
+// The steps that all ranks of the last generation have made, according to their rows. Newcomers may have none: they
+// take part before they train.
 std::uint64_t steps_made(const GenerationRow& last, std::span<const StepFigures> rows) {
   std::vector<std::uint64_t> made(last.ids.size(), last.step);
   for (const StepFigures& row : rows) {
     if (row.rank < made.size()) made[row.rank] = std::max(made[row.rank], row.step + 1);
+  }
+  for (std::size_t rank = 0; rank < made.size(); ++rank) {
+    const bool is_new = std::ranges::binary_search(last.newcomers, last.ids[rank]);
+    if (is_new && made[rank] == last.step) made[rank] = std::ranges::max(made);
   }
   return std::ranges::min(made);
 }

@@ -60,7 +60,8 @@ struct Contract {
   double omega = 0;  // if unbiased or none: E |C(x)-x|^2 / |x|^2; infinite if there is no bound
   double delta = 1;  // of a contraction, in (0, 1]
   bool linear = false;
-  bool signs = false;  // C(x) is the sign of x, -1 or 1, and nothing else
+  bool signs = false;       // C(x) is the sign of x, -1 or 1, and nothing else
+  bool keeps_zeros = true;  // C(0) = 0
   Input input = Input::gradient;
   Grain grain = Grain::element;  // where a bucket may be cut into parts, each of which then keeps the contract
   std::size_t block = 1;         // elements a block, when grain is block

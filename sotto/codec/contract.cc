@@ -72,6 +72,7 @@ Contract compose(const Contract& first, const Contract& then) {
   Contract both = error_of(first, then);
   both.linear = first.linear && then.linear;
   both.signs = false;
+  both.keeps_zeros = first.keeps_zeros && then.keeps_zeros;
   both.input = std::min(first.input, then.input);
   // The blocks of `then` divide the output of `first`, so they do not say where the input may be cut.
   both.grain = then.grain == Contract::Grain::segment ? then.grain : first.grain;

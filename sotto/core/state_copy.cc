@@ -35,6 +35,12 @@ void StateCopy::visit(std::string_view name, std::span<float> values) {
   }
 }
 
+void StateCopy::visit_all(StateVisitor& visitor) {
+  for (auto& [name, values] : floats_) visitor.visit(name, values);
+  for (auto& [name, bytes] : bytes_) visitor.visit(name, bytes);
+  for (auto& [name, value] : numbers_) visitor.visit(name, value);
+}
+
 template void StateCopy::copy(Values<std::vector<float>>&, std::string_view, std::vector<float>&);
 template void StateCopy::copy(Values<std::vector<std::uint8_t>>&, std::string_view, std::vector<std::uint8_t>&);
 template void StateCopy::copy(Values<std::uint64_t>&, std::string_view, std::uint64_t&);

@@ -25,6 +25,9 @@ class StateCopy final : public StateVisitor {
   // A borrowed vector, such as a model's parameters, whose length must not change.
   void visit(std::string_view name, std::span<float> values);
 
+  // Visits everything that was taken. The order depends on the names alone.
+  void visit_all(StateVisitor& visitor);
+
  private:
   template <class T>
   using Values = std::map<std::string, T, std::less<>>;

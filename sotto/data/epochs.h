@@ -13,6 +13,11 @@ struct Reading {
   std::uint64_t ranks = 1, batch = 1, positions = 0;
 };
 
+// Share number `rank` of `ranks` equal shares of the examples.
+struct Share {
+  int rank = 0, ranks = 1;
+};
+
 // Where a run goes on after its number of ranks, or its batches, have changed. The rest of the epoch that was begun
 // comes first.
 struct ReadingStart {

@@ -91,11 +91,16 @@ void LengthOrder::make_epoch(std::uint64_t epoch) {
   deal(static_cast<std::uint64_t>(options_.ranks), options_.batch);
 }
 
-void LengthOrder::go_on(const ReadingStart& start) {
-  read_ = start.read;
+void LengthOrder::go_on(const ReadingStart& start, Share share) {
+  options_.rank = share.rank;
+  options_.ranks = share.ranks;
   epochs_.epoch = start.epoch;
+  read_.clear();
   make_epoch(start.epoch);
-  epochs_ = {epochs_.each, start.position, start.epoch, positions_.size()};
+  const std::uint64_t each = positions_.size();
+  read_ = start.read;
+  make_epoch(start.epoch);
+  epochs_ = {each, start.position, start.epoch, positions_.size()};
 }
 
 std::span<const std::uint32_t> LengthOrder::at(std::uint64_t position) {

@@ -20,7 +20,7 @@ class LengthOrder {
 
   const Epochs& epochs() const { return epochs_; }
   // As ExampleOrder::go_on().
-  void go_on(const ReadingStart& start);
+  void go_on(const ReadingStart& start, Share share);
   // The examples at this position, which counts over all epochs; valid until the next call.
   std::span<const std::uint32_t> at(std::uint64_t position);
 

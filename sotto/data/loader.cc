@@ -55,10 +55,10 @@ class Loader::Impl {
   // Only this caller changes them.
   const Epochs& epochs() const { return order_.epochs(); }
 
-  void go_on(const ReadingStart& start) {
+  void go_on(const ReadingStart& start, Share share) {
     Lock lock(mutex_);
     changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return !filling_; });
-    order_.go_on(start);
+    order_.go_on(start, share);
     held_ = filled_ = start.position;
     changed_.notify_all();
   }
@@ -134,6 +134,6 @@ Loader::Loader(const Dataset& data, LoaderOptions options) : impl_(std::make_uni
 Loader::~Loader() = default;
 Batch Loader::at(std::uint64_t position) { return impl_->at(position); }
 const Epochs& Loader::epochs() const { return impl_->epochs(); }
-void Loader::go_on(const ReadingStart& start) { impl_->go_on(start); }
+void Loader::go_on(const ReadingStart& start, Share share) { impl_->go_on(start, share); }
 
 }  // namespace sotto

@@ -31,7 +31,7 @@ class Loader {
   Batch at(std::uint64_t position);
   const Epochs& epochs() const;
   // As ExampleOrder::go_on().
-  void go_on(const ReadingStart& start);
+  void go_on(const ReadingStart& start, Share share);
 
  private:
   class Impl;

@@ -44,7 +44,9 @@ std::uint64_t ExampleOrder::round(std::uint64_t position, std::size_t i) const {
   return own_.empty() ? epochs_.at(position).epoch : (position * options_.batch + i) / own_.size();
 }
 
-void ExampleOrder::go_on(const ReadingStart& start) {
+void ExampleOrder::go_on(const ReadingStart& start, Share share) {
+  options_.rank = share.rank;
+  options_.ranks = share.ranks;
   std::uint64_t left = examples_;
   for (const Reading& read : start.read) {
     if (read.positions > left / read.ranks / read.batch) throw reads_too_much(start.epoch);
@@ -52,7 +54,7 @@ void ExampleOrder::go_on(const ReadingStart& start) {
   }
   skipped_ = examples_ - left;
   const std::uint64_t at_once = static_cast<std::uint64_t>(options_.ranks) * options_.batch;
-  epochs_ = {epochs_.each, start.position, start.epoch, left / at_once};
+  epochs_ = {whole_steps(examples_, options_), start.position, start.epoch, left / at_once};
 }
 
 void ExampleOrder::make_round(std::uint64_t round) {

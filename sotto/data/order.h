@@ -30,9 +30,10 @@ class ExampleOrder {
   ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own = {});
 
   const Epochs& epochs() const { return epochs_; }
-  // Goes on where other ranks stopped reading: the rest of their epoch comes before the next one. FileError when they
-  // cannot have read that much.
-  void go_on(const ReadingStart& start);
+  // Goes on where other ranks stopped reading, as this rank of so many: the rest of their epoch comes before the next
+  // one. FileError when they cannot have read that much. REQUIRES the same share as before if ranks have examples of
+  // their own.
+  void go_on(const ReadingStart& start, Share share);
   // The examples at this position, which counts over all epochs; valid until the next call.
   std::span<const std::uint32_t> at(std::uint64_t position);
   // The round that example number `i` of the batch at this position belongs to: an epoch, or a rank's round of its own

@@ -26,7 +26,7 @@ class ModelTask : public Task {
 
   std::uint64_t examples(Split split) const final { return data(split).size(); }
   const Epochs& epochs() const final { return order_->epochs(); }
-  void go_on(const ReadingStart& start) final { order_->go_on(start); }
+  void go_on(const ReadingStart& start, Share share) final { order_->go_on(start, share); }
   double data_seconds() const final { return data_seconds_; }
   Tally& trained() final { return trained_; }
 

@@ -13,11 +13,6 @@
 
 namespace sotto {
 
-// Share number `rank` of `ranks` equal shares of the examples.
-struct Share {
-  int rank = 0, ranks = 1;
-};
-
 // Sums over some examples, such as the loss and the number of right answers. Tallies of disjoint sets of examples may
 // be added element by element, also across ranks; Task::metrics() computes metrics from the sum.
 using Tally = std::vector<double>;
@@ -40,8 +35,9 @@ class Task {
   virtual std::uint64_t sample_hash(Split split) const = 0;
   // Which batch of which epoch a position is.
   virtual const Epochs& epochs() const = 0;
-  // Goes on where other ranks stopped reading. FileError when they cannot have read that much.
-  virtual void go_on(const ReadingStart& start) = 0;
+  // Goes on where other ranks stopped reading, with this share of the examples from then on. FileError when they cannot
+  // have read that much.
+  virtual void go_on(const ReadingStart& start, Share share) = 0;
 
   // gradient() += scale * d(mean loss of a batch)/d(parameters); returns that loss. The examples of the batch are a
   // pure function of the seed, `position` and this rank's share, so there is no state to save. Random draws, such as

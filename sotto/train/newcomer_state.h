@@ -1,53 +1,47 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
 #include <vector>
 
 #include "sotto/comm/communicator.h"
-#include "sotto/core/state.h"
-#include "sotto/core/timer.h"
+#include "sotto/core/state_copy.h"
 
 namespace sotto {
 
-// Gives newcomers the state of rank `donor`, which is sent over the link of each rank once: the donor sends each chunk
-// to the first newcomer, and each newcomer passes it on to the next one while it receives another. So it takes about as
-// long as one rank needs to receive the state, however many newcomers there are. Collective: all ranks visit the same
-// components, and then finish(). Other ranks keep their values, and wait; no operation fails because the state takes
-// longer than the deadline.
-class NewcomerState final : public StateVisitor {
+// Gives newcomers the state of rank `donor`, on a thread of its own, so that others may train meanwhile. It is sent
+// over the link of each rank once: the donor sends each chunk to the first newcomer, and each newcomer passes it on to
+// the next one while it receives another. So it takes about as long as one rank needs to receive the state, however
+// many newcomers there are. Other ranks keep their values.
+class NewcomerState final {
  public:
-  // Ranks; none is the donor.
-  NewcomerState(Communicator& communicator, int donor, std::vector<int> newcomers);
+  // Visits the same components on all ranks. Those of a newcomer may have other lengths before.
+  using Visit = std::function<void(StateCopy&)>;
 
-  void visit(std::string_view /*name*/, std::vector<float>& values) override { send(values); }
-  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& bytes) override { send(bytes); }
-  void visit(std::string_view /*name*/, std::uint64_t& value) override { send(std::span(&value, 1)); }
-  // A vector that has the same length on all ranks.
-  template <class T>
-  void send(std::span<T> values) {
-    pass(std::as_writable_bytes(values));
-  }
-  void finish();
+  // Collective. The donor's state is that of now: it keeps a copy until that has been sent. The newcomers are in the
+  // order of their chain. Nobody else may use the communicator.
+  NewcomerState(std::unique_ptr<Communicator> communicator, int donor, const std::vector<int>& newcomers,
+                const Visit& visit);
+  ~NewcomerState();  // what is on its way may be lost
+  NewcomerState(const NewcomerState&) = delete;
+  NewcomerState& operator=(const NewcomerState&) = delete;
+
+  // Whether this rank has received, and passed on, all that it should; waits for it, but not longer than that. Throws
+  // what the thread threw.
+  bool wait_for(std::chrono::milliseconds time);
+  // Gives a newcomer what has arrived. REQUIRES wait_for().
+  void give(const Visit& visit);
 
  private:
-  template <class T>
-  void send(std::vector<T>& values) {
-    std::uint64_t size = values.size();
-    send(std::span(&size, 1));
-    if (place_ > 0) values.resize(size);
-    send(std::span(values));
-  }
-  void pass(std::span<std::byte> bytes);
-  void tell_others(std::byte word);
+  class Chain;
 
-  Communicator& communicator_;
-  int donor_;
-  std::vector<int> newcomers_, others_;
-  int place_ = -1;  // in the chain: 0 is the donor; -1: not in it
-  Clock::time_point told_;
+  std::unique_ptr<Communicator> communicator_;
+  StateCopy state_;
+  std::atomic<bool> stop_ = false;
+  std::future<void> passing_;  // last: its destructor waits for what uses the others; not valid: nothing to do
 };
 
 }  // namespace sotto

@@ -156,6 +156,7 @@ void Run::begin(RunFolder& folder) {
 // Runs after the last step of this start, which is the same for all ranks.
 void Run::end(TrainResult& result) {
   algorithm_->rest();
+  if (!followers_.empty()) bring_up_to_date();
   if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
   interruption_.attempt([this] { study_.finish(); });
   say_of_study();
@@ -207,7 +208,10 @@ std::string Run::method() const {
 
 // From now on steps mean what this course says.
 void Run::follow(Course course) {
-  task_->go_on(course.start());
+  const int ranks = communicator_->size(), rank = communicator_->rank();
+  const auto before = static_cast<int>(std::ranges::count_if(followers_, [&](int other) { return other < rank; }));
+  const int share = std::clamp(rank - idle_ - before, 0, trainers(ranks) - 1);
+  task_->go_on(course.start(), {share, trainers(ranks)});
   course.set_epochs(task_->epochs());
   course_ = std::move(course);
   plan_ = plan_run(choices_, course_, replica_.optimiser().dense_steps());
@@ -242,15 +246,17 @@ bool Run::train_step(std::uint64_t step) {
   row.epoch = course_.epochs_at(counted);
   row.epoch_number = course_.epoch_of(counted);
   row.iteration = counted - course_.first_step_in(row.epoch_number);
-  row.lr = choices_.optimiser.lr * schedule_(course_.scheduled_step(rate_step));
-  const bool studied = study_.due(step) && !interruption_.failed();
+  row.lr = lr_at(rate_step);
+  const bool studied = study_.due(step) && !interruption_.failed() && !follower_;
   if (studied) {
     interruption_.attempt([&] { replica_.copy_next_gradient(study_.room(task_->gradient().size())); });
     say_of_study();
   }
   const Tally trained_before = listeners_.empty() ? Tally() : task_->trained();
-  const bool wish = interruption_.wished(algorithm_->traits().can_go_on) || (heartbeat_ && heartbeat_->wants_change());
-  row.report = algorithm_->step(replica_, {step, row.lr, wish, meeting_});
+  const bool wish = interruption_.wished(algorithm_->traits().can_go_on) ||
+                    (heartbeat_ && (heartbeat_->wants_change() || wishes_to_join()));
+  Worker& worker = follower_ ? static_cast<Worker&>(*follower_) : replica_;
+  row.report = algorithm_->step(worker, {step, row.lr, wish, meeting_});
   is_saved_ = is_tested_ = false;
   const LossScale* scale = replica_.loss_scale();
   const bool is_void = scale != nullptr && scale->is_void();
@@ -274,7 +280,7 @@ bool Run::train_step(std::uint64_t step) {
   steps_.seconds += row.report.seconds;
   steps_.bytes_sent += row.bytes_sent;
   interruption_.attempt([&] {
-    recorder_->add(row);
+    if (!follower_) recorder_->add(row);
     if (studied && !is_void && !interruption_.failed()) {
       study_.start(step, task_->layout(), *algorithm_, replica_.buckets());
     }
@@ -289,8 +295,10 @@ bool Run::train_step(std::uint64_t step) {
   if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
   bool ends = done_ == plan_.steps;
-  if (ends && options_.final_average) average_models();
   const Calendar::Due due = calendar_.due(before, done_);
+  const bool joins = !followers_.empty() && (row.report.stop || ends || due.any());
+  if (joins) bring_up_to_date();
+  if (ends && options_.final_average) average_models();
   if (due.comparison) check_replicas();
   show(row, std::max(done_, together_ ? rate_step : 0));
   if (due.evaluation) {
@@ -304,7 +312,7 @@ bool Run::train_step(std::uint64_t step) {
   }
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();
-  const bool pauses = row.report.stop || row.report.meets;
+  const bool pauses = row.report.stop || row.report.meets || joins;
   if (pauses && !ends) ends = !goes_on();
   if (completes) counted_ = traffic();  // otherwise later traffic counts in the next row
   return ends;
@@ -315,7 +323,8 @@ bool Run::goes_on() {
   const bool changes = agreed_change();
   if (!changes && interruption_.agreed_urgency(*communicator_) != 0) return false;
   if (interruption_.agreed_late(*communicator_)) save(Kept::by_clock);
-  if (changes) leave_group();
+  const bool joins = !followers_.empty() && !world_.planned();
+  if (changes || joins) leave_group();
   algorithm_->go_on();
   return true;
 }

@@ -17,9 +17,11 @@
 #include "sotto/train/choices.h"
 #include "sotto/train/course.h"
 #include "sotto/train/evaluations.h"
+#include "sotto/train/follower.h"
 #include "sotto/train/gradient_study.h"
 #include "sotto/train/interruption.h"
 #include "sotto/train/listener.h"
+#include "sotto/train/newcomer_state.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/progress.h"
 #include "sotto/train/recorder.h"
@@ -74,6 +76,12 @@ class Run {
   // In run_rejoin.cc, for groups that change:
   bool rejoin(RunFolder& folder);
   std::vector<int> newcomers();
+  bool may_follow();
+  void give_state(int donor, const std::vector<int>& newcomers);
+  void visit_shared(StateCopy& state);
+  void bring_up_to_date();
+  void catch_up();
+  bool wishes_to_join();
   void begin_generation();
   bool keeps(std::uint64_t step);
   void keep(std::uint64_t step);
@@ -111,11 +119,14 @@ class Run {
   void say_of_study();
   void say(const std::string& line);
 
+  double lr_at(std::uint64_t step) const { return choices_.optimiser.lr * schedule_(course_.scheduled_step(step)); }
+  // How many of so many ranks compute gradients.
+  int trainers(int ranks) const { return ranks - idle_ - static_cast<int>(followers_.size()); }
   std::size_t own_rank() const { return static_cast<std::size_t>(communicator_->rank()); }
   std::uint64_t seed() const { return static_cast<std::uint64_t>(options_.seed); }
   std::uint64_t accumulate() const { return static_cast<std::uint64_t>(options_.accumulate); }
   StepSize step_size(int ranks) const {
-    return {static_cast<std::uint64_t>(ranks - idle_), static_cast<std::uint64_t>(options_.batch_size), accumulate()};
+    return {static_cast<std::uint64_t>(trainers(ranks)), static_cast<std::uint64_t>(options_.batch_size), accumulate()};
   }
 
   Timer total_;
@@ -124,7 +135,8 @@ class Run {
   World world_;
   Choices choices_;
   const TrainOptions& options_ = choices_.options;
-  int idle_;  // the first `idle_` ranks do not train
+  int idle_;                    // the first `idle_` ranks do not train
+  std::vector<int> followers_;  // newcomers that take part in exchanges, and do not train yet, in this generation
   std::unique_ptr<Task> task_;
   std::string weights_doubt_;  // of start_from_weights(); this member precedes all that use the parameters
   Replica replica_;
@@ -141,7 +153,10 @@ class Run {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
-  bool together_;  // AlgorithmTraits::counts_together
+  bool together_;                                  // AlgorithmTraits::counts_together
+  std::unique_ptr<Follower> follower_;             // of a follower
+  bool has_state_ = false;                         // of a newcomer: it has got the others'
+  std::unique_ptr<NewcomerState> newcomer_state_;  // while there are newcomers without it
   checkpoint::Metadata identity_;
   Interruption interruption_;
   Evaluations evaluations_;

@@ -27,7 +27,7 @@ void Run::take_up(const Manifest& manifest) {
   const std::string folder = checkpoint::folder(folder_->path(), manifest.step).string();
   const auto found = manifest.identity.find("ranks");
   const std::string before = found == manifest.identity.end() ? "(nothing)" : found->second;
-  const bool same = before == std::to_string(communicator_->size());
+  const bool same = before == identity_["ranks"];
   checkpoint::Metadata wanted = identity_;
   wanted.erase("codec");  // the steps at which it changes depend on the course
   if (!same) {
@@ -80,8 +80,15 @@ void Run::save(Kept kept) {
   if (rollback_ != nullptr && algorithm_->lead() > 0)
     keep_together();  // so no checkpoint is later than where they go back to
   lend_batch_norm(*task_, idle_, *communicator_);
-  folder_->save({.run = {}, .step = done_, .kept = kept, .course = course_.text(), .identity = identity_, .parts = {}},
-                best_step(), replica_, *algorithm_, totals());
+  Manifest manifest{
+      .run = {}, .step = done_, .kept = kept, .course = course_.text(), .identity = identity_, .parts = {}};
+  if (!followers_.empty()) {  // whoever goes on from here has all ranks
+    StepSize all = course_.size();
+    all.ranks += followers_.size();
+    manifest.course = course_.changed(done_, all).text();
+    manifest.identity["ranks"] = std::to_string(communicator_->size());
+  }
+  folder_->save(std::move(manifest), best_step(), replica_, *algorithm_, totals());
   is_saved_ = true;
   if (kept == Kept::always) kept_ = done_;
   interruption_.saved();
@@ -147,7 +154,7 @@ void Run::record(const RunTotals& spent) {
 
 // Listeners hear nothing more after an error, which may be their own. `before` is the tally before the step.
 void Run::tell(StepRow& row, const Tally& before) {
-  if (listeners_.empty() || interruption_.failed()) return;
+  if (listeners_.empty() || interruption_.failed() || follower_) return;
   Tally made = task_->trained();
   for (std::size_t i = 0; i < before.size(); ++i) made[i] -= before[i];
   row.measured = task_->metrics(made);
@@ -176,7 +183,7 @@ void Run::announce_phase(std::uint64_t step) {
 }
 
 void Run::show(const StepRow& row, std::uint64_t done) {
-  if (communicator_->rank() != 0 || !(progress_.due() || done == plan_.steps)) return;
+  if (communicator_->rank() != 0 || follower_ || !(progress_.due() || done == plan_.steps)) return;
   const StepReport& r = row.report;
   const double remaining = static_cast<double>(plan_.steps - done) * r.seconds;
   progress_.show(fmt::format(

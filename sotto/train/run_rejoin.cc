@@ -13,7 +13,6 @@
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/membership_csv.h"
-#include "sotto/train/newcomer_state.h"
 #include "sotto/train/run.h"
 #include "sotto/train/stop_signal.h"
 
@@ -53,6 +52,9 @@ bool Run::rejoin(RunFolder& folder) {
   auto manifest = Manifest::of_text(
       broadcast_text(tells ? rollback_->manifest(kept).text() : std::string(), *communicator_, donor));
   manifest.step = step;
+  const std::vector<int> come = newcomers();
+  if (may_follow()) followers_ = come;
+  identity_["ranks"] = std::to_string(trainers(communicator_->size()) + idle_);
 
   const std::string planned = method_;
   folder.go_back_to(manifest);
@@ -64,19 +66,74 @@ bool Run::rejoin(RunFolder& folder) {
   } else {
     rollback_->give(kept, replica_, *algorithm_, before_);
   }
-  if (std::vector<int> ranks = newcomers(); !ranks.empty()) {
-    NewcomerState state(*communicator_, donor, std::move(ranks));
-    state.send(task_->parameters());
-    state.send(task_->buffers());
-    replica_.visit_state(state);
-    algorithm_->visit_shared(state);
-    state.finish();
-  }
+  if (!come.empty()) give_state(donor, come);
   algorithm_->meet_others(replica_, newcomer_);
   if (together_) algorithm_->own_speed()->begin_at(step);
-  say(fmt::format("step {}  goes on with {} rank{}", step, communicator_->size(),
-                  communicator_->size() == 1 ? "" : "s"));
+  const int ranks = trainers(communicator_->size()) + idle_;
+  say(fmt::format("step {}  goes on with {} rank{}{}", step, ranks, ranks == 1 ? "" : "s",
+                  followers_.empty() ? "" : "; others get their model meanwhile"));
   return true;
+}
+
+// Whether newcomers may take part in exchanges before they have the model. A scale of the loss, and the choices of a
+// plateau, would have to be known at once; where batch-norm statistics are averaged in each step, so would these.
+bool Run::may_follow() {
+  const AlgorithmEntry& algorithm = *choices_.algorithm.entry;
+  const bool gets_mean = algorithm.whole_mean != nullptr && algorithm.whole_mean(choices_.algorithm.options);
+  return gets_mean && world_.failure.empty() && idle_ == 0 && options_.partition == "iid" && !averages_batch_norm_ &&
+         replica_.loss_scale() == nullptr && schedule_.plateau() == nullptr && replica_.optimiser().offers_gradient() &&
+         std::ranges::all_of(plan_.phases,
+                             [this](const Phase& phase) { return ignores_zeros(phase.recipe, replica_.buckets()); });
+}
+
+// Newcomers begin to get the state of rank `donor`. If they may not follow meanwhile, all wait for it.
+void Run::give_state(int donor, const std::vector<int>& newcomers) {
+  newcomer_state_ = std::make_unique<NewcomerState>(communicator_->clone(), donor, newcomers,
+                                                    [this](StateCopy& state) { visit_shared(state); });
+  if (followers_.empty()) {
+    bring_up_to_date();
+    newcomer_state_.reset();
+  } else if (newcomer_) {
+    follower_ = std::make_unique<Follower>(replica_);
+  } else {
+    replica_.weigh(static_cast<float>(communicator_->size()) / static_cast<float>(trainers(communicator_->size())));
+  }
+}
+
+// What newcomers get from others.
+void Run::visit_shared(StateCopy& state) {
+  state.visit("parameters", task_->parameters());
+  state.visit("buffers", task_->buffers());
+  replica_.visit_state(state);
+  algorithm_->visit_shared(state);
+}
+
+// Waits until newcomers have the others' model, of the step that these have come to. Nobody runs out of time, however
+// long that takes. Collective.
+void Run::bring_up_to_date() {
+  if (!followers_.empty() && !follower_) keep(done_);  // the others have it before a follower says that it has
+  for (float waits = 1; waits > 0;) {
+    waits = newcomer_state_->wait_for(communicator_->deadline() / 4) ? 0 : 1;
+    communicator_->all_reduce(std::span(&waits, 1), ReduceOp::max);
+  }
+  catch_up();
+  if (follower_) keep(done_);
+}
+
+// REQUIRES that the state has arrived.
+void Run::catch_up() {
+  if (newcomer_ && !has_state_) newcomer_state_->give([this](StateCopy& state) { visit_shared(state); });
+  has_state_ = true;
+  if (follower_) follower_->catch_up([this](std::uint64_t step) { return lr_at(step); });
+}
+
+// Whether this is a follower that has caught up, which it does as soon as it can, or that has no room for more means.
+bool Run::wishes_to_join() {
+  if (!newcomer_state_) return false;
+  constexpr std::size_t most_bytes = std::size_t{1} << 30;
+  const bool arrived = newcomer_state_->wait_for({});
+  if (follower_ && arrived) catch_up();
+  return follower_ && (arrived || follower_->kept_bytes() > most_bytes);
 }
 
 // The ranks that brought no state of their own. Collective.
@@ -97,7 +154,7 @@ void Run::begin_generation() {
                      communicator_->rank(), communicator_->size(), done_);
     algorithm_->enter(done_);
     if (together_) rollback_->forget();  // now all have the same model
-    rollback_->keep(done_, replica_, *algorithm_, before_);
+    if (!follower_) rollback_->keep(done_, replica_, *algorithm_, before_);
   }
   GenerationRow row{.generation = world_.generation,
                     .step = done_,
@@ -130,6 +187,7 @@ void Run::end_in_failure(const std::string& checkpoint) const {
 // Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter
 // whether others have left already.
 void Run::leave_as_planned(std::uint64_t step) {
+  if (!followers_.empty()) bring_up_to_date();
   if (!rollback_->has(step)) {
     throw Error(fmt::format("the group cannot change before step {}, which is between two exchanges", step));
   }
@@ -145,7 +203,8 @@ void Run::leave_as_planned(std::uint64_t step) {
 // others by Algorithm::lead(), and each keeps the last two of these steps.
 bool Run::keeps(std::uint64_t step) {
   const std::uint64_t first = first_steps_[own_rank()];
-  if (rollback_ == nullptr || together_ || step == first) return false;  // begin_generation() has kept the first one
+  // begin_generation() has kept the first one.
+  if (rollback_ == nullptr || together_ || follower_ || step == first) return false;
   const std::uint64_t lead = algorithm_->lead();
   if (lead == 0) return algorithm_->exchanges(step - 1);
   return (step - first) % (lead + 1) == 0 || step == world_.planned_end();
@@ -196,14 +255,16 @@ bool Run::agreed_change() {
   return ending < communicator_->size() && (ending > 0 || wishes[1] > 0);
 }
 
-// REQUIRES agreed_change(). The next generation goes on from here, or from the last exchange.
+// REQUIRES agreed_change(), or followers that are up to date. The next generation goes on from here, or from the last
+// exchange.
 void Run::leave_group() {
   if (interruption_.failed()) interruption_.end_in_error(communicator_->rank(), done_);
   if (const int signal = StopSignal::caught(); signal != 0) {
     throw Stopped(fmt::format("rank {}: stopped by a signal after step {}; the others go on", world_.id, done_),
                   signal);
   }
-  throw GroupChange(fmt::format("the group changes after step {}", done_));
+  throw GroupChange(
+      fmt::format("{} after step {}", followers_.empty() ? "the group changes" : "newcomers have caught up", done_));
 }
 
 }  // namespace sotto

@@ -16,10 +16,14 @@ LONG = [*SMALL, *ENDLESS, "--deadline", 20, "--max-steps", 400]
 
 
 def members(folder):
-    """The rows of membership.csv: (generation, first step, ids)."""
+    """The rows of membership.csv: (generation, first step, ids), without those of groups that begin because newcomers have
+    caught up."""
     lines = (folder / "membership.csv").read_text().splitlines()
     assert lines[0] == "generation,step,ranks,members,new,threads,from,epoch"
-    return [(int(g), int(s), [int(i) for i in ids.split()]) for g, s, _, ids, *_ in (line.split(",") for line in lines[1:])]
+    rows = [line.split(",") for line in lines[1:]]
+    follows = [False, *("generation" in row[6] and row[4] != "" for row in rows)]  # newcomers, in the generation before
+    changes = [row for i, row in enumerate(rows) if not (follows[i] and row[3] == rows[i - 1][3] and row[4] == "")]
+    return [(int(g), int(s), [int(i) for i in ids.split()]) for g, s, _, ids, *_ in changes]
 
 
 def kill(job, rank, number=signal.SIGKILL):

@@ -58,7 +58,7 @@ def test_ranks_that_were_lost(start, replayed, tmp_path, backend, restarts, meth
     rows = members(folder)
     assert len(rows[-1][2]) == 1 + restarts
     again = replayed()
-    assert members(tmp_path / "again")[1:] == [(g + 1, *row) for g, (_, *row) in enumerate(rows)][1:]
+    assert [row[1:] for row in members(tmp_path / "again")][1:] == [row[1:] for row in rows][1:]
     assert again.err.count("the group changes before step") == len(rows) - 1
     again.nothing_left()
 

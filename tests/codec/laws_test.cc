@@ -66,6 +66,17 @@ TEST(Laws, AnotherInstanceDecodesWithinTheContract) {
   });
 }
 
+TEST(Laws, ZerosAreSentAsZeros) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    for (const Input& input : all_inputs()) {
+      if (square_norm(input.values) > 0 || !codec->contract(input.layout).keeps_zeros) continue;
+      const auto decoded = decode(*codec, input, encode(*codec, input));
+      EXPECT_EQ(square_norm(decoded), 0) << input.name;
+    }
+  });
+}
+
 TEST(Laws, DecodingAddsTimesScale) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);

@@ -49,8 +49,8 @@ template <class Order>
 Read read(int ranks, std::size_t batch, const ReadingStart& start, std::uint64_t most) {
   Read found;
   for (int rank = 0; rank < ranks; ++rank) {
-    Order order = order_of({.seed = 3, .rank = rank, .ranks = ranks, .batch = batch}, static_cast<Order*>(nullptr));
-    order.go_on(start);
+    Order order = order_of({.seed = 3, .rank = 1, .ranks = 5, .batch = batch}, static_cast<Order*>(nullptr));
+    order.go_on(start, {rank, ranks});
     found.positions = order.epochs().left;
     for (std::uint64_t i = 0; i < std::min(most, found.positions); ++i) {
       EXPECT_EQ(order.epochs().at(start.position + i).epoch, start.epoch);
@@ -85,9 +85,9 @@ TYPED_TEST(Orders, ReadEachExampleOnceWhileRanksChange) {
 
 TYPED_TEST(Orders, GoOnWithWholeEpochs) {
   const OrderOptions options{.seed = 3, .rank = 1, .ranks = 2, .batch = 10};
-  TypeParam order = order_of(options, static_cast<TypeParam*>(nullptr)),
+  TypeParam order = order_of({.seed = 3, .rank = 3, .ranks = 4, .batch = 10}, static_cast<TypeParam*>(nullptr)),
             undisturbed = order_of(options, static_cast<TypeParam*>(nullptr));
-  order.go_on({.position = 500, .epoch = 7, .read = {{4, 10, 20}}});
+  order.go_on({.position = 500, .epoch = 7, .read = {{4, 10, 20}}}, {options.rank, options.ranks});
   const std::uint64_t begin = order.epochs().begin_of(8), each = order.epochs().each;
   EXPECT_EQ(each, undisturbed.epochs().each);
   for (const std::uint64_t i : {std::uint64_t{0}, each - 1, each}) {
@@ -100,7 +100,7 @@ TYPED_TEST(Orders, NothingReadIsTheUndisturbedOrder) {
   TypeParam order = order_of(options, static_cast<TypeParam*>(nullptr)),
             undisturbed = order_of(options, static_cast<TypeParam*>(nullptr));
   const std::uint64_t each = order.epochs().each;
-  order.go_on({.position = 7 * each, .epoch = 7});
+  order.go_on({.position = 7 * each, .epoch = 7}, {options.rank, options.ranks});
   for (std::uint64_t i = 0; i < each; ++i) {
     EXPECT_TRUE(std::ranges::equal(order.at(7 * each + i), undisturbed.at(7 * each + i))) << i;
   }
@@ -110,9 +110,9 @@ TYPED_TEST(Orders, RefuseMoreThanAnEpochHas) {
   TypeParam order = order_of({.ranks = 2, .batch = 10}, static_cast<TypeParam*>(nullptr));
   for (const Reading& read :
        {Reading{4, 10, 1000}, Reading{1, 1, ~std::uint64_t{0}}, Reading{~std::uint64_t{0}, 2, 1}}) {
-    EXPECT_THROW(order.go_on({.read = {read}}), FileError);
+    EXPECT_THROW(order.go_on({.read = {read}}, {0, 2}), FileError);
   }
-  EXPECT_NO_THROW(order.go_on({.position = 3, .epoch = 2, .read = {{4, 10, 20}}}));
+  EXPECT_NO_THROW(order.go_on({.position = 3, .epoch = 2, .read = {{4, 10, 20}}}, {0, 2}));
 }
 
 }  // namespace

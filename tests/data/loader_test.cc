@@ -105,7 +105,7 @@ TEST(Loader, GoesOnAfterWhatOtherRanksHaveRead) {
   const auto undisturbed = seen(data, 1, 12, 17);
   Loader loader(data, {.order = {.batch = 12}});
   loader.at(0);
-  loader.go_on({.position = 40, .epoch = 1, .read = {{4, 6, 2}}});
+  loader.go_on({.position = 40, .epoch = 1, .read = {{4, 6, 2}}}, {0, 1});
   ASSERT_EQ(loader.epochs().left, 4U);
   for (std::size_t i = 0; i < 5; ++i) {  // the last one begins the next epoch
     const auto wanted = std::span(undisturbed).subspan(96 + 48 + 12 * i, 12);

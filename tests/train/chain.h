@@ -23,7 +23,7 @@ class Chain final : public Task {
   std::span<float> buffers() override { return {&statistics_, 1}; }
   std::uint64_t examples(Split) const override { return 1; }
   const Epochs& epochs() const override { return epochs_; }
-  void go_on(const ReadingStart&) override {}
+  void go_on(const ReadingStart&, Share) override {}
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t, const SegmentCalls& calls) override {
     positions.push_back(position);
     for (const std::size_t segment : {0, 2, 3}) calls.needed(segment);

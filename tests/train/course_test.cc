@@ -24,7 +24,7 @@ TEST(Course, OfARunWhoseRanksStayCountsItsSteps) {
 Course changed(const Course& before, std::uint64_t step, const StepSize& size, std::size_t examples) {
   Course course = before.changed(step, size);
   ExampleOrder order(examples, {.ranks = static_cast<int>(size.ranks), .batch = size.batch});
-  order.go_on(course.start());
+  order.go_on(course.start(), {0, static_cast<int>(size.ranks)});
   course.set_epochs(order.epochs());
   return course;
 }

@@ -16,7 +16,7 @@ void Signs::add_decoded(std::span<const std::byte> /*side*/, std::span<const std
 }
 
 Contract Signs::contract(std::size_t /*largest*/) const {
-  return {.kind = Contract::Kind::none, .omega = INFINITY, .delta = 0, .signs = true};
+  return {.kind = Contract::Kind::none, .omega = INFINITY, .delta = 0, .signs = true, .keeps_zeros = false};
 }
 
 }  // namespace sotto

@@ -1,0 +1,57 @@
+"""Ranks that come to a training: the others go on while a newcomer gets their model."""
+
+import csv
+import signal
+
+import pytest
+
+from conftest import summary, wait_until
+from test_elastic import SMALL, at_step, kill, members
+
+# With these links the state takes some seconds, and a step with such codecs some hundredths of one.
+SLOW = ["train", *SMALL, *"--epochs 100000 --eval-freq 1000 --deadline 20 --max-steps 200 --check-replicas 200".split()]
+
+
+def rows_of(folder, name):
+    with open(folder / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("rank, backend, link, method", [
+    (1, "tcp", "200kbit", ["--codec", "ef | topk(0.01)", "--aggregator", "gather", "--optimiser", "adam"]),
+    (0, "gloo", "200kbit", ["--codec", "ef | topk(0.01)", "--aggregator", "scatter_reduce", "--momentum", 0.9, "--schedule", "cosine"]),
+    (2, "tcp", "200kbit", ["--codec", "momentum | topk(0.01) | qsgd(bits=4)", "--optimiser", "sgd"]),
+    (1, "tcp", "500kbit", ["--codec", "power(rank=1)", "--momentum", 0.9, "--clip", "norm(1)"]),
+])  # fmt: skip
+def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, method):
+    folder = tmp_path / "run"
+    job = start(*SLOW, "--elastic", "2:3", "--restarts", 1, "--backend", backend, "--link", link, *method, "--train-dir", "run")
+    at_step(job, folder, 20)
+    kill(job, rank, signal.SIGKILL)
+    assert job.finish().status == 0, job.err
+    assert "goes on with 2 ranks; others get their model meanwhile" in job.err
+    groups = rows_of(folder, "membership.csv")
+    assert [group["new"] for group in groups[1:]] == [str(rank), ""] and all(group["members"] == "0 1 2" for group in groups)
+    begin, end = int(groups[1]["step"]), int(groups[2]["step"])
+    assert end >= begin + 2 and f"sotto: newcomers have caught up after step {end}; going on with ranks 0, 1, 2" in job.err
+    steps = rows_of(folder, "steps.csv")
+    made = [[int(row["step"]) for row in steps if int(row["rank"]) == other] for other in range(3)]
+    assert all(made[other] == list(range(200)) for other in range(3) if other != rank)
+    assert [step for step in made[rank] if step >= begin] == list(range(end, 200)), "it trains once it has caught up"
+    good("train", "--replay", "run", "--train-dir", "again")
+    assert summary(tmp_path / "again")["parameters_sha256"] == summary(folder)["parameters_sha256"]
+
+
+@pytest.mark.parametrize("method", ["logreg --codec signum", "logreg --codec auto", "resnet20 --average-batch-norm --train-size 64"])
+def test_where_they_wait(start, tmp_path, method):
+    """Where newcomers cannot take part without the model."""
+    job = start("train", *"--epochs 1000 --batch-size 8 --elastic 1:2 --restarts 1 --train-dir run --model".split(), *method.split())
+    folder = tmp_path / "run"
+    at_step(job, folder, 3)
+    kill(job, 1)
+    wait_until(lambda: job.process.poll() is not None or len(members(folder)) == 2, "the next group")
+    at_step(job, folder, members(folder)[-1][1] + 3)
+    job.process.send_signal(signal.SIGINT)
+    job.finish()
+    assert "goes on with 2 ranks\n" in job.err and "meanwhile" not in job.err
