@@ -81,11 +81,6 @@ class Hook::Impl {
     if (cause_) std::rethrow_exception(cause_);
   }
 
-  bool failed() const {
-    thread_.wait();
-    return cause_ != nullptr;
-  }
-
   // Between steps the thread runs only its last few instructions.
   GradientAverager& idle() const {
     thread_.wait();
@@ -323,7 +318,6 @@ void Hook::check(const Parameters& parameters) {
 void Hook::offer(std::size_t parameter, const at::Tensor& gradient) { impl_->offer(parameter, gradient); }
 void Hook::wait() { impl_->wait(); }
 void Hook::refuse(const std::string& why) { impl_->refuse(why); }
-bool Hook::failed() const { return impl_->failed(); }
 
 AveragerStats Hook::stats() const { return impl_->idle().stats(); }
 std::string Hook::methods() const { return impl_->idle().methods(); }

@@ -51,7 +51,6 @@ class Hook {
   void wait();
   // Called instead if a gradient cannot be averaged: ends the step on all ranks.
   void refuse(const std::string& why);
-  bool failed() const;  // for good
 
   AveragerStats stats() const;
   std::string methods() const;

@@ -218,7 +218,6 @@ PYBIND11_MODULE(_C, module) {
       .def("spread", &spread)
       .def("offer", &Hook::offer, Released())
       .def("wait", &Hook::wait, Released())
-      .def("failed", &Hook::failed, Released())
       .def("refuse", &Hook::refuse, Released());
   py::class_<sotto::Meeting, std::shared_ptr<sotto::Meeting>>(module, "Meeting")
       .def(py::init([](const Group& group) { return sotto::meet(*group); }), Released())

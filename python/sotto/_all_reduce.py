@@ -21,7 +21,7 @@ from sotto._meeting import group_of, meeting, start_alike
 from sotto._state import Stats, remember, stats
 
 
-_all: weakref.WeakSet[AllReduceDataParallel] = weakref.WeakSet()
+_all: weakref.WeakSet[AllReduceDataParallel] = weakref.WeakSet()  # those that average
 
 
 class AllReduceDataParallel(torch.nn.Module):
@@ -40,7 +40,7 @@ class AllReduceDataParallel(torch.nn.Module):
     replaced another, cannot be trained: that is a ConfigError in forward(). Gradients may be accumulated under
     `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different numbers of inputs, or with
     torch.utils.checkpoint(use_reentrant=True), which runs backward passes within backward: a ConfigError here. After a
-    backward pass that failed, wrap the module anew.
+    backward pass that failed, wrap the module anew: a newer wrapper of the same parameters takes the place of an older one.
 
     `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)`, `sotto.stats(model)` and errors are the same as
     there. `model.state_dict()` is the module's own.
@@ -71,27 +71,33 @@ class AllReduceDataParallel(torch.nn.Module):
             if not self._parameters_of_ranks:
                 raise ConfigError("the module has no parameter that is trained")
             self._own = {id(parameter) for _, parameter in self._parameters_of_ranks}
-            for other in list(_all):
-                if not other._own.isdisjoint(self._own):
-                    other._make_way()
             for name, parameter in self._parameters_of_ranks:
-                if why := _other_hook(name, parameter, own=0):
+                if why := _other_hook(name, parameter):
                     raise ConfigError(why)
-            self._hook = averaging(
+            connect = averaging(
                 None, group, place, module, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
                 start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
+            older = [other for other in _all if not other._own.isdisjoint(self._own)]
+            for other in older:  # before ranks are connected: others may wait in its backward for this one, which left it
+                other._make_way()
+            self._hook = connect()
         self.module = module
+        self._replaced = False
         self._synchronised = True
         self._missing: set[int] | None = None  # within a backward: parameters whose gradient has not come yet
         remember(self, self._hook)
         start_alike(module, wanted)
+        for other in older:  # only now: if this one had failed, each backward should raise an error
+            other._unhook()
         me = weakref.ref(self)
         handles = [parameter.register_post_accumulate_grad_hook(functools.partial(_arrived, me, index))
                    for index, (_, parameter) in enumerate(self._parameters_of_ranks)]
-        self._unhook = [weakref.finalize(self, handle.remove) for handle in handles]
+        self._handles = [weakref.finalize(self, handle.remove) for handle in handles]
         _all.add(self)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
+        if torch.is_grad_enabled():
+            self._require_sound()
         _check.wrapped_parameters(self.module, self._own)
         return self.module(*inputs, **keywords)
 
@@ -108,19 +114,27 @@ class AllReduceDataParallel(torch.nn.Module):
         """sotto.stats(self)."""
         return stats(self, reset=reset)
 
+    def _require_sound(self) -> None:
+        """ConfigError if backward passes would not average: each rank would train alone, and nobody would notice."""
+        if self._replaced:
+            raise ConfigError("the module, or a part of it, was wrapped anew: train the newer AllReduceDataParallel; modules that "
+                              "share parameters are wrapped together, in one module")
+
     def _make_way(self) -> None:
-        """Leaves its parameters to another wrapper, if this one has failed for good."""
-        if self._missing is None and not self._hook.failed():
-            raise ConfigError("an AllReduceDataParallel averages gradients of this module already; drop it first")
+        """For a newer wrapper: fails for good. Ranks that wait for this one are told."""
+        self._replaced = True
         self._hook.refuse("the module was wrapped anew")
-        for unhook in self._unhook:
+
+    def _unhook(self) -> None:
+        _all.discard(self)
+        for unhook in self._handles:
             unhook()
 
     def _take(self, index: int, parameter: torch.Tensor) -> None:
         if not self._synchronised:
             return
         name = self._parameters_of_ranks[index][0]
-        if why := _other_hook(name, parameter, own=1):
+        if why := _other_hook(name, parameter):
             self._refuse(why)
         backward = torch._C._current_graph_task_id()
         nested = self._missing is None and _is_nested()
@@ -151,10 +165,11 @@ class AllReduceDataParallel(torch.nn.Module):
         self._hook.wait()
 
 
-def _other_hook(name: str, parameter: torch.Tensor, own: int) -> str:
-    """What is wrong if others than `own` hooks run as soon as the gradient is there, so before it is the mean."""
-    hooks = parameter._post_accumulate_grad_hooks
-    if len(hooks or ()) == own and not hasattr(parameter, "_in_backward_optimizers"):
+def _other_hook(name: str, parameter: torch.Tensor) -> str:
+    """What is wrong if another hook runs as soon as the gradient is there, so before it is the mean."""
+    hooks = parameter._post_accumulate_grad_hooks or {}
+    ours = all(isinstance(hook, functools.partial) and hook.func is _arrived for hook in hooks.values())
+    if ours and not hasattr(parameter, "_in_backward_optimizers"):
         return ""
     return (f"parameter {name} has a hook (register_post_accumulate_grad_hook) or an optimizer that works inside backward, "
             "when its gradient is not the mean of all ranks yet; do that after backward()")

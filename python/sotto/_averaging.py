@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import gc
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -35,8 +36,8 @@ def averaging(
     check_replicas: int,
     threads: int,
     timeout: float | timedelta | None,
-) -> _C.Hook:
-    """Checks the arguments of sotto.compress, connects the ranks, and registers the hook with DDP's reducer, if there is one."""
+) -> Callable[[], _C.Hook]:
+    """Checks the arguments of sotto.compress. The result connects the ranks, and registers the hook with DDP's reducer, if any."""
     if nonfinite not in ("raise", "propagate"):
         raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
     phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
@@ -50,8 +51,8 @@ def averaging(
               for _, members, phases in lanes for _, sentence, _ in phases)
     for doubt in dict.fromkeys(filter(None, doubts)):
         warnings.warn(doubt, stacklevel=_outside())
-    return _C.attach(
-        reducer, group, place, parameters, lanes, _check.whole("seed", seed), _check.bucket_bytes(bucket_mb),
+    return functools.partial(
+        _C.attach, reducer, group, place, parameters, lanes, _check.whole("seed", seed), _check.bucket_bytes(bucket_mb),
         nonfinite == "propagate" or scale is not None, scale, _advice, _check.whole("check_replicas", check_replicas),
         _check.threads(threads), _check.seconds(timeout))
 

@@ -81,9 +81,10 @@ def compress(
             raise ConfigError("this module is compressed already")
         _require_plain(ddp)
         parameters = trained_parameters(ddp.module, getattr(ddp, "parameters_to_ignore", ()))
-        remember(ddp, averaging(
+        connect = averaging(
             ddp.reducer, group, place, ddp.module, parameters, codec, schedule, start_after, rules, aggregator, seed,
-            bucket_mb, nonfinite, scaler, check_replicas, threads, timeout))
+            bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
+        remember(ddp, connect())
     if check_replicas:
         ignored = getattr(ddp, "parameters_to_ignore", ())
         own = {id(p) for name, p in ddp.module.named_parameters() if p.requires_grad or name in ignored}

@@ -98,6 +98,8 @@ class GossipDataParallel(torch.nn.Module):
             remember_within_node(self, self._node._hook)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
+        if torch.is_grad_enabled() and self._node is not None:
+            self._node._require_sound()
         if self.training and torch.is_grad_enabled():
             self._steps.before_forward()
         return self.module(*inputs, **keywords)

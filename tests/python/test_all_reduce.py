@@ -68,8 +68,14 @@ def test_parameters_that_change_their_kind(pair):
 
 def test_wrapping_twice_and_anew(pair):
     (said, other, steps, model), (said_too, bad, *rest) = pair.values("all_reduce_twice")
-    assert said == said_too and "averages gradients of this module already" in said["twice"]
+    assert said == said_too and "expected an argument" in said["refused"]
+    assert all("train the newer AllReduceDataParallel" in said[name] for name in ("older", "node"))
     assert [other, bad] == ["CommError", "ZeroDivisionError"] and steps == 2 and rest == [steps, model]
+
+
+def test_wrapping_anew_by_a_rank_for_which_another_waits(pair):
+    (said, *rest), (_, *rest_too) = pair.values("wrapped_anew_by_one")
+    assert "rank 1" in said and "wrapped anew" in said and rest[0] == 2 and rest == rest_too
 
 
 def test_hooks_in_backward(pair):

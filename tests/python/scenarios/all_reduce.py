@@ -130,20 +130,43 @@ def parameters_that_change_their_kind():
 
 
 def all_reduce_twice():
-    """What a second wrapper of the same parameters says; then backward fails on rank 1, its error is kept, and all wrap anew."""
+    """A newer wrapper takes the place of an older one, unless it is refused; then backward fails on rank 1, and all wrap anew."""
     said, net = Refusals(), Net()
-    first = sotto.AllReduceDataParallel(net, timeout=600)
-    said.expect("twice", lambda: sotto.AllReduceDataParallel(net.out))
+    older = sotto.AllReduceDataParallel(net, timeout=600)
+    said.expect("refused", lambda: sotto.AllReduceDataParallel(net, "nonsense("))
+    train(older, 1)
+    assert older.stats().steps == 1
+    model = sotto.AllReduceDataParallel(net, timeout=600)
+    said.expect("older", lambda: train(older, 1))
+    train(model, 1)
+    gossip = sotto.GossipDataParallel(net, node_size=2)
+    model = sotto.AllReduceDataParallel(net, timeout=600)
+    said.expect("node", lambda: train(gossip, 1))
     if dist.get_rank() == 1:
         net.norm.register_full_backward_hook(lambda *_: 1 / 0)
     try:
-        train(first, 1)
+        train(model, 1)
     except (sotto.CommError, ZeroDivisionError) as error:
         kept = error
     net.norm._backward_hooks.clear()
-    second = sotto.AllReduceDataParallel(net)
-    train(second, 2)
-    return [said, type(kept).__name__, second.stats().steps, digest(net)]
+    model = sotto.AllReduceDataParallel(net)
+    train(model, 2)
+    return [said, type(kept).__name__, model.stats().steps, digest(net)]
+
+
+def wrapped_anew_by_one():
+    """Rank 1 leaves its loop before backward, in which rank 0 waits for it, and wraps the module anew; then rank 0 does, too."""
+    net = Net()
+    model = sotto.AllReduceDataParallel(net, timeout=600)
+    said = "KeyError"
+    if dist.get_rank() == 0:
+        try:
+            train(model, 1)
+        except sotto.CommError as error:
+            said = str(error)
+    model = sotto.AllReduceDataParallel(net)
+    train(model, 2)
+    return [said, model.stats().steps, digest(net)]
 
 
 def hooks_in_backward():
