@@ -115,10 +115,16 @@ class AllReduceDataParallel(torch.nn.Module):
         return stats(self, reset=reset)
 
     def _require_sound(self) -> None:
-        """ConfigError if backward passes would not average: each rank would train alone, and nobody would notice."""
+        """Raises an error if backward passes would not average, so that no rank computes in vain, or trains alone unnoticed."""
         if self._replaced:
             raise ConfigError("the module, or a part of it, was wrapped anew: train the newer AllReduceDataParallel; modules that "
                               "share parameters are wrapped together, in one module")
+        if torch.compiler.is_compiling():
+            return  # backward says it
+        if self._missing is None:
+            self._hook.wait()  # raises the error of a step that failed
+        elif torch._C._current_graph_task_id() != self._backward:
+            self._refuse("the last backward ended early, by an exception; wrap the module anew")
 
     def _make_way(self) -> None:
         """For a newer wrapper: fails for good. Ranks that wait for this one are told."""

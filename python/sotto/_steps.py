@@ -23,6 +23,7 @@ from sotto._topology import Topology, sentence_of
 
 _all: weakref.WeakSet[Steps] = weakref.WeakSet()
 _without_hooks: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # unlike a set, in one order
+_REPLACED = "the module was wrapped anew after this had failed, or after its parameters were replaced; train the newer wrapper"
 GIVEN_UP = "this was made in another group of ranks; make it within the function of sotto.elastic, anew for each group"
 
 
@@ -83,14 +84,12 @@ class Steps:
         self._owner = weakref.ref(owner)
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
-        self._given_up = False
+        self._over = ""  # why it is never used again
         self._hooks: list[Any] = []
         self._stepping: FrameType | None = None  # the outermost running call of optimizer.step()
         if not remember(owner, self.stepper, user=self):
             start_alike(module, wanted)
-        for other in self._others():
-            if other._is_over():
-                other._unfollow()
+        self._take_over()
         self._follow(optimizer)
         _all.add(self)
 
@@ -110,15 +109,15 @@ class Steps:
 
     def before_forward(self) -> None:
         """Sends the messages that travel while the gradient is computed."""
-        self._require_group()
+        self._require_in_use()
         self._require_own_parameters()
-        if self.stepper.starts_early() and not self._averaged:
+        if self.stepper.failed() or (self.stepper.starts_early() and not self._averaged):
             optimizer = None if self._optimizer is None else self._optimizer()
             self._begin(optimizer)
 
     @contextlib.contextmanager
     def average(self) -> Iterator[None]:
-        self._require_group()
+        self._require_in_use()
         tensors = self._statistics()
         own = [tensor.detach().clone() for tensor in tensors]
         within = self._averaged  # by another call, which ends it
@@ -136,7 +135,7 @@ class Steps:
                         tensor.copy_(values)
 
     def take_average(self) -> None:
-        self._require_group()
+        self._require_in_use()
         self.stepper.take_average()
         self._average_statistics()
 
@@ -152,14 +151,14 @@ class Steps:
         """Fails for good, and tells the other ranks why. The optimizer is free for another. Until there is one, steps of somebody
         who keeps this are errors: otherwise each rank would train alone, and nobody would notice."""
         self._unfollow()
-        self._given_up = True
+        self._over = GIVEN_UP
         self._optimizer = None
         self.stepper.refuse(why)
         self._follow(None)
 
-    def _require_group(self) -> None:
-        if self._given_up:
-            raise ConfigError(GIVEN_UP)
+    def _require_in_use(self) -> None:
+        if self._over:
+            raise ConfigError(self._over)
 
     def _unfollow(self) -> None:
         _without_hooks.pop(self, None)
@@ -177,13 +176,16 @@ class Steps:
 
     def _require_alone(self, optimizer: torch.optim.Optimizer) -> None:
         for other in self._others():
-            if other._optimizer is None or other._optimizer() is not optimizer:
-                continue
-            if other._is_over():
-                other._unfollow()
-            else:
+            if other._optimizer is not None and other._optimizer() is optimizer and not other._is_over():
                 raise ConfigError(f"models are mixed after the steps of this {type(optimizer).__name__} already; make a new "
                                   "optimizer, or drop what wraps the module now")
+
+    def _take_over(self) -> None:
+        """Takes the place of others that are over. Until then their steps are errors, so that no rank trains alone unnoticed."""
+        for other in self._others():
+            if other._is_over():
+                other._unfollow()
+                other._over = other._over or _REPLACED
 
     # torch runs the hooks in every class of the optimizer that has a step() of its own, so once more where one calls
     # that of its base: the outermost call is the step. One that raised never came to its post hooks, so calls are not
@@ -214,12 +216,13 @@ class Steps:
             return True
         if not self._moves(optimizer):
             return False
-        self._require_group()
+        self._require_in_use()
         if followed is not None:
             raise ConfigError(
                 f"two optimizers, {type(followed).__name__} and {type(optimizer).__name__}, take steps of the module's "
                 "parameters; say after which one models are to be mixed: optimizer=")
         self._require_alone(optimizer)
+        self._take_over()
         self._optimizer = weakref.ref(optimizer)
         return True
 

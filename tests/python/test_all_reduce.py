@@ -78,6 +78,12 @@ def test_wrapping_anew_by_a_rank_for_which_another_waits(pair):
     assert "rank 1" in said and "wrapped anew" in said and rest[0] == 2 and rest == rest_too
 
 
+def test_nobody_trains_alone_after_a_failure(pair):
+    (other, _, *others), (bad, _, *bads) = pair.values("used_after_a_failure")
+    assert bad.startswith("ZeroDivisionError") and "the last backward ended early" in bads[0] and bads == 2 * bads[:1]
+    assert other.startswith("CommError") and others == [other, other]
+
+
 def test_hooks_in_backward(pair):
     other, bad = pair.values("hooks_in_backward")
     for text in (other["before"], bad["before"], bad["later"]):

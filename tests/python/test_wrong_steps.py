@@ -78,7 +78,12 @@ def test_one_optimizer_wrapped_twice(pair):
 
 def test_wrapping_anew_after_a_failure(pair):
     for failed, steps, end in pair.values("wrapped_anew"):
-        assert failed and steps == 2 and end == pytest.approx([0.7] * 3)
+        assert failed == 3 and steps == 2 and end == pytest.approx([0.7] * 3)
+
+
+def test_a_forward_after_a_failure(pair):
+    for step, forward, replaced in pair.values("forward_after_a_failure"):
+        assert forward == step and replaced.startswith("ConfigError") and "train the newer wrapper" in replaced
 
 
 def test_a_wrapper_of_another_group_of_ranks(pair):

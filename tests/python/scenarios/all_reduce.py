@@ -169,6 +169,24 @@ def wrapped_anew_by_one():
     return [said, model.stats().steps, digest(net)]
 
 
+def used_after_a_failure():
+    """Rank 1 leaves a backward early; a newer wrapper is refused. What the next forward says, and a backward without it."""
+    said, net = [], Net()
+    model = sotto.AllReduceDataParallel(net, timeout=600)
+    if dist.get_rank() == 1:
+        net.norm.register_full_backward_hook(lambda *_: 1 / 0)
+    for use in (lambda: train(model, 1), lambda: sotto.AllReduceDataParallel(net, "nonsense("), lambda: train(model, 1),
+                lambda: net.out(torch.ones(1, 32)).sum().backward()):
+        try:
+            use()
+        except (sotto.Error, ZeroDivisionError) as error:
+            said.append(f"{type(error).__name__}: {error}")
+        net.norm._backward_hooks.clear()
+    with torch.no_grad():
+        model(batch(0)[0])  # evaluating is no training
+    return said
+
+
 def hooks_in_backward():
     """What is said to hooks that use a gradient before it is the mean: registered before wrapping, or later on rank 1 alone."""
     said, net = Refusals(), Net()

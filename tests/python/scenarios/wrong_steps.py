@@ -96,16 +96,17 @@ def wrapped_twice():
 
 
 def wrapped_anew():
-    """The same module and optimizer are wrapped again after the first wrapper has failed on all ranks."""
+    """The same module and optimizer are wrapped again after a wrapper has failed on all ranks. The first try is refused."""
     point = Point(3)
     optimizer = torch.optim.SGD(point.parameters(), LR)
     first = sotto.LocalSGD(point, optimizer, every=1, timeout=60)
     point.p.grad = torch.full((3,), float("nan"))
-    failed = False
-    try:
-        optimizer.step()
-    except sotto.Error:
-        failed = True
+    failed = 0
+    for use in optimizer.step, lambda: sotto.LocalSGD(point, optimizer, codec="nonsense("), optimizer.step:
+        try:
+            use()
+        except sotto.Error:
+            failed += 1
     with torch.no_grad():
         point.p.fill_(1.0)
     second = sotto.LocalSGD(point, optimizer, every=1)
@@ -113,6 +114,20 @@ def wrapped_anew():
         point.p.grad = torch.full((3,), 1.0 + dist.get_rank())
         optimizer.step()
     return [failed, second.stats().steps, point.p.tolist()]
+
+
+def forward_after_a_failure():
+    """What the steps and forwards of a wrapper say that has failed on all ranks, before and after another takes its place."""
+    said, point = [], Point(3)
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    first, wrappers = sotto.GossipDataParallel(point, timeout=60), []
+    point.p.grad = torch.full((3,), float("nan"))
+    for use in optimizer.step, first, lambda: wrappers.append(sotto.GossipDataParallel(point)), first:
+        try:
+            use()
+        except sotto.Error as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
 
 
 def dropped(how):
