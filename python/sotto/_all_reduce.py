@@ -33,7 +33,8 @@ class AllReduceDataParallel(torch.nn.Module):
     gradient leaves as soon as backward has computed it, and backward() returns when all means are there. Collective:
     every rank wraps the same module with the same arguments, and takes the same number of backward passes. Parameters
     and buffers start as those of rank 0. Buffers are not exchanged afterwards. What would use a gradient inside backward, by
-    register_post_accumulate_grad_hook, is a ConfigError: means are there when it returns.
+    register_post_accumulate_grad_hook, is a ConfigError: means are there when it returns. Hooks by register_hook see this
+    rank's own gradient.
 
     A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros: an optimizer's
     weight decay moves it. One that is frozen later is left alone; one that was frozen when the module was wrapped, or that
@@ -172,13 +173,15 @@ class AllReduceDataParallel(torch.nn.Module):
 
 
 def _other_hook(name: str, parameter: torch.Tensor) -> str:
-    """What is wrong if another hook runs as soon as the gradient is there, so before it is the mean."""
+    """What is wrong if another hook runs as soon as the gradient is there, so before it is the mean. What it does cannot be
+    known beforehand, and not for certain afterwards: a change of `parameter.data` leaves no trace."""
     hooks = parameter._post_accumulate_grad_hooks or {}
     ours = all(isinstance(hook, functools.partial) and hook.func is _arrived for hook in hooks.values())
     if ours and not hasattr(parameter, "_in_backward_optimizers"):
         return ""
     return (f"parameter {name} has a hook (register_post_accumulate_grad_hook) or an optimizer that works inside backward, "
-            "when its gradient is not the mean of all ranks yet; do that after backward()")
+            "when its gradient is not the mean of all ranks yet; do that after backward(). A hook that looks at this rank's own "
+            "gradient is registered by register_hook")
 
 
 def _is_nested() -> bool:

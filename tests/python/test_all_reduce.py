@@ -85,9 +85,10 @@ def test_nobody_trains_alone_after_a_failure(pair):
 
 
 def test_hooks_in_backward(pair):
-    other, bad = pair.values("hooks_in_backward")
+    (other, seen), (bad, seen_too) = pair.values("hooks_in_backward")
+    assert seen == seen_too == 2
     for text in (other["before"], bad["before"], bad["later"]):
-        assert "parameter out.bias has a hook" in text and "after backward()" in text
+        assert "parameter out.bias has a hook" in text and "after backward()" in text and "register_hook" in text
     assert bad["later"] == f"ConfigError: {bad['before']}" and bad["before"] in other["later"]
     assert "an optimizer that works inside backward" in bad["optimizer"]
 

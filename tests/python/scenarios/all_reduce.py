@@ -188,8 +188,10 @@ def used_after_a_failure():
 
 
 def hooks_in_backward():
-    """What is said to hooks that use a gradient before it is the mean: registered before wrapping, or later on rank 1 alone."""
-    said, net = Refusals(), Net()
+    """What is said to hooks that use a gradient before it is the mean: registered before wrapping, or later on rank 1 alone.
+    And how often a tensor hook was called, which sees a rank's own gradient."""
+    said, seen, net = Refusals(), [], Net()
+    net.out.bias.register_hook(lambda gradient: seen.append(gradient.shape))
     hook = net.out.bias.register_post_accumulate_grad_hook(lambda p: p.grad.clamp_(-0.1, 0.1))
     said.expect("before", lambda: sotto.AllReduceDataParallel(net))
     hook.remove()
@@ -204,7 +206,7 @@ def hooks_in_backward():
     net = Net()
     _apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 0.1})
     said.expect("optimizer", lambda: sotto.AllReduceDataParallel(net))
-    return said
+    return [said, len(seen)]
 
 
 def backward_within_backward():
