@@ -144,13 +144,18 @@ class AllReduceDataParallel(torch.nn.Module):
         if why := _other_hook(name, parameter):
             self._refuse(why)
         backward = torch._C._current_graph_task_id()
+        if backward < 0 or torch.compiler.is_compiling():
+            self._refuse("a gradient came outside of autograd's backward, as with compiled autograd, in which nobody can wait "
+                         "for the means; leave torch._dynamo.config.compiled_autograd off")
         nested = self._missing is None and _is_nested()
         if self._missing is None:
             self._missing, self._backward = set(range(len(self._parameters_of_ranks))), backward
             torch.autograd.Variable._execution_engine.queue_callback(self._end_backward)
         if nested or backward != self._backward or index not in self._missing:
-            self._refuse(f"a second gradient of {name}, or one of another backward, came before backward had all: with "
-                         "torch.utils.checkpoint say use_reentrant=False; after a backward that failed, wrap the module anew")
+            self._refuse(f"a second gradient of {name}, or one of another backward, came before backward had all. Was it a "
+                         "backward within backward? With torch.utils.checkpoint say use_reentrant=False; an autograd.Function "
+                         "may take torch.autograd.grad in its backward, but trains elsewhere. After a backward that failed, "
+                         "wrap the module anew")
         self._missing.discard(index)
         self._hook.offer(index, parameter.grad)
 
@@ -180,12 +185,12 @@ def _other_hook(name: str, parameter: torch.Tensor) -> str:
     if ours and not hasattr(parameter, "_in_backward_optimizers"):
         return ""
     return (f"parameter {name} has a hook (register_post_accumulate_grad_hook) or an optimizer that works inside backward, "
-            "when its gradient is not the mean of all ranks yet; do that after backward(). A hook that looks at this rank's own "
-            "gradient is registered by register_hook")
+            "when its gradient is not the mean of all ranks yet; do that after backward(). A hook that looks at this "
+            "rank's own gradient is registered by register_hook")
 
 
 def _is_nested() -> bool:
-    """Whether a Function calls this backward within its own, as a reentrant checkpoint does: then its end is not the end."""
+    """Whether a Function calls this backward within its own, as a reentrant checkpoint does: then its end may not be the end."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code is not torch.autograd.function.BackwardCFunction.apply.__code__:
         frame = frame.f_back

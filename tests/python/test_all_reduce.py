@@ -97,4 +97,10 @@ def test_hooks_in_backward(pair):
 def test_gradients_of_several_backward_passes(pair, scenario):
     for said in pair.values(scenario):
         for text in said.values():
-            assert "or one of another backward" in text and "use_reentrant=False" in text and "wrap the module anew" in text
+            assert "or one of another backward" in text and "wrap the module anew" in text
+            assert "use_reentrant=False" in text and "an autograd.Function" in text
+
+
+def test_compiled_autograd(pair):
+    for refused in pair.ask("compiled_backward"):
+        assert refused.kinds[0] == "ConfigError" and "compiled_autograd off" in str(refused)

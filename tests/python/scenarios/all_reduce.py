@@ -209,14 +209,39 @@ def hooks_in_backward():
     return [said, len(seen)]
 
 
+class Trains(torch.autograd.Function):
+    """Trains a model within its backward."""
+
+    @staticmethod
+    def forward(ctx, x, model):
+        ctx.model = model
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        with torch.enable_grad():
+            ctx.model(torch.ones(2, 3)).sum().backward()
+        return gradient, None
+
+
 def backward_within_backward():
-    """What is said to a net whose last part, or all parts, are reentrant checkpoints."""
+    """What is said to a net whose last part, or all parts, are reentrant checkpoints, and to one that is trained in a backward."""
     said, net = Refusals(), nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     again = functools.partial(torch.utils.checkpoint.checkpoint, use_reentrant=True)
     for name, first in ("last", net[0]), ("all", functools.partial(again, net[0])):
         model, x = sotto.AllReduceDataParallel(net), torch.ones(2, 3, requires_grad=True)
         said.expect(name, lambda: again(net[1], first(x)).sum().backward())
+    model = sotto.AllReduceDataParallel(net)
+    said.expect("function", lambda: Trains.apply(torch.ones(1, requires_grad=True), model).backward())
     return said
+
+
+def compiled_backward():
+    net = nn.Linear(3, 1)
+    model = sotto.AllReduceDataParallel(net, timeout=600)
+    from torch._dynamo.compiled_autograd import _enable
+    with _enable(torch.compile(backend="eager")):
+        model(torch.ones(2, 3)).sum().backward()
 
 
 def a_step_after_a_backward_that_failed():
