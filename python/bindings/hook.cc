@@ -108,6 +108,7 @@ class Hook::Impl {
 
   static std::vector<Parameter> describe(const std::vector<std::pair<std::string, at::Tensor>>& parameters) {
     std::vector<Parameter> all;
+    all.reserve(parameters.size());
     for (const auto& [name, tensor] : parameters)
       all.push_back({name, memory_shape(tensor), gradient_type(tensor, name)});
     return all;

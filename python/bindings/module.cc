@@ -151,6 +151,7 @@ void load_hook(Hook& hook, std::uint64_t step, const py::dict& state) {
 // `states` are (rank, ranks, state).
 void spread(Hook& hook, std::uint64_t step, const std::vector<std::tuple<int, int, py::dict>>& states) {
   std::vector<FormerState> former;
+  former.reserve(states.size());
   for (const auto& [rank, ranks, state] : states) former.push_back({rank, ranks, from_python(state)});
   const py::gil_scoped_release released;
   hook.spread(step, former);
