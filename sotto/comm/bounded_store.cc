@@ -13,7 +13,10 @@
 namespace sotto {
 
 BoundedStore::BoundedStore(c10::intrusive_ptr<c10d::Store> store, std::string place, std::chrono::milliseconds limit)
-    : Store(limit), inner_(std::make_shared<Inner>(std::move(store), std::move(place))), limit_(limit) {}
+    : Store(limit), inner_(std::make_shared<Inner>()), limit_(limit) {
+  inner_->store = std::move(store);
+  inner_->place = std::move(place);
+}
 
 BoundedStore::BoundedStore(std::shared_ptr<Inner> inner, std::chrono::milliseconds limit, Clock::time_point end,
                            Stop stop)
@@ -28,9 +31,14 @@ template <class Request>
 auto BoundedStore::ask(Request request) {
   if (inner_->silent) throw CommError(fmt::format("{} did not answer before", inner_->place));
   const auto begin = Clock::now();
-  auto answer = bounded(std::min(begin + limit_, end_), stop_,
-                        [inner = inner_, request = std::move(request)] { return request(*inner->store); });
-  if (answer) return *std::move(answer);
+  try {
+    auto answer = bounded(std::min(begin + limit_, end_), stop_,
+                          [inner = inner_, request = std::move(request)] { return request(*inner->store); });
+    if (answer) return *std::move(answer);
+  } catch (const c10::DistNetworkError&) {
+    throw CommError(
+        fmt::format("{} closed the connection: it ended or was killed; its own output says why", inner_->place));
+  }
   throw_if_stopped(stop_);
   inner_->silent = true;
   throw CommError(fmt::format("{} does not answer, for {:.3g} s", inner_->place,

@@ -12,9 +12,9 @@
 
 namespace sotto {
 
-// A store that answers every request within a limit, or throws CommError. c10d's own client waits forever for a server
-// that is stopped or unreachable; its time-out applies only to waiting for keys. After one late answer every later
-// request fails at once.
+// A store that answers every request within a limit, or throws CommError, as it does when its server is gone. c10d's
+// own client waits forever for a server that is stopped or unreachable; its time-out applies only to waiting for keys,
+// and that error stays c10d's (DistStoreError). After one late answer every later request fails at once.
 class BoundedStore final : public c10d::Store {
  public:
   // `place` names the store in errors. `limit` also applies to waiting for keys.

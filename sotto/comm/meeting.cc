@@ -173,10 +173,8 @@ void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, co
     const int who = read_numbered(*store, failed_key).value_or(std::pair(-1, std::string())).first;
     const auto said = read_numbered(*store, key(failed_key, who));
     throw CommError(fmt::format("rank {}: rank {} gave up: {}", rank_, who, said ? said->second : "(unreadable)"));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception&) {
-    throw CommError(fmt::format("rank {}: {} was closed while they met", rank_, place_));
+  } catch (const c10::DistStoreError&) {
+    throw CommError(fmt::format("rank {}: another rank gave up at {}, and has not said why", rank_, place_));
   }
 }
 

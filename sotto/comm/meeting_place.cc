@@ -131,7 +131,8 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uin
 }
 
 c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint16_t port,
-                                              std::chrono::milliseconds deadline, const Stop& stop) {
+                                              std::chrono::milliseconds deadline, const Stop& stop,
+                                              std::string_view server) {
   const auto begin = Clock::now(), until = begin + deadline;
   const auto addresses = bounded(until, stop, [host, port] { return resolve(host, port); });
   throw_if_stopped(stop);
@@ -143,9 +144,8 @@ c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint
   for (Patience patience(200ms); !std::ranges::any_of(*addresses, anybody); patience.pause(until)) {
     throw_if_stopped(stop);
     if (Clock::now() < until) continue;
-    throw CommError(fmt::format(
-        "nobody serves the ranks' meeting place at {}:{}, for {:g} s; is rank 0 or the launcher running there?", host,
-        port, seconds(deadline)));
+    throw CommError(fmt::format("nobody serves the ranks' meeting place at {}:{}, for {:g} s; is {} running there?",
+                                host, port, seconds(deadline), server));
   }
   c10d::TCPStoreOptions options;
   options.waitWorkers = false;

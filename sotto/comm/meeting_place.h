@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "sotto/comm/stop.h"
@@ -21,8 +22,9 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uin
                                                std::chrono::milliseconds deadline, const Stop& stop = {});
 
 // Connects to a TCPStore served there, within the deadline, or until `stop` says so. CommError if nobody serves one, or
-// it does not answer; ConfigError at once if the host is unknown.
+// it does not answer; ConfigError at once if the host is unknown. `server` is who should serve it, for errors.
 c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint16_t port,
-                                              std::chrono::milliseconds deadline, const Stop& stop);
+                                              std::chrono::milliseconds deadline, const Stop& stop,
+                                              std::string_view server = "rank 0 or the launcher");
 
 }  // namespace sotto

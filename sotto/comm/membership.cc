@@ -59,18 +59,21 @@ Number read_number(const std::string& text) {
 template <class Request>
 auto ask(const World& world, const Stop& stop, Request request) {
   const auto until = Clock::now() + (world.coordinated ? Clock::duration(absence_limit) : answer_limit);
-  const std::string place =
-      fmt::format("the {} at {}:{}", world.coordinated ? "coordinator" : "launcher", world.host, world.port);
+  const std::string server = world.coordinated ? "the coordinator" : "the launcher";
+  const std::string place = fmt::format("{} at {}:{}", server, world.host, world.port);
+  const auto ends = [&] { return !world.coordinated || Clock::now() > until; };
   for (Patience patience(1s);; patience.pause(until)) {
     const auto left = std::max(1ms, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
     const auto store =
-        c10::make_intrusive<BoundedStore>(join_store(world.host, world.port, left, stop), place, answer_limit);
+        c10::make_intrusive<BoundedStore>(join_store(world.host, world.port, left, stop, server), place, answer_limit);
     try {
       return request(*store);
     } catch (const Stopped&) {
       throw;
+    } catch (const c10::DistStoreError&) {  // it has not said something for `answer_limit`
+      if (ends()) throw CommError(fmt::format("{} knows nothing of this job; is it {} of another one?", place, server));
     } catch (const std::exception&) {
-      if (!world.coordinated || Clock::now() > until) throw;
+      if (ends()) throw;
     }
   }
 }

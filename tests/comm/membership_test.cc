@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sotto/comm/heartbeat.h"
+#include "sotto/comm/membership_keys.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -104,6 +106,24 @@ TEST_F(Membership, EndsWithTheRunOrInAnError) {
   EXPECT_THROW(next_generation(world(), "lost", false, {}), CommError);
   roster_.close("they lost each other");
   EXPECT_THROW(join_generation(world(), {}), CommError);
+}
+
+TEST(MembershipStore, SaysInOneSentenceThatItIsGone) {
+  std::optional<StoreServer> store(std::in_place, "127.0.0.1");
+  World world;
+  world.elastic = true;
+  world.port = store->port();
+  const auto stop = [&] {
+    if (store && store->find(membership_keys::any_left(world.generation))) store.reset();
+    return 0;
+  };
+  try {
+    next_generation(world, "rank 1 is gone", false, stop);
+    FAIL() << "there is nobody to say who goes on";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.what(), "the launcher at 127.0.0.1:" + std::to_string(world.port) +
+                                " closed the connection: it ended or was killed; its own output says why");
+  }
 }
 
 TEST_F(Membership, StopsWaitingAfterASignal) {
