@@ -9,6 +9,7 @@
 #include <deque>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "sotto/cli/commands.h"
@@ -29,20 +30,31 @@ constexpr std::string_view help =
     "HOSTS is what `sotto train --hosts` takes: a list such as node1:4,me@node2:4, or a file with a host a line.\n"
     "\n"
     "Actions:\n"
-    "  check   say which hosts ssh reaches, and whether they have this version of sotto, and files\n"
+    "  check   say which hosts ssh reaches, and whether they have this version of sotto, files, and the same run "
+    "folder\n"
     "  push    copy files to the same path on all hosts\n"
     "  serve   what ssh starts on a host; it talks to `sotto train` alone\n"
     "\n"
     "Example:\n"
-    "  sotto hosts check node1:4,node2:4 data/mnist\n";
+    "  sotto hosts check node1:4,node2:4 data/mnist --train-dir /shared/run\n";
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
 
-// What one host is asked, and its row of the table. The paths are those that must be there; they are borrowed.
+// What the hosts are asked.
+struct Wanted {
+  std::vector<std::string> paths;  // must be there
+  std::string train_dir;           // all must see the same one, and write in it; empty: there is none
+  std::string mark;                // a file in it, without the number of the host, which each host makes for the others
+};
+
+// What one host is asked, and its row of the table.
 class HostCheck {
  public:
-  HostCheck(Remote& remote, const JobHost& host, const std::vector<std::string>& paths)
-      : remote_(remote), paths_(paths), row_{host.name, std::to_string(host.ranks), "-", "-", "-"} {}
+  HostCheck(Remote& remote, const JobHost& host, const Wanted& wanted, std::size_t number)
+      : remote_(remote), host_(host), row_{host.name, std::to_string(host.ranks), "-", "-", "-"} {
+    for (const std::string& path : wanted.paths) questions_.push_back({path, "no " + path});
+    if (!wanted.train_dir.empty()) own_mark_ = fmt::format("{}-{}", wanted.mark, number);
+  }
 
   // Takes the answers that have come. Returns whether no more are expected.
   bool done() {
@@ -51,9 +63,22 @@ class HostCheck {
       if (!answer) break;
       if (answer->kind == "sotto-share") greeted(*answer);
       if (answer->kind == "seen") seen(answer->text);
-      done_ = done_ || seen_ == paths_.size();
+      if (answer->kind == "marked") mark_ = answer->text;
+      if (answer->kind == "unmarked") add_problem(answer->text);
+      if (answer->kind.ends_with("marked")) own_mark_.clear();
+      done_ = done_ || (seen_ == questions_.size() && own_mark_.empty());
     }
     return done_ || remote_.ended();
+  }
+
+  // The file that this host has made.
+  const std::string& mark() const { return mark_; }
+  const JobHost& host() const { return host_; }
+
+  void look(const std::string& path, const std::string& problem) {
+    questions_.push_back({path, problem});
+    remote_.send({"look", path});
+    done_ = false;
   }
 
   // The last cell says what is wrong, if anything.
@@ -69,7 +94,8 @@ class HostCheck {
     row_[2] = same ? "same" : "other";
     if (same) {
       timer_ = Timer();
-      for (const std::string& path : paths_) remote_.send({"look", path});
+      for (const Question& question : questions_) remote_.send({"look", question.path});
+      if (!own_mark_.empty()) remote_.send({"mark", own_mark_});
     } else {  // it need not understand our questions
       add_problem("has " + hello.text);
       done_ = true;
@@ -79,29 +105,47 @@ class HostCheck {
   void seen(const std::string& text) {
     row_[3] = text.substr(0, text.find(' '));
     if (seen_ == 0) row_[4] = fmt::format("{:.1f} ms", 1e3 * timer_.seconds());
-    if (!text.ends_with(" yes")) add_problem("no " + paths_[seen_]);
+    if (!text.ends_with(" yes")) add_problem(questions_[seen_].problem);
     ++seen_;
   }
 
   void add_problem(const std::string& text) { problems_ += (problems_.empty() ? "" : "; ") + text; }
 
+  struct Question {
+    std::string path, problem;  // if it is not there
+  };
+
   Remote& remote_;
-  const std::vector<std::string>& paths_;
+  const JobHost& host_;
+  std::vector<Question> questions_;
+  std::string own_mark_;  // to be made; empty: no answer is due
+  std::string mark_;
   std::vector<std::string> row_;
   std::string problems_;
   Timer timer_;           // since the first question
-  std::size_t seen_ = 0;  // answers about paths
+  std::size_t seen_ = 0;  // answers to questions
   bool done_ = false;
 };
 
+// Lets the hosts look for the file of the first one that has made one.
+void compare_folders(std::deque<HostCheck>& checks, const std::string& train_dir) {
+  const auto has_mark = [](const HostCheck& check) { return !check.mark().empty(); };
+  const auto first = std::ranges::find_if(checks, has_mark);
+  for (auto other = first; other != checks.end(); ++other) {
+    if (other != first && has_mark(*other)) {
+      other->look(first->mark(), fmt::format("{} is another folder than on {}; all ranks must share it", train_dir,
+                                             first->host().name));
+    }
+  }
+}
+
 // Asks all hosts at the same time. Returns the rows of the table.
-std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobHost>& hosts,
-                                          const std::vector<std::string>& paths) {
-  constexpr double longest = 60;  // seconds
+std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobHost>& hosts, const Wanted& wanted) {
+  constexpr double longest = 60, farewell = 5;  // seconds
   std::deque<Remote> remotes;
   std::deque<HostCheck> checks;
   for (const JobHost& host : hosts) {
-    checks.emplace_back(remotes.emplace_back(ssh, host, share_command(ssh)), host, paths);
+    checks.emplace_back(remotes.emplace_back(ssh, host, share_command(ssh)), host, wanted, checks.size());
   }
   const auto done = [&] {
     bool all = true;
@@ -109,37 +153,68 @@ std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobH
     return all;
   };
   const Timer start;
-  wait_for(remotes, [&] { return done() || start.seconds() > longest; });
-  done();  // takes the answers that came with their ends
+  const auto take_answers = [&] {
+    wait_for(remotes, [&] { return done() || start.seconds() > longest; });
+    done();  // takes the answers that came with their ends
+  };
+  take_answers();
+  if (!wanted.train_dir.empty()) {
+    compare_folders(checks, wanted.train_dir);
+    take_answers();
+    for (Remote& remote : remotes) remote.close();  // it removes its file
+    const Timer end;
+    wait_for(remotes, [&] { return end.seconds() > farewell; });
+  }
   std::vector<std::vector<std::string>> rows;
   rows.reserve(checks.size());
   for (HostCheck& check : checks) rows.push_back(check.row());
   return rows;
 }
 
+struct CheckOptions {
+  SshFlags reached;
+  std::string train_dir;
+  void visit(OptionVisitor& v) {
+    v.option("train-dir", train_dir, "run folder: whether all hosts see the same one, and may write in it");
+    reached.visit(v);
+  }
+};
+
 int check(std::span<const std::string> arguments) {
   std::string hosts;
   std::vector<std::string> paths;
-  SshFlags ssh;
-  Flags flags("hosts check", "Says what is missing for a training on these hosts. Exit status 1 if anything is.",
-              "This folder must be on all hosts; so must the files that are named.\n"
-              "\nExample:\n  sotto hosts check node1:4,node2:4 data/mnist");
+  CheckOptions options;
+  Flags flags(
+      "hosts check", "Says what is missing for a training on these hosts. Exit status 1 if anything is.",
+      "This folder must be on all hosts; so must the files that are named. Their contents are not compared. In\n"
+      "--train-dir, or the folder above that is there, each host makes an empty file for the others to find, and\n"
+      "removes it.\n"
+      "\nExample:\n  sotto hosts check node1:4,node2:4 data/mnist --train-dir /shared/run");
   flags.add_positional("hosts", hosts, "a list, or a file with a host a line", true);
   flags.add_positionals("paths", paths, "files or folders that must be there, too", false);
-  if (!flags.read(arguments, ssh)) return 0;
+  if (!flags.read(arguments, options)) return 0;
+  flags.refuse_empty({"train-dir"});
   paths.insert(paths.begin(), ".");
   for (std::string& path : paths) path = absolute(path);
+  Wanted wanted{.paths = paths, .train_dir = {}, .mark = {}};
+  if (!options.train_dir.empty()) {
+    wanted.train_dir = absolute(options.train_dir);
+    wanted.mark = fmt::format("{}/.sotto-check-{:08x}", wanted.train_dir, std::random_device()());
+  }
 
   const std::vector<JobHost> list = read_hosts(hosts);
   Console console;
   TextTable table({"host", "ranks", "sotto", "cores", "latency", "problem"});
   table.left(5);
   bool good = true;
-  for (std::vector<std::string>& row : ask(ssh.read(), list, paths)) {
+  for (std::vector<std::string>& row : ask(options.reached.read(), list, wanted)) {
     good = good && row.back().empty();
     table.add(std::move(row));
   }
   fmt::print("{}", table.plain());
+  if (wanted.train_dir.empty() && list.size() > 1) {
+    fmt::print("not checked: whether the hosts share the run folder; name it: --train-dir\n");
+  }
   return good ? 0 : 1;
 }
 

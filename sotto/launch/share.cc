@@ -1,5 +1,6 @@
 #include "sotto/launch/share.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -15,9 +16,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sotto/comm/world.h"
@@ -31,7 +34,16 @@
 namespace sotto {
 namespace {
 
-constexpr int protocol = 2;
+constexpr int protocol = 3;
+
+// An empty file, until the end of this object.
+struct Mark {
+  std::string path;
+  explicit Mark(std::string name) : path(std::move(name)) {}
+  ~Mark() { unlink(path.c_str()); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+};
 
 struct Work {
   LaunchSpec spec{.arguments = {}, .ranks = 1, .master = ""};
@@ -39,6 +51,7 @@ struct Work {
   std::int64_t hosts = 1;
   bool serves = false;
   Descriptor secret;
+  std::optional<Mark> mark;
 };
 
 void say(const HostMessage& message) { write_text(stdout, to_line(message)); }
@@ -110,6 +123,20 @@ void answer_look(const std::string& path) {
   say({"seen", fmt::format("{} {}", std::max(1U, std::thread::hardware_concurrency()), is_there ? "yes" : "no")});
 }
 
+// For `sotto hosts check`: makes a file of that name. If its folder is not there yet, it lies in the nearest one above.
+void leave_mark(const std::filesystem::path& path, std::optional<Mark>& mark) {
+  std::error_code unknown;
+  std::filesystem::path folder = path.parent_path();
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, unknown)) folder = folder.parent_path();
+  const std::string made = folder / path.filename();
+  if (Descriptor(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR)).open()) {
+    mark.emplace(made);
+    say({"marked", made});
+  } else {
+    say({"unmarked", fmt::format("cannot write in {}: {}", folder.string(), std::strerror(errno))});
+  }
+}
+
 // Reads the job. Returns 0 when it may begin, or the status to end with.
 int await(MessageReader& orders, Work& work) {
   auto heard = Clock::now();
@@ -120,6 +147,7 @@ int await(MessageReader& orders, Work& work) {
       if (message->kind == "start") return 0;
       if (message->kind == "stop") return 128 + static_cast<int>(parse_int("stop", message->text, {1, 64}));
       if (message->kind == "look") answer_look(message->text);
+      if (message->kind == "mark") leave_mark(message->text, work.mark);
       read_order(*message, work);
     }
     if (orders.ended() || Clock::now() - heard > longest_silence) return 1;

@@ -211,6 +211,14 @@ def test_check_says_what_is_missing(net, run_at, sotto, tmp_path):
     assert re.search(r"^10\.0\.0\.99 .*ssh: connect to host", job.out, re.M), job.out
 
 
+def test_check_finds_a_run_folder_that_all_hosts_share(net, run_at, tmp_path):
+    """The hosts share their files with this machine."""
+    before = set(tmp_path.iterdir())
+    job = run_at("hosts", "check", two(net), "--train-dir", "runs/new")
+    assert job.status == 0 and "share" not in job.out, job.out
+    assert set(tmp_path.iterdir()) == before
+
+
 def test_push_copies_whole_files_with_their_mode(net, run_at, tmp_path):
     """The hosts share their files with this machine, so a file arrives where it was."""
     secret = tmp_path / "a folder" / "it's secret"
@@ -263,6 +271,22 @@ def test_hosts_are_checked_at_the_same_time(run, sotto, tmp_path):
     waits = program(tmp_path / "waits", f"cd {tmp_path}; mkdir first 2> /dev/null || mkdir second", "while ! test -e second; do sleep 0.05; done", f'exec {sotto} "$@"')
     job = run("hosts", "check", "here,there", "--ssh", STAND_IN, "--remote-sotto", waits)
     assert job.status == 0 and job.out.count("same") == 2, job.out
+
+
+def test_check_finds_hosts_with_a_run_folder_of_their_own(run, tmp_path):
+    """The host `there` has its own folder where the others have `shared`, and `lone` has none that it may write in."""
+    for name in ("shared", "own"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "file").touch()
+    ssh = program(tmp_path / "ssh", 'while [ $# -gt 2 ]; do shift; done; to=shared',
+                  'case $1 in there) to=own;; lone) to=file/x;; esac', f'sed -u "s,{tmp_path}/shared,{tmp_path}/$to," | sh -c "$2"')  # fmt: skip
+    job = run("hosts", "check", "here,too,there,lone", "--ssh", ssh, "--train-dir", "shared")
+    assert job.status == 1 and not job.err, job.err
+    assert re.search("^here .* ms *$", job.out, re.M) and re.search("^too .* ms *$", job.out, re.M), job.out
+    assert re.search(f"^there .*  {tmp_path}/shared is another folder than on here; all ranks must share it$", job.out, re.M), job.out
+    assert re.search(f"^lone .* cannot write in {tmp_path}/file: Not a directory$", job.out, re.M), job.out
+    assert not [*tmp_path.glob("shared/*"), *tmp_path.glob("own/*")]
+    assert "not checked: whether the hosts share the run folder" in run("hosts", "check", "here,too", "--ssh", ssh).out
 
 
 def test_what_a_shell_says_first_is_passed_over(run, sotto, tmp_path):
