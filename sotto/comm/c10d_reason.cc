@@ -5,17 +5,12 @@
 #include <algorithm>
 
 namespace sotto {
-namespace {
-
-constexpr const char* closed = "the connection was closed: the peer ended or was killed";
-
-}  // namespace
 
 std::string plain_reason(std::string_view what, std::chrono::milliseconds deadline) {
   const auto says = [what](std::string_view part) { return what.find(part) != what.npos; };
   if (says("imed out")) return fmt::format("timed out after {:g} s", std::chrono::duration<double>(deadline).count());
   if (says("closed by peer") || says("reset by peer") || says("roken pipe")) {
-    return closed;
+    return peer_ended;
   }
   what = what.substr(0, what.find('\n'));
   if (what.starts_with('[')) what.remove_prefix(std::min(what.find(']') + 2, what.size()));  // "[file.cc:12] "
@@ -24,7 +19,7 @@ std::string plain_reason(std::string_view what, std::chrono::milliseconds deadli
 
 std::string reason_with(const std::string& reason, const std::string& cause) {
   if (cause.empty()) return reason;
-  return fmt::format("{} (because of {})", reason == closed ? "it gave up" : reason, cause);
+  return fmt::format("{} (because of {})", reason == peer_ended ? "it gave up" : reason, cause);
 }
 
 }  // namespace sotto

@@ -6,6 +6,9 @@
 
 namespace sotto {
 
+// The reason of a rank whose peer has closed its connections.
+inline constexpr const char* peer_ended = "the connection was closed: the peer ended or was killed";
+
 // Gloo's error text, without source files and stack traces.
 std::string plain_reason(std::string_view what, std::chrono::milliseconds deadline);
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/meeting_place.h"
 #include "sotto/comm/patience.h"
 #include "sotto/comm/visible_text.h"
@@ -218,6 +219,15 @@ void Meeting::end_for(StoreServer& store, const std::string& prefix, int rank, c
   set(failed_key, std::to_string(rank));
   set(settled_key, "1");
   set(outcome_key, "failed");
+}
+
+std::vector<int> Meeting::closed(StoreServer& store, const std::string& prefix, std::size_t size) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < static_cast<int>(size); ++rank) {
+    const auto said = read_numbered(store.find(prefix + "/" + key(failed_key, rank)).value_or(""));
+    if (said && said->first != rank && said->second.ends_with(peer_ended)) ranks.push_back(said->first);
+  }
+  return ranks;
 }
 
 // "rank 3", or "ranks 2, 3"

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "sotto/comm/bounded_store.h"
 #include "sotto/comm/stop.h"
@@ -49,6 +50,8 @@ class Meeting {
   // For whoever serves the store: tells ranks that still meet beneath this prefix, or come later, that a rank has
   // ended.
   static void end_for(StoreServer& store, const std::string& prefix, int rank, const std::string& error);
+  // Also for it: ranks that, as others have reported, closed their connections. They have ended or given up.
+  static std::vector<int> closed(StoreServer& store, const std::string& prefix, std::size_t size);
 
   // Tells the others that this rank fails and is itself the cause: ranks that wait for all stop waiting.
   void give_up(const std::string& error) { report(rank_, error); }

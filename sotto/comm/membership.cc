@@ -139,6 +139,17 @@ void Roster::end_meeting(const Generations& generations, int id, const std::stri
                    error);
 }
 
+std::vector<int> Roster::cut_off(const Generations& generations) const {
+  const std::vector<int>& members = generations.members();
+  const std::vector<int> closed = Meeting::closed(store_, prefix_of(generations.number()), members.size());
+  std::vector<int> ids = generations.awaited();
+  std::erase_if(ids, [&](int id) {
+    const auto rank = std::ranges::find(members, id) - members.begin();
+    return std::ranges::find(closed, rank) == closed.end();
+  });
+  return ids;
+}
+
 void Roster::open(JobSize size, int first_id) {
   store_.set(keys::next_id, std::to_string(first_id));
   store_.set(keys::least, std::to_string(size.least));

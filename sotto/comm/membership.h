@@ -39,6 +39,8 @@ class Roster {
   // Ranks of this generation that are still meeting, or come later, need not wait for that member, which has ended.
   void end_meeting(const Generations& generations, int id, const std::string& error);
 
+  // Members that have not left, though their connections were closed, as others say.
+  std::vector<int> cut_off(const Generations& generations) const;
   std::optional<std::string> beat(int id) const;        // changes while the rank lives
   void ask_for_change(const Generations& generations);  // members of this generation should leave it together
 

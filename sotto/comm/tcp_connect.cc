@@ -10,6 +10,7 @@
 #include <exception>
 #include <utility>
 
+#include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/tcp_line.h"
 #include "sotto/comm/tcp_lines.h"
 #include "sotto/comm/tcp_relay.h"
@@ -21,8 +22,6 @@ namespace sotto {
 namespace {
 
 using Tcp = asio::ip::tcp;
-
-constexpr const char* peer_ended = "the connection was closed: the peer ended or was killed";
 
 }  // namespace
 

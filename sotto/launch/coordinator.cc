@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 constexpr auto settle = 1s;                                  // after a rank has come, for others that come with it
 constexpr auto silence = 30s;                                // of a rank that is lost
 constexpr auto brief_silence = 2s;                           // the same while the group changes, and the others wait
+constexpr auto cut_silence = 1s;                             // then, if others say that its connections were closed
 constexpr auto return_silence = 10s;                         // then, of members of a coordinator that was started anew
 constexpr std::string_view heading = "sotto coordinator 1";  // of the file of its state
 
@@ -100,17 +101,18 @@ void Coordinator::take_in() {
 void Coordinator::listen() {
   const auto now = Clock::now();
   const auto changing = generations_.changing();
-  const auto longest = [&](const Life& life) {
+  const std::vector<int> cut_off = changing ? roster_.cut_off(generations_) : std::vector<int>();
+  const auto longest = [&](int id, const Life& life) {
     if (!changing) return silence;
-    if (!life.beat.empty()) return brief_silence;
-    return life.was_member ? return_silence : silence;  // it may be starting
+    if (life.beat.empty()) return life.was_member ? return_silence : silence;  // it may be starting
+    return std::ranges::find(cut_off, id) == cut_off.end() ? brief_silence : cut_silence;
   };
   for (const int id : generations_.there()) {
     Life& life = lives_[id];
     if (auto beat = roster_.beat(id); beat && *beat != life.beat) life = {.beat = std::move(*beat), .heard = now};
     if (const auto words = roster_.farewell(id)) {
       end(id, *words);
-    } else if (const auto most = longest(life); now - life.heard > most) {
+    } else if (const auto most = longest(id, life); now - life.heard > most) {
       lose(id, fmt::format("rank {} has been silent for {} s", id, most.count()));
     }
   }

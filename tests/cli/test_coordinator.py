@@ -77,7 +77,7 @@ def test_ranks_come_and_go(coordinator, join, tmp_path, backend, algorithm, code
         job.finish()
         assert job.status == 0, job.err
         job.nothing_left()
-    assert "rank 2 was killed by signal 9 (SIGKILL); generation" in boss.err and "rank 3 has been silent" in boss.err and boss.err.endswith("the run has come to its end\n")
+    assert "rank 2 was killed by signal 9 (SIGKILL); generation" in boss.err and "rank 3 has been silent for 1 s" in boss.err and boss.err.endswith("the run has come to its end\n")
     assert summary(folder)["steps"] == 2500
 
 

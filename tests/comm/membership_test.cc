@@ -2,14 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/heartbeat.h"
+#include "sotto/comm/meeting.h"
 #include "sotto/comm/membership_keys.h"
 #include "sotto/core/error.h"
 
@@ -98,6 +102,28 @@ TEST_F(Membership, MembersLeaveTheirGroupAndLearnOfTheNext) {
   EXPECT_EQ(next->size, 1);
   EXPECT_EQ(next->generation, 2U);
   EXPECT_EQ(left_out, "rank 2: the job goes on without it, with ranks 0");
+}
+
+TEST_F(Membership, AMemberThatClosedItsConnectionsIsCutOffUnlessItHasLeft) {
+  for (const int id : {4, 7}) generations_.come(id);
+  ASSERT_TRUE(generations_.next());
+  const auto meet = [&](int rank) {
+    World member = world();
+    member.rank = rank;
+    member.size = 2;
+    member.prefix = "sotto/1";
+    return std::make_unique<Meeting>(member, "tcp", std::chrono::seconds(60));
+  };
+  std::unique_ptr<Meeting> second;
+  std::thread other([&] { second = meet(1); });
+  const std::unique_ptr<Meeting> first = meet(0);
+  other.join();
+  first->report(1, "rank 0: barrier with rank 1: timed out after 20 s");
+  EXPECT_TRUE(roster_.cut_off(generations_).empty());
+  first->report(1, std::string("rank 0: barrier with rank 1: ") + peer_ended);
+  EXPECT_EQ(roster_.cut_off(generations_), std::vector{7});
+  generations_.report(7, "it gave up");
+  EXPECT_TRUE(roster_.cut_off(generations_).empty());
 }
 
 TEST_F(Membership, EndsWithTheRunOrInAnError) {
