@@ -11,6 +11,7 @@
 
 #include "sotto/cli/flags.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
 #include "sotto/data/pairs.h"
@@ -18,6 +19,7 @@
 #include "sotto/data/rows.h"
 #include "sotto/data/stand_in.h"
 #include "sotto/data/text.h"
+#include "sotto/launch/console.h"
 #include "sotto/report/text_table.h"
 
 namespace sotto {
@@ -127,8 +129,14 @@ bool describe_from(const Table<SourceEntry<Data>>& table, std::string_view kind,
     print_files(options.data_dir);
   }
   for (const Split split : {Split::train, Split::test}) describe(*open(options, split), split);
-  if (entry->name == "folder" && std::filesystem::is_regular_file(options.data_dir))
-    check_picture_pack(options.data_dir);
+  if (entry->name == "folder" && std::filesystem::is_regular_file(options.data_dir)) {
+    flush_output();
+    Console console;
+    check_picture_pack(options.data_dir, [&](std::size_t done, std::size_t all) {
+      console.progress(fmt::format("{} of {} pictures are read and whole", done, all));
+      return true;
+    });
+  }
   return true;
 }
 

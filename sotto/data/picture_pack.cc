@@ -245,11 +245,15 @@ std::unique_ptr<Dataset> open_picture_pack(const DataOptions& options, Split spl
   return make_picture_set(options, split, std::move(store), std::move(checked), classes, place);
 }
 
-void check_picture_pack(const fs::path& file) {
+void check_picture_pack(const fs::path& file, const PackProgress& progress) {
+  const PackStore train(file, Split::train), test(file, Split::test);
   std::vector<std::byte> bytes;
-  for (const Split split : {Split::train, Split::test}) {
-    const PackStore store(file, split);
-    for (std::size_t i = 0; i < store.size(); ++i) store.read(i, bytes);
+  std::size_t done = 0;
+  for (const PackStore* store : {&train, &test}) {
+    for (std::size_t i = 0; i < store->size(); ++i) {
+      if (!progress(done++, train.size() + test.size())) return;
+      store->read(i, bytes);
+    }
   }
 }
 

@@ -38,7 +38,7 @@ std::optional<PackReport> write_picture_pack(const std::filesystem::path& folder
 // Opens the pack options.data_dir; its images are those of the folder. FileError, which names the file, if it is no
 // pack, truncated or damaged; damage of a picture is found when it is read.
 std::unique_ptr<Dataset> open_picture_pack(const DataOptions& options, Split split);
-// Reads all pictures of a pack. FileError, which names the first one that is damaged.
-void check_picture_pack(const std::filesystem::path& file);
+// Reads all pictures of a pack, until it is cancelled. FileError, which names the first one that is damaged.
+void check_picture_pack(const std::filesystem::path& file, const PackProgress& progress);
 
 }  // namespace sotto
