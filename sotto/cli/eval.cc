@@ -5,7 +5,9 @@
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/core/output.h"
+#include "sotto/train/checkpoint.h"
 #include "sotto/train/evaluator.h"
 #include "sotto/train/stop_signal.h"
 
@@ -30,6 +32,10 @@ int run_eval(std::span<const std::string> arguments) {
   if (!flags.read(arguments, options)) return 0;
   if (options.model_dir.empty()) throw ConfigError("sotto eval: say which run with --model-dir");
 
+  if (options.follow && checkpoint::find(options.model_dir).empty()) {
+    fmt::print(stderr, "waiting for a first model_step_N in {}{}\n", options.model_dir,
+               path_exists(options.model_dir) ? "" : ", which is not there yet");
+  }
   const StopSignal signals;
   bool damaged = false;
   evaluate_folder(

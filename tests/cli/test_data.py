@@ -203,11 +203,12 @@ def test_eval_agrees_with_the_run(good):
 
 def test_eval_follows(start, good, tmp_path):
     follower = start("eval", "--model-dir", "run", "--follow", "--poll", 0.1, "--test-size", 50)
+    assert follower.process.stderr.readline() == "waiting for a first model_step_N in run, which is not there yet\n"
     good("train", *TINY, "--max-steps", 4, "--checkpoint-every", 2, "--train-dir", "run")
     lines = [follower.process.stdout.readline() for _ in range(2)]
     assert [int(LINE.fullmatch(line.strip())[1]) for line in lines] == [2, 4]
     os.kill(follower.process.pid, signal.SIGINT)
-    assert follower.finish().status == 130
+    assert follower.finish().status == 130 and "waiting" not in follower.err
 
 
 def test_eval_of_a_damaged_checkpoint(good, run, tmp_path):
