@@ -10,6 +10,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/report/recorded_run.h"
+#include "sotto/report/run_summary.h"
 #include "sotto/train/choices.h"
 
 namespace sotto {
@@ -42,6 +43,10 @@ Json to_json(std::span<const Dimension> space, const Trial& trial) {
   return json;
 }
 
+std::optional<std::uint64_t> reached_by(const RunSummary& run) {
+  return run.until && run.until->reached ? std::optional(run.until->step) : std::nullopt;
+}
+
 }  // namespace
 
 std::string Scoring::label() const { return metric ? fmt::format("test {}", metric->name) : "loss"; }
@@ -58,7 +63,7 @@ TrialResult read_result(const Trial& trial, const Scoring& scoring) {
   result.score = scoring.metric ? last->metrics.value(scoring.metric->name)
                                 : mean_loss(run.loss, scales_loss(amp_table().read("amp", trial.options.amp)));
   result.steps = run.summary->steps;
-  if (run.summary->until && run.summary->until->reached) result.reached = run.summary->until->step;
+  result.reached = reached_by(*run.summary);
   result.tested = run.task->goal_metric().with_unit(run.summary->tested);
   result.bytes_per_step = run.summary->bytes_per_step;
   result.seconds = last->seconds;
@@ -98,7 +103,11 @@ bool TrialRecord::take_up(std::vector<Trial>& trials) const {
     if (found.size() != trials.size()) throw FileError(path() + ": it has another number of trials than its plan");
     for (std::size_t i = 0; i < trials.size(); ++i) {
       trials[i].scores = found[i].at("scores").get<std::vector<double>>();
-      if (found[i].contains("reached")) trials[i].reached = found[i]["reached"].get<std::uint64_t>();
+      if (found[i].contains("reached")) {
+        trials[i].reached = found[i]["reached"].get<std::uint64_t>();
+      } else if (trials[i].options.until && path_exists(fs::path(trials[i].folder) / "summary.json")) {
+        trials[i].reached = reached_by(read_summary(trials[i].folder));  // an earlier version did not record it
+      }
       trials[i].diverged = found[i].at("diverged").get<bool>();
       trials[i].error = found[i].at("error").get<std::string>();
     }

@@ -253,6 +253,12 @@ def test_who_is_earlier_at_the_target_is_better(good, tmp_path):
     trials = json.loads(good("tune", *flags, "-o", "search", "--json").out)
     until = [summary(tmp_path / trial["train_dir"])["until"] for trial in trials]
     assert [one["reached"] for one in until] == [True, True, False] and until[0]["step"] < until[1]["step"]
+    record = tmp_path / "search" / "tune.json"
+    old = json.loads(record.read_text())
+    assert [trial.pop("reached", None) for trial in old["trials"]].count(None) == 1
+    record.write_text(json.dumps(old))
+    again = json.loads(good("tune", *flags, "-o", "search", "--json").out)
+    assert again == trials, "an earlier version did not record who reached the target"
 
 
 def test_two_searches_in_one_folder(start, run, tmp_path):
