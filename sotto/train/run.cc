@@ -94,7 +94,7 @@ TrainResult Run::run() {
     throw;
   }
   if (step == first && evaluations_.reached()) {
-    say(fmt::format("nothing was left to do: {}; summary.json stays as it was", reached_text()));
+    note_reached();
   } else if (step == first) {
     say(fmt::format(
         "nothing was left to do: the run ends after {} steps, as {} and {} say; summary.json stays as it was",

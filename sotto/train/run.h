@@ -113,6 +113,7 @@ class Run {
   RunTotals totals() const;
   Traffic traffic() const;
   std::string reached_text() const;
+  void note_reached();
   void announce_phase(std::uint64_t step);
   void show(const StepRow& row, std::uint64_t done);
   void say_of_rows();

@@ -167,6 +167,14 @@ std::string Run::reached_text() const {
   return fmt::format("step {}  {} is reached", evaluations_.reached()->step, evaluations_.target()->text());
 }
 
+// The target was reached before this start.
+void Run::note_reached() {
+  if (communicator_->rank() == 0) {
+    note_target(folder_->path() / "summary.json", *evaluations_.target(), *evaluations_.reached());
+  }
+  say(fmt::format("nothing was left to do: {}; summary.json says so, and else stays as it was", reached_text()));
+}
+
 Traffic Run::traffic() const {
   Traffic all = communicator_->traffic();
   const Traffic own = algorithm_->traffic();

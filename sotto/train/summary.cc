@@ -3,14 +3,32 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/version.h"
 
 namespace sotto {
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json until_json(const Target& target, const std::optional<EvaluationRow>& reached) {
+  Json until{{"metric", target.metric.name}, {"value", target.value}, {"reached", reached.has_value()}};
+  if (reached) {
+    until["step"] = reached->step;
+    until["seconds"] = reached->seconds;
+    until["bytes_sent"] = reached->bytes_sent;
+  }
+  return until;
+}
+
+}  // namespace
+
 void write_summary(const std::filesystem::path& path, const Summary& s) {
-  nlohmann::ordered_json json;
+  Json json;
   json["task"] = s.options.task;
   json["model"] = s.options.model;
   json["data"] = s.options.data.data;
@@ -47,15 +65,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
     json["best"] = {{"step", s.best->step}, {s.tested.goal.name, s.best->metrics.value(s.tested.goal.name)}};
     if (!s.best_checkpoint.empty()) json["best"]["checkpoint"] = s.best_checkpoint;
   }
-  json["until"] = nullptr;
-  if (s.target) {
-    json["until"] = {{"metric", s.target->metric.name}, {"value", s.target->value}, {"reached", s.reached.has_value()}};
-    if (s.reached) {
-      json["until"]["step"] = s.reached->step;
-      json["until"]["seconds"] = s.reached->seconds;
-      json["until"]["bytes_sent"] = s.reached->bytes_sent;
-    }
-  }
+  json["until"] = s.target ? until_json(*s.target, s.reached) : Json();
   json["ms_per_step"] = s.step.step_ms;
   json["median_ms_per_step"] = s.median_step_ms;
   json["compute_ms"] = s.step.compute_ms;
@@ -65,7 +75,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["wait_ms"] = s.step.wait_ms;
   json["queue_ms"] = s.step.queue_ms;
   const auto hidden = s.step.hidden();
-  json["hidden"] = hidden ? nlohmann::ordered_json(*hidden) : nlohmann::ordered_json(nullptr);
+  json["hidden"] = hidden ? Json(*hidden) : Json();
   json["bytes_sent"] = s.bytes_sent;
   json["bytes_per_step"] = s.bytes_per_step;
   if (!s.exchanges.empty()) json["exchanges"] = s.exchanges;
@@ -75,6 +85,19 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["seconds"] = s.seconds;
   json["version"] = version;
   write_file_atomic(path, json.dump(2) + "\n");
+}
+
+void note_target(const std::filesystem::path& path, const Target& target, const EvaluationRow& reached) {
+  if (!path_exists(path)) return;
+  try {
+    Json json = Json::parse(read_text(path));
+    const Json found = std::exchange(json["until"], until_json(target, reached));
+    const auto is_same = [&](const char* key) { return found.is_object() && found.at(key) == json["until"].at(key); };
+    if (is_same("metric") && is_same("value")) return;
+    write_file_atomic(path, json.dump(2) + "\n");
+  } catch (const Json::exception& error) {
+    throw FileError(fmt::format("{}: not the summary of a run: {}", path.string(), error.what()));
+  }
 }
 
 }  // namespace sotto

@@ -46,4 +46,7 @@ struct Summary {
 // Writes the whole file or none. FileError.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
+// Writes into a summary that is there the target that its run has reached already, unless it says so. FileError.
+void note_target(const std::filesystem::path& path, const Target& target, const EvaluationRow& reached);
+
 }  // namespace sotto

@@ -148,6 +148,10 @@ def test_a_target_stays_reached(good, tmp_path):
     job = good("train", "--resume", "--train-dir", "run")
     assert "accuracy=0.5 is reached" in job.err and "nothing was left to do" in job.err
     assert summary(tmp_path / "run") == ended and len(rows_of(tmp_path / "run", "test")) == ended["steps"] // 8
+    rows = rows_of(tmp_path / "run", "test")
+    good("train", "--resume", "--train-dir", "run", "--until", "loss=100")
+    assert summary(tmp_path / "run") == ended | {"until": {
+        "metric": "loss", "value": 100.0, "reached": True, "step": 8, "seconds": pytest.approx(float(rows[0]["seconds"])), "bytes_sent": int(rows[0]["bytes_sent"])}}  # fmt: skip
     good("train", "--resume", "--train-dir", "run", "--until", "accuracy=0.7")
     assert summary(tmp_path / "run")["steps"] > ended["steps"]
     steps = [int(row["step"]) for row in rows_of(tmp_path / "run", "test")]
