@@ -101,7 +101,7 @@ Meeting::Meeting(const World& world, std::string_view transport, std::chrono::mi
   }
 }
 
-Meeting::Meeting(StorePtr store, int rank, int size)
+Meeting::Meeting(const StorePtr& store, int rank, int size)
     : rank_(rank),
       size_(size),
       transport_("gloo"),

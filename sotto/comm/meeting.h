@@ -31,7 +31,7 @@ class Meeting {
   // in use, or a place that does not answer; ConfigError names an unknown host.
   Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop = {});
   // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait.
-  Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size);
+  Meeting(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size);
   // Says goodbye. The rank that serves the store waits up to two seconds for the others' goodbye, since it must close
   // last.
   ~Meeting();

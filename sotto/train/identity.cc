@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <ranges>
+#include <string>
 #include <vector>
 
 #include "sotto/comm/visible_text.h"
@@ -45,7 +45,10 @@ std::vector<std::string> told_by(int rank, std::string text, Communicator& commu
   text.resize(std::min(length, most));
   communicator.broadcast(std::as_writable_bytes(std::span(text)), rank);
   std::vector<std::string> lines;
-  for (const auto line : std::views::split(text, '\n')) lines.push_back(visible({line.begin(), line.end()}));
+  for (std::size_t at = 0, end = 0; end != text.npos; at = end + 1) {
+    end = text.find('\n', at);
+    lines.push_back(visible(text.substr(at, end - at)));
+  }
   return lines;
 }
 

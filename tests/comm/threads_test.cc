@@ -37,9 +37,9 @@ constexpr std::array backends{Backend{"threads", false}, Backend{"shaped", true}
 
 // Whether this rank's vector is exactly the sum; it is one of whole numbers.
 bool is_sum(std::span<const float> data, int ranks) {
-  const float once = static_cast<float>(ranks * (ranks - 1) / 2);
+  const int once = ranks * (ranks - 1) / 2;
   for (std::size_t i = 0; i < data.size(); ++i) {
-    if (data[i] != once + static_cast<float>(ranks) * static_cast<float>(i % 7)) return false;
+    if (data[i] != static_cast<float>(once) + static_cast<float>(ranks) * static_cast<float>(i % 7)) return false;
   }
   return true;
 }
@@ -94,7 +94,7 @@ class Laws : public testing::TestWithParam<std::tuple<Backend, int, Law>> {};
 
 TEST_P(Laws, Hold) {
   const auto& [backend, ranks, law] = GetParam();
-  run_threads(ranks, 60s, [&](Communicator& communicator) {
+  run_threads(ranks, 60s, [&backend = backend, &law = law](Communicator& communicator) {
     if (backend.shaped) {
       const auto shaped = make_shaped(communicator.clone(), {{10e9, 20e-6}});
       law.check(*shaped);

@@ -64,8 +64,8 @@ class TransportFailures : public OverTransport {
 
 TEST_P(TransportFailures, LawsHoldBehindAnEmulatedLink) {
   expect_success(run(3, 30s, [](Communicator& communicator) {
-    check_laws(*make_shaped(communicator.clone(), {10e9, 20e-6}));
-    check_mailbox_laws(*make_shaped(communicator.clone(), {10e9, 20e-6, 50e-6}));
+    check_laws(*make_shaped(communicator.clone(), {{10e9, 20e-6}}));
+    check_mailbox_laws(*make_shaped(communicator.clone(), {{10e9, 20e-6, 50e-6}}));
   }));
 }
 

@@ -75,8 +75,8 @@ TEST(GivenTopologies, AreRefusedWithAReason) {
                                      {"graph(1:0.5 2:0.5; 2:0.5; 0:0.5)", "must keep a share"},
                                      {"graph(1:-1; 2:0.5; 0:0.5)", "must be in (0, 1)"},
                                      {"graph", "each of 1 ranks, and there are 3"}}) {
-    EXPECT_NE(message_of([&] { make_topology(test::topology(text), 3); }).find(reason), std::string::npos)
-        << text << ": " << message_of([&] { make_topology(test::topology(text), 3); });
+    const std::string message = message_of([&text = text] { make_topology(test::topology(text), 3); });
+    EXPECT_NE(message.find(reason), std::string::npos) << text << ": " << message;
   }
 }
 
