@@ -206,20 +206,6 @@ std::string Run::method() const {
   return text_of(plan_.phases);
 }
 
-// From now on steps mean what this course says.
-void Run::follow(Course course) {
-  const int ranks = communicator_->size(), rank = communicator_->rank();
-  const auto before = static_cast<int>(std::ranges::count_if(followers_, [&](int other) { return other < rank; }));
-  const int share = std::clamp(rank - idle_ - before, 0, trainers(ranks) - 1);
-  task_->go_on(course.start(), {share, trainers(ranks)});
-  course.set_epochs(task_->epochs());
-  course_ = std::move(course);
-  plan_ = plan_run(choices_, course_, replica_.optimiser().dense_steps());
-  calendar_ = Calendar(options_, course_, plan_.steps);
-  schedule_ = make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch);
-  identity_["codec"] = method_ = method();
-}
-
 // The number of steps that each rank has made. REQUIRES rest().
 std::vector<std::uint64_t> Run::rank_steps() const {
   if (together_) return algorithm_->own_speed()->rank_steps();

@@ -61,7 +61,6 @@ class Run {
   std::unique_ptr<Algorithm> make_same_algorithm();
   std::unique_ptr<Algorithm> make_planned_algorithm();
   std::string method() const;
-  void follow(Course course);
   void begin(RunFolder& folder);
   void end(TrainResult& result);
   bool train_step(std::uint64_t step);
@@ -75,13 +74,6 @@ class Run {
 
   // In run_rejoin.cc, for groups that change:
   bool rejoin(RunFolder& folder);
-  std::vector<int> newcomers();
-  bool may_follow();
-  void give_state(int donor, const std::vector<int>& newcomers);
-  void visit_shared(StateCopy& state);
-  void bring_up_to_date();
-  void catch_up();
-  bool wishes_to_join();
   void begin_generation();
   bool keeps(std::uint64_t step);
   void keep(std::uint64_t step);
@@ -99,10 +91,21 @@ class Run {
     return all;
   }
 
+  // In run_newcomers.cc:
+  std::vector<int> newcomers();
+  bool may_follow();
+  void give_state(int donor, const std::vector<int>& newcomers);
+  void visit_shared(StateCopy& state);
+  void bring_up_to_date();
+  void catch_up();
+  bool wishes_to_join();
+  Share share() const;
+
   // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
   void resume(RunFolder& folder);
   void take_up(const Manifest& manifest);
+  void follow(Course course);
   void save(Kept kept);
   std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
   bool evaluate();

@@ -46,6 +46,17 @@ void Run::take_up(const Manifest& manifest) {
   require_identity(folder, manifest.identity, {{"codec", method_}});
 }
 
+// From now on steps mean what this course says.
+void Run::follow(Course course) {
+  task_->go_on(course.start(), share());
+  course.set_epochs(task_->epochs());
+  course_ = std::move(course);
+  plan_ = plan_run(choices_, course_, replica_.optimiser().dense_steps());
+  calendar_ = Calendar(options_, course_, plan_.steps);
+  schedule_ = make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch);
+  identity_["codec"] = method_ = method();
+}
+
 // Resumes from the newest intact checkpoint.
 void Run::resume(RunFolder& folder) {
   const std::string planned = method_;
