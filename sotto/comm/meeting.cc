@@ -222,12 +222,15 @@ void Meeting::end_for(StoreServer& store, const std::string& prefix, int rank, c
 }
 
 std::vector<int> Meeting::closed(StoreServer& store, const std::string& prefix, std::size_t size) {
-  std::vector<int> ranks;
+  std::vector<int> closed, spoke;
   for (int rank = 0; rank < static_cast<int>(size); ++rank) {
     const auto said = read_numbered(store.find(prefix + "/" + key(failed_key, rank)).value_or(""));
-    if (said && said->first != rank && said->second.ends_with(peer_ended)) ranks.push_back(said->first);
+    if (!said) continue;
+    spoke.push_back(rank);
+    if (said->first != rank && said->second.ends_with(peer_ended)) closed.push_back(said->first);
   }
-  return ranks;
+  std::erase_if(closed, [&](int rank) { return std::ranges::binary_search(spoke, rank); });
+  return closed;
 }
 
 // "rank 3", or "ranks 2, 3"

@@ -50,7 +50,8 @@ class Meeting {
   // For whoever serves the store: tells ranks that still meet beneath this prefix, or come later, that a rank has
   // ended.
   static void end_for(StoreServer& store, const std::string& prefix, int rank, const std::string& error);
-  // Also for it: ranks that, as others have reported, closed their connections. They have ended or given up.
+  // Also for it: ranks whose connections were closed, as others have reported, though they have reported nothing
+  // themselves. A rank that gives up does so before it closes its connections, so these have ended.
   static std::vector<int> closed(StoreServer& store, const std::string& prefix, std::size_t size);
 
   // Tells the others that this rank fails and is itself the cause: ranks that wait for all stop waiting.
