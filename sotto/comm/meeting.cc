@@ -260,7 +260,8 @@ Meeting::StorePtr Meeting::section(const std::string& name) const {
 }
 
 std::string Meeting::next_name(const std::string& name) {
-  return fmt::format("{}.{}", name, until(Clock::time_point::max())->add(key(name, rank_), 1) - 1);
+  const std::string counter = key("names/" + name, rank_);  // no key of the section `name`
+  return fmt::format("{}.{}", name, until(Clock::time_point::max())->add(counter, 1) - 1);
 }
 
 std::string Meeting::report(int peer, const std::string& error) {

@@ -1,6 +1,9 @@
 #include "sotto/train/follower.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
 
 namespace sotto {
 
@@ -12,14 +15,39 @@ double Follower::compute_gradient(std::uint64_t /*step*/, const BucketCalls& cal
   return 0;
 }
 
-std::size_t Follower::kept_bytes() const { return means_.kept.size() * replica_.gradient().size() * sizeof(float); }
+void Follower::Means::apply(std::span<float> /*parameters*/, std::span<float> mean, std::size_t /*begin*/,
+                            double /*lr*/) {
+  const auto is_there = [](float value) { return std::bit_cast<std::uint32_t>(value) != 0; };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(mean, is_there));
+  Mean& last = kept.back();
+  if (2 * count < mean.size() && mean.size() <= std::numeric_limits<std::uint32_t>::max()) {
+    last.places.reserve(count + 1);
+    last.values.reserve(count + 1);
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      if (!is_there(mean[i]) && i > 0) continue;  // the first one is kept anyway, so that some place is
+      last.places.push_back(static_cast<std::uint32_t>(i));
+      last.values.push_back(mean[i]);
+    }
+  } else {
+    last.values.assign(mean.begin(), mean.end());
+  }
+  bytes += last.places.size() * sizeof(std::uint32_t) + last.values.size() * sizeof(float);
+}
 
 void Follower::catch_up(const std::function<double(std::uint64_t step)>& lr) {
+  std::vector<float> whole;
   for (Mean& mean : means_.kept) {
+    if (!mean.places.empty()) {
+      whole.assign(replica_.gradient().size(), 0.0F);
+      for (std::size_t i = 0; i < mean.places.size(); ++i) whole[mean.places[i]] = mean.values[i];
+    } else {
+      whole = std::move(mean.values);
+    }
     replica_.optimiser().begin_step(mean.step);
-    replica_.optimiser().apply(replica_.parameters(), mean.values, 0, lr(mean.step));
+    replica_.optimiser().apply(replica_.parameters(), whole, 0, lr(mean.step));
   }
   means_.kept.clear();
+  means_.bytes = 0;
 }
 
 }  // namespace sotto

@@ -24,25 +24,26 @@ class Follower final : public Worker {
   Optimiser& optimiser() override { return means_; }
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;  // zeros, with a loss of 0
 
-  std::size_t kept_bytes() const;
+  std::size_t kept_bytes() const { return means_.bytes; }
   // Takes the steps whose means it keeps. REQUIRES that the replica has the state with which the first one began.
   void catch_up(const std::function<double(std::uint64_t step)>& lr);
 
  private:
+  // A mean, of which zeros are left out if they are most of it.
   struct Mean {
     std::uint64_t step = 0;
+    std::vector<std::uint32_t> places{};  // of the values; empty: the values are all there
     std::vector<float> values{};
   };
   // Keeps what an optimiser would apply.
   class Means final : public Optimiser {
    public:
     void begin_step(std::uint64_t step) override { kept.push_back({step}); }
-    void apply(std::span<float> /*parameters*/, std::span<float> mean, std::size_t /*begin*/, double /*lr*/) override {
-      kept.back().values.assign(mean.begin(), mean.end());
-    }
+    void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override;
     void visit_state(StateVisitor& /*visitor*/) override {}
 
     std::vector<Mean> kept;
+    std::size_t bytes = 0;
   };
 
   Replica& replica_;

@@ -45,6 +45,14 @@ TEST_F(Transports, RefusalsNameTheTransport) {
 class TransportLaws : public OverTransportWithRanks {};
 
 TEST_P(TransportLaws, Hold) { expect_success(run(30s, check_laws)); }
+// Before any peer was needed.
+TEST_P(TransportLaws, HoldAfterAClone) {
+  expect_success(run(30s, [](Communicator& communicator) {
+    const auto clone = communicator.clone();
+    communicator.barrier();
+    clone->barrier();
+  }));
+}
 TEST_P(TransportLaws, HoldForMailboxes) { expect_success(run(30s, check_mailbox_laws)); }
 INSTANTIATE_TEST_SUITE_P(Ranks, TransportLaws,
                          testing::Combine(testing::ValuesIn(usable_transports()), testing::Values(1, 2, 3, 4, 7, 8)),

@@ -54,7 +54,9 @@ std::vector<std::vector<float>> train(const Method& method, int ranks, int follo
       algorithm->step(follows ? static_cast<Worker&>(watcher) : replica, {.step = step, .lr = lr_at(step)});
     }
     if (follows) {
-      EXPECT_EQ(watcher.kept_bytes(), steps * replica.gradient().size() * sizeof(float));
+      const std::size_t dense = steps * replica.gradient().size() * sizeof(float);
+      EXPECT_GT(watcher.kept_bytes(), 0U);
+      EXPECT_LE(watcher.kept_bytes(), dense);
       std::ranges::fill(replica.parameters(), 1.0F);
       watcher.catch_up(lr_at);
       EXPECT_EQ(watcher.kept_bytes(), 0U);
