@@ -17,6 +17,7 @@ struct PhaseText {
 
 inline std::vector<Phase> read_phases(const std::vector<PhaseText>& texts) {
   std::vector<Phase> phases;
+  phases.reserve(texts.size());
   for (const PhaseText& text : texts) phases.push_back({text.first_step, read_recipe(text.method, text.aggregator)});
   return phases;
 }
