@@ -64,7 +64,7 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("codec, flags", [
     ("ef | topk(0.1)", ["--aggregator", "gather", "--check-replicas", 50]), ("ef | topk(0.1)", ["--aggregator", "scatter_reduce", "--check-replicas", 50]),
-    ("qsgd(bits=4)", ["--check-replicas", 50]), ("auto", ["--check-replicas", 50]), ("ef | topk(0.1)", ["--algorithm", "parameter_server(down=qsgd(bits=4))"]), ("none", ["--algorithm", "diloco(h=20)"]),
+    ("qsgd(bits=4)", ["--check-replicas", 50]), ("auto", ["--check-replicas", 50]), ("ef | topk(0.1)", ["--algorithm", "parameter_server(down=qsgd(bits=4))"]), ("none", ["--algorithm", "diloco(h=2)"]),
     ("none", ["--algorithm", "push_sum"]), ("none", ["--algorithm", "push_sum(overlap=true)"]), ("topk(0.1)", ["--algorithm", "choco"]),
 ])  # fmt: skip
 def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
