@@ -42,7 +42,10 @@ void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& no
     for (std::uint64_t begin = expected; begin < row.step;) {  // the steps between, by the groups that made them
       const auto after = steps.groups.upper_bound(begin);
       const std::uint64_t end = after == steps.groups.end() ? row.step : std::min(row.step, after->first);
-      if (row.rank < std::prev(after)->second) {
+      const auto group = std::prev(after);
+      const auto newcomers = steps.newcomers.find(begin);  // of a group in which this rank has no row yet
+      const bool follows = newcomers != steps.newcomers.end() && newcomers->second.contains(row.rank);
+      if (row.rank < group->second && !follows) {
         if (missing == 0) first_missing = fmt::format("step {} of rank {}", begin, row.rank);
         missing += end - begin;
       }

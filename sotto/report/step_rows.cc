@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -78,11 +80,24 @@ class StepReader {
   std::map<std::uint64_t, std::uint64_t> last_step_;  // of each rank
 };
 
-// The groups of the run's present state: a later one takes the steps from its first one on again. Rows that cannot be
-// read are left out.
-std::map<std::uint64_t, std::uint64_t> groups_in(const std::filesystem::path& membership) {
-  std::map<std::uint64_t, std::uint64_t> groups{{0, std::numeric_limits<std::uint64_t>::max()}};
-  if (!path_exists(membership)) return groups;
+// The places among the ids `members` of those that are in `some`, too. Both are lists with spaces.
+std::set<std::uint64_t> places_of(std::string_view some, std::string_view members) {
+  const std::string wanted = fmt::format(" {} ", some);
+  std::set<std::uint64_t> places;
+  std::istringstream ids{std::string(members)};
+  std::uint64_t place = 0;
+  for (std::string id; ids >> id; ++place) {
+    if (wanted.find(" " + id + " ") != wanted.npos) places.insert(place);
+  }
+  return places;
+}
+
+// Reads the groups of the run's present state: a later one takes the steps from its first one on again. Rows that
+// cannot be read are left out.
+void read_groups(const std::filesystem::path& membership, StepRows& found) {
+  auto& groups = found.groups;
+  groups[0] = std::numeric_limits<std::uint64_t>::max();
+  if (!path_exists(membership)) return;
   const std::string text = read_text(membership);
   std::vector<std::string_view> cells;
   for (const std::string_view line : whole_lines(text)) {
@@ -92,11 +107,12 @@ std::map<std::uint64_t, std::uint64_t> groups_in(const std::filesystem::path& me
       const auto ranks = number_in<std::uint64_t>(cells.at(2), "ranks");
       groups.erase(groups.lower_bound(step), groups.end());
       groups[step] = ranks;
+      found.newcomers.erase(found.newcomers.lower_bound(step), found.newcomers.end());
+      if (cells.at(6).starts_with("generation")) found.newcomers[step] = places_of(cells.at(4), cells.at(3));
     } catch (const FileError&) {          // NOLINT(bugprone-empty-catch): the header, too
     } catch (const std::out_of_range&) {  // NOLINT(bugprone-empty-catch)
     }
   }
-  return groups;
 }
 
 }  // namespace
@@ -104,7 +120,7 @@ std::map<std::uint64_t, std::uint64_t> groups_in(const std::filesystem::path& me
 StepRows read_step_rows(const std::filesystem::path& path) {
   const std::string text = read_text(path);
   StepRows found;
-  found.groups = groups_in(path.parent_path() / "membership.csv");
+  read_groups(path.parent_path() / "membership.csv", found);
   StepReader reader;
   std::size_t number = 0, at = 0;
   while (at < text.size()) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace sotto {
@@ -22,6 +23,8 @@ struct StepRows {
   // How many ranks the group has that made the steps from this one on. A group begins with each start of the run, and
   // when ranks come or go. If membership.csv does not say so, there is one group without a limit.
   std::map<std::uint64_t, std::uint64_t> groups;
+  // Ranks that came to such a group from outside. They may take part in its steps before they train, without rows.
+  std::map<std::uint64_t, std::set<std::uint64_t>> newcomers;
 };
 
 // Reads steps.csv by the names of its columns, and membership.csv beside it. FileError names file, line and column: one

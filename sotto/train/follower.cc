@@ -24,30 +24,31 @@ void Follower::Means::apply(std::span<float> /*parameters*/, std::span<float> me
     last.places.reserve(count + 1);
     last.values.reserve(count + 1);
     for (std::size_t i = 0; i < mean.size(); ++i) {
-      if (!is_there(mean[i]) && i > 0) continue;  // the first one is kept anyway, so that some place is
+      if (!is_there(mean[i]) && i > 0) continue;
       last.places.push_back(static_cast<std::uint32_t>(i));
       last.values.push_back(mean[i]);
     }
   } else {
     last.values.assign(mean.begin(), mean.end());
   }
-  bytes += last.places.size() * sizeof(std::uint32_t) + last.values.size() * sizeof(float);
+  bytes += last.bytes();
 }
 
-void Follower::catch_up(const std::function<double(std::uint64_t step)>& lr) {
+bool Follower::catch_up(const std::function<double(std::uint64_t step)>& lr, Clock::time_point until) {
   std::vector<float> whole;
-  for (Mean& mean : means_.kept) {
-    if (!mean.places.empty()) {
+  for (; !means_.kept.empty() && Clock::now() < until; means_.kept.pop_front()) {
+    Mean& mean = means_.kept.front();
+    means_.bytes -= mean.bytes();
+    if (mean.places.empty()) {
+      whole = std::move(mean.values);
+    } else {
       whole.assign(replica_.gradient().size(), 0.0F);
       for (std::size_t i = 0; i < mean.places.size(); ++i) whole[mean.places[i]] = mean.values[i];
-    } else {
-      whole = std::move(mean.values);
     }
     replica_.optimiser().begin_step(mean.step);
     replica_.optimiser().apply(replica_.parameters(), whole, 0, lr(mean.step));
   }
-  means_.kept.clear();
-  means_.bytes = 0;
+  return means_.kept.empty();
 }
 
 }  // namespace sotto

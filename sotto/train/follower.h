@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "sotto/core/timer.h"
 #include "sotto/train/replica.h"
 
 namespace sotto {
@@ -25,15 +27,17 @@ class Follower final : public Worker {
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;  // zeros, with a loss of 0
 
   std::size_t kept_bytes() const { return means_.bytes; }
-  // Takes the steps whose means it keeps. REQUIRES that the replica has the state with which the first one began.
-  void catch_up(const std::function<double(std::uint64_t step)>& lr);
+  // Takes steps whose means it keeps, in order, but begins none after `until`. Returns whether none is left. REQUIRES
+  // that the replica has the state with which the first one began.
+  bool catch_up(const std::function<double(std::uint64_t step)>& lr, Clock::time_point until);
 
  private:
-  // A mean, of which zeros are left out if they are most of it.
+  // If most of a mean is zero (+0, to the bit), other values alone are kept, with their places, and its first value.
   struct Mean {
     std::uint64_t step = 0;
-    std::vector<std::uint32_t> places{};  // of the values; empty: the values are all there
+    std::vector<std::uint32_t> places{};  // empty: all values are kept
     std::vector<float> values{};
+    std::size_t bytes() const { return places.size() * sizeof(std::uint32_t) + values.size() * sizeof(float); }
   };
   // Keeps what an optimiser would apply.
   class Means final : public Optimiser {
@@ -42,7 +46,7 @@ class Follower final : public Worker {
     void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override;
     void visit_state(StateVisitor& /*visitor*/) override {}
 
-    std::vector<Mean> kept;
+    std::deque<Mean> kept;
     std::size_t bytes = 0;
   };
 

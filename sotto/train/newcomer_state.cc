@@ -128,7 +128,7 @@ NewcomerState::NewcomerState(std::unique_ptr<Communicator> communicator, int don
     try {
       state_.visit_all(chain);
     } catch (const std::exception& error) {
-      communicator_->give_up(error.what());
+      if (!stop_) communicator_->give_up(error.what());  // otherwise others know why the group changes
       throw;
     }
   });

@@ -240,7 +240,7 @@ bool Run::train_step(std::uint64_t step) {
   }
   const Tally trained_before = listeners_.empty() ? Tally() : task_->trained();
   const bool wish = interruption_.wished(algorithm_->traits().can_go_on) ||
-                    (heartbeat_ && (heartbeat_->wants_change() || wishes_to_join()));
+                    (heartbeat_ && (followers_.empty() ? heartbeat_->wants_change() : wishes_to_join()));
   Worker& worker = follower_ ? static_cast<Worker&>(*follower_) : replica_;
   row.report = algorithm_->step(worker, {step, row.lr, wish, meeting_});
   is_saved_ = is_tested_ = false;
@@ -282,8 +282,8 @@ bool Run::train_step(std::uint64_t step) {
 
   bool ends = done_ == plan_.steps;
   const Calendar::Due due = calendar_.due(before, done_);
-  const bool joins = !followers_.empty() && (row.report.stop || ends || due.any());
-  if (joins) bring_up_to_date();
+  const bool all_needed = !followers_.empty() && (row.report.stop || ends || due.any());
+  if (all_needed) bring_up_to_date();
   if (ends && options_.final_average) average_models();
   if (due.comparison) check_replicas();
   show(row, std::max(done_, together_ ? rate_step : 0));
@@ -298,7 +298,7 @@ bool Run::train_step(std::uint64_t step) {
   }
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();
-  const bool pauses = row.report.stop || row.report.meets || joins;
+  const bool pauses = row.report.stop || row.report.meets || all_needed;
   if (pauses && !ends) ends = !goes_on();
   if (completes) counted_ = traffic();  // otherwise later traffic counts in the next row
   return ends;

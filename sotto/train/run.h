@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -97,15 +98,16 @@ class Run {
   void give_state(int donor, const std::vector<int>& newcomers);
   void visit_shared(StateCopy& state);
   void bring_up_to_date();
-  void catch_up();
+  bool is_up_to_date(std::chrono::milliseconds time);
   bool wishes_to_join();
+  int first_trainer() const;
   Share share() const;
 
   // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
   void resume(RunFolder& folder);
   void take_up(const Manifest& manifest);
-  void follow(Course course);
+  void take_course(Course course);
   void save(Kept kept);
   std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
   bool evaluate();
@@ -160,7 +162,7 @@ class Run {
   bool together_;                                  // AlgorithmTraits::counts_together
   std::unique_ptr<Follower> follower_;             // of a follower
   bool has_state_ = false;                         // of a newcomer: it has got the others'
-  std::unique_ptr<NewcomerState> newcomer_state_;  // while there are newcomers without it
+  std::unique_ptr<NewcomerState> newcomer_state_;  // on its way, or arrived in this generation; null: of no newcomer
   checkpoint::Metadata identity_;
   Interruption interruption_;
   Evaluations evaluations_;

@@ -54,29 +54,39 @@ void Run::visit_shared(StateCopy& state) {
 // Waits until newcomers have the others' model, of the step that these have come to. Nobody runs out of time, however
 // long that takes. Collective.
 void Run::bring_up_to_date() {
-  if (!followers_.empty() && !follower_) keep(done_);  // the others have it before a follower says that it has
   for (float waits = 1; waits > 0;) {
-    waits = newcomer_state_->wait_for(communicator_->deadline() / 4) ? 0 : 1;
+    waits = is_up_to_date(communicator_->deadline() / 4) ? 0 : 1;
     communicator_->all_reduce(std::span(&waits, 1), ReduceOp::max);
   }
-  catch_up();
-  if (follower_) keep(done_);
+  if (followers_.empty() || task_->buffers().empty()) return;
+  std::vector<float> buffers(task_->buffers().begin(), task_->buffers().end());  // others keep their own
+  communicator_->broadcast(std::as_writable_bytes(std::span(buffers)), first_trainer());
+  if (follower_) std::ranges::copy(buffers, task_->buffers().begin());
 }
 
-// REQUIRES that the state has arrived.
-void Run::catch_up() {
+// Whether this rank has nothing more to get, or to give; waits for it, and catches up, for about that time.
+bool Run::is_up_to_date(std::chrono::milliseconds time) {
+  const auto until = Clock::now() + time;
+  if (!newcomer_state_->wait_for(time)) return false;
   if (newcomer_ && !has_state_) newcomer_state_->give([this](StateCopy& state) { visit_shared(state); });
   has_state_ = true;
-  if (follower_) follower_->catch_up([this](std::uint64_t step) { return lr_at(step); });
+  return !follower_ || follower_->catch_up([this](std::uint64_t step) { return lr_at(step); }, until);
 }
 
-// Whether this is a follower that has caught up, which it does as soon as it can, or that has no room for more means.
+// Whether this is a follower that can catch up, or that has no room for more means. Throws what went wrong with the
+// state, on a rank that sends it, too.
 bool Run::wishes_to_join() {
   if (!newcomer_state_) return false;
   constexpr std::size_t most_bytes = std::size_t{1} << 30;
   const bool arrived = newcomer_state_->wait_for({});
-  if (follower_ && arrived) catch_up();
   return follower_ && (arrived || follower_->kept_bytes() > most_bytes);
+}
+
+// The first rank that is no follower.
+int Run::first_trainer() const {
+  int rank = idle_;
+  while (std::ranges::find(followers_, rank) != followers_.end()) ++rank;
+  return rank;
 }
 
 // This rank's share of the examples. Followers read none.

@@ -42,12 +42,12 @@ void Run::take_up(const Manifest& manifest) {
   if (course.start().position > manifest.step * course.size().accumulate) {
     throw FileError(folder + ": its course begins after its step");
   }
-  follow(same ? std::move(course) : course.changed(manifest.step, size));
+  take_course(same ? std::move(course) : course.changed(manifest.step, size));
   require_identity(folder, manifest.identity, {{"codec", method_}});
 }
 
 // From now on steps mean what this course says.
-void Run::follow(Course course) {
+void Run::take_course(Course course) {
   task_->go_on(course.start(), share());
   course.set_epochs(task_->epochs());
   course_ = std::move(course);
@@ -239,6 +239,11 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
                                              apart ? apart->exchange_count() : 0};
   std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(communicator_->size()));
   communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  double median_ms = recorder_->median_step_ms();
+  if (!followers_.empty()) {  // these have no rows
+    communicator_->broadcast(std::as_writable_bytes(std::span(&figures, 1)), first_trainer());
+    communicator_->broadcast(std::as_writable_bytes(std::span(&median_ms, 1)), first_trainer());
+  }
   if (communicator_->rank() != 0) return;
 
   Summary summary;
@@ -249,7 +254,7 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   summary.aggregator = algorithm_->aggregator();
   summary.remark = remark_;
   summary.step = figures;
-  summary.median_step_ms = recorder_->median_step_ms();
+  summary.median_step_ms = median_ms;
   summary.first_step = first_step;
   summary.steps = result.steps;
   if (apart) summary.rank_steps = steps;

@@ -43,6 +43,24 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     assert summary(tmp_path / "again")["parameters_sha256"] == summary(folder)["parameters_sha256"]
 
 
+def test_an_evaluation_that_is_due_meanwhile(start, tmp_path):
+    """All wait for the newcomer, which is evaluated with them; then the group changes."""
+    folder = tmp_path / "run"
+    job = start(*SLOW[:SLOW.index("--eval-freq")], "--eval-freq", 20, "--checkpoint-every", 20, "--momentum", 0.9, "--deadline", 20, "--max-steps", 120, "--link", "200kbit",
+                "--elastic", "2:3", "--restarts", 1, "--codec", "ef | topk(0.01)", "--train-dir", "run")  # fmt: skip
+    at_step(job, folder, 5)
+    kill(job, 1)
+    assert job.finish().status == 0, job.err
+    begin = int(rows_of(folder, "membership.csv")[1]["step"])
+    tests = rows_of(folder, "evaluations.csv")
+    assert [int(row["step"]) for row in tests if row["split"] == "test"] == list(range(20, 121, 20))
+    steps = rows_of(folder, "steps.csv")
+    for trained in [row for row in tests if row["split"] == "train" and int(row["step"]) >= begin + 20]:
+        end = int(trained["step"])
+        losses = [float(row["loss"]) for row in steps if end - 20 <= int(row["step"]) < end]
+        assert float(trained["loss"]) == pytest.approx(sum(losses) / len(losses), rel=1e-3), "each step counts once"
+
+
 @pytest.mark.parametrize("method", ["logreg --codec signum", "logreg --codec auto", "resnet20 --average-batch-norm --train-size 64"])
 def test_where_they_wait(start, tmp_path, method):
     """Where newcomers cannot take part without the model."""

@@ -48,6 +48,7 @@ TEST(StepRows, HaveTheGroupThatMadeThem) {
         "damaged\n3,5,2,0 1,1,1 1,generation 1,0.4\n4,8,3,0 1 2,2,1 1 1,generation 3,0.6\n5,9,1,");
   const StepRows found = read_step_rows(path);
   EXPECT_EQ(found.groups, (std::map<std::uint64_t, std::uint64_t>{{0, 2}, {5, 2}, {8, 3}}));
+  EXPECT_EQ(found.newcomers, (std::map<std::uint64_t, std::set<std::uint64_t>>{{5, {1}}, {8, {2}}}));
   std::vector<std::uint64_t> groups;
   for (const StepFigures& one : found.rows) groups.push_back(one.group);
   EXPECT_EQ(groups, (std::vector<std::uint64_t>{0, 5, 5, 8}));

@@ -58,7 +58,8 @@ std::vector<std::vector<float>> train(const Method& method, int ranks, int follo
       EXPECT_GT(watcher.kept_bytes(), 0U);
       EXPECT_LE(watcher.kept_bytes(), dense);
       std::ranges::fill(replica.parameters(), 1.0F);
-      watcher.catch_up(lr_at);
+      EXPECT_FALSE(watcher.catch_up(lr_at, Clock::time_point{})) << "no time, no step";
+      EXPECT_TRUE(watcher.catch_up(lr_at, Clock::now() + std::chrono::seconds(60)));
       EXPECT_EQ(watcher.kept_bytes(), 0U);
     }
     all[static_cast<std::size_t>(rank)].assign(replica.parameters().begin(), replica.parameters().end());
