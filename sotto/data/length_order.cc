@@ -31,6 +31,7 @@ LengthOrder::LengthOrder(std::span<const std::size_t> lengths, const OrderOption
                     "fewer ranks or more data",
                     lengths.size(), options.ranks, options.batch));
   }
+  all_batches_ = batches_.size();
   epochs_ = Epochs::of(positions_.size());
 }
 
@@ -94,13 +95,10 @@ void LengthOrder::make_epoch(std::uint64_t epoch) {
 void LengthOrder::go_on(const ReadingStart& start, Share share) {
   options_.rank = share.rank;
   options_.ranks = share.ranks;
-  epochs_.epoch = start.epoch;
-  read_.clear();
-  make_epoch(start.epoch);
-  const std::uint64_t each = positions_.size();
   read_ = start.read;
+  epochs_.epoch = start.epoch;
   make_epoch(start.epoch);
-  epochs_ = {each, start.position, start.epoch, positions_.size()};
+  epochs_ = {all_batches_ / static_cast<std::uint64_t>(share.ranks), start.position, start.epoch, positions_.size()};
 }
 
 std::span<const std::uint32_t> LengthOrder::at(std::uint64_t position) {

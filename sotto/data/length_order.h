@@ -36,6 +36,7 @@ class LengthOrder {
 
   OrderOptions options_;
   std::vector<std::size_t> lengths_;  // rounded up
+  std::uint64_t all_batches_ = 0;     // of a whole epoch, of all ranks
   Epochs epochs_;
   std::vector<Reading> read_;  // by others, of epoch `epochs_.epoch`
   // Of epoch `epoch_`, without what others have read; empty before the first call:

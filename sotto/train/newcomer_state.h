@@ -21,8 +21,7 @@ class NewcomerState final {
   // Visits the same components on all ranks. Those of a newcomer may have other lengths before.
   using Visit = std::function<void(StateCopy&)>;
 
-  // Collective. The donor's state is that of now: it keeps a copy until that has been sent. The newcomers are in the
-  // order of their chain. Nobody else may use the communicator.
+  // Collective. The donor's state is that of now, of which this keeps a copy. Newcomers pass it on in the order given.
   NewcomerState(std::unique_ptr<Communicator> communicator, int donor, const std::vector<int>& newcomers,
                 const Visit& visit);
   ~NewcomerState();  // what is on its way may be lost

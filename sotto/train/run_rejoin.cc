@@ -71,7 +71,7 @@ bool Run::rejoin(RunFolder& folder) {
   if (together_) algorithm_->own_speed()->begin_at(step);
   const int ranks = trainers(communicator_->size()) + idle_;
   say(fmt::format("step {}  goes on with {} rank{}{}", step, ranks, ranks == 1 ? "" : "s",
-                  followers_.empty() ? "" : "; others get their model meanwhile"));
+                  followers_.empty() ? "" : "; newcomers get their model meanwhile"));
   return true;
 }
 

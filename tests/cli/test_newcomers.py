@@ -30,7 +30,7 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     at_step(job, folder, 20)
     kill(job, rank, signal.SIGKILL)
     assert job.finish().status == 0, job.err
-    assert "goes on with 2 ranks; others get their model meanwhile" in job.err
+    assert "goes on with 2 ranks; newcomers get their model meanwhile" in job.err
     groups = rows_of(folder, "membership.csv")
     assert [group["new"] for group in groups[1:]] == [str(rank), ""] and all(group["members"] == "0 1 2" for group in groups)
     begin, end = int(groups[1]["step"]), int(groups[2]["step"])
@@ -59,6 +59,18 @@ def test_an_evaluation_that_is_due_meanwhile(start, tmp_path):
         end = int(trained["step"])
         losses = [float(row["loss"]) for row in steps if end - 20 <= int(row["step"]) < end]
         assert float(trained["loss"]) == pytest.approx(sum(losses) / len(losses), rel=1e-3), "each step counts once"
+
+
+@pytest.mark.parametrize("codec", ["signum", "ef | topk(0.01)"])
+def test_a_state_may_take_longer_than_the_deadline(start, tmp_path, codec):
+    """62 KB at 40 kbit/s: all wait for it, or go on until the evaluation at the next step of ten."""
+    folder = tmp_path / "run"
+    job = start("train", *SMALL, *"--epochs 1000 --eval-freq 10 --max-steps 20 --momentum 0.9 --deadline 10 --link 40kbit --elastic 1:2 --restarts 1".split(),
+                "--codec", codec, "--train-dir", "run")  # fmt: skip
+    at_step(job, folder, 1)
+    kill(job, 1)
+    assert job.finish().status == 0, job.err
+    assert len(members(folder)) == 2 and "timed out" not in job.err, job.err
 
 
 @pytest.mark.parametrize("method", ["logreg --codec signum", "logreg --codec auto", "resnet20 --average-batch-norm --train-size 64"])

@@ -75,7 +75,7 @@ TEST_P(NewcomerStateLaw, NewcomersGetAllOfItAndOthersNothing) {
   });
 }
 
-constexpr std::size_t chunks = (std::size_t{3} << 18) + 5;  // of floats: twelve chunks, and a bit
+constexpr std::size_t chunks = (std::size_t{3} << 18) + 5;  // of floats: 3 MiB, and a bit
 INSTANTIATE_TEST_SUITE_P(All, NewcomerStateLaw,
                          testing::Values(Case{2, 0, {1}, chunks}, Case{4, 0, {3}, chunks},
                                          Case{5, 1, {0, 2, 4}, chunks}, Case{5, 4, {0, 1, 2, 3}, chunks},
