@@ -3,7 +3,7 @@
 
     python bench/newcomer.py --sotto build/release/bin/sotto --ranks 4 --newcomers 1 --link 100mbit
 
-Ranks of `mlp` with momentum (13 million parameters, a state of 104 MB) train on this machine over an emulated link, with a
+Ranks of `mlp` with momentum (13 million parameters; with sync a state of 104 MB) train on this machine over an emulated link, with a
 coordinator; then newcomers come. Prints the seconds from the announcement of their group until rank 0 says that it goes on with
 them, beside the time that one link needs for the state, and the steps that the others made meanwhile. Two meetings of the ranks
 are in it, too.
@@ -23,7 +23,9 @@ import tempfile
 import threading
 import time
 
-STATE = 2 * 4 * 13_018_506  # bytes: parameters and momenta
+PARAMETERS = 13_018_506
+# What a newcomer gets of each parameter: it, or the common start of a round; the momentum; and the outer momentum.
+FLOATS = {"sync": 2, "local": 2, "slowmo": 3, "diloco": 3}
 
 
 class Lines:
@@ -57,15 +59,18 @@ def main():
     parser.add_argument("--ranks", type=int, default=4, help="in all")
     parser.add_argument("--newcomers", type=int, default=1)
     parser.add_argument("--link", default="100mbit")
+    parser.add_argument("--algorithm", default="sync")
+    parser.add_argument("--codec", default="ef | topk(0.001)")
     parser.add_argument("--deadline", default="60")
     arguments = parser.parse_args()
     rate = {"k": 1e3, "m": 1e6, "g": 1e9}[arguments.link.strip("0123456789")[0]] * int(re.match(r"\d+", arguments.link)[0]) / 8
+    state = 4 * PARAMETERS * FLOATS[arguments.algorithm.split("(")[0]]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         before = arguments.ranks - arguments.newcomers
         coordinator = Lines([arguments.sotto, "coordinator", "--listen", "127.0.0.1:0", "--ranks", f"{before}:{arguments.ranks}"])
         port = coordinator.wait_for(r":(\d+)")[1][1]
         command = [arguments.sotto, "train", "--coordinator", f"127.0.0.1:{port}", "--train-dir", pathlib.Path(folder) / "run", "--model", "mlp",
-                   "--data", "digits", "--batch-size", "8", "--codec", "ef | topk(0.001)", "--link", arguments.link, "--threads", "1",
+                   "--data", "digits", "--batch-size", "8", "--algorithm", arguments.algorithm, "--codec", arguments.codec, "--link", arguments.link, "--threads", "1",
                    "--epochs", "100000", "--eval-freq", "1000000", "--no-keep-best", "--deadline", arguments.deadline]  # fmt: skip
         ranks = []
         try:
@@ -84,7 +89,7 @@ def main():
                 rows = [(int(row["step"]), float(row["step_ms"])) for row in csv.DictReader(file) if row["rank"] == "0"]
             alone, meanwhile = (statistics.median([ms for step, ms in rows if step in steps] or [math.nan]) for steps in (range(1, first), range(first, last)))
             print(f"{arguments.newcomers} newcomer(s) to {before} ranks at {arguments.link}: {came_in - announced:.2f} s; the state alone: "
-                  f"{STATE / rate:.2f} s; the others begin after {begun - announced:.2f} s, and make {last - first} steps meanwhile, of {meanwhile:.0f} ms "
+                  f"{state / rate:.2f} s; the others begin after {begun - announced:.2f} s, and make {last - first} steps meanwhile, of {meanwhile:.0f} ms "
                   f"({alone:.0f} ms before)")
         finally:
             for rank in [*ranks, coordinator]:

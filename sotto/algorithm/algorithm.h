@@ -14,6 +14,7 @@
 #include "sotto/comm/communicator.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
+#include "sotto/core/timer.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/peer_schedule.h"
@@ -83,7 +84,9 @@ struct AlgorithmTraits {
   bool starts_early = false;
   // Ranks make as many steps as they can, and the sum over all ranks counts.
   bool counts_together = false;
-  bool can_go_on = true;  // go_on() may be called after a step that stopped
+  bool can_go_on = true;       // go_on() may be called after a step that stopped
+  bool has_followers = false;  // weigh() and catch_up() may be called
+  bool meets_models = false;   // a newcomer gets its model by meet_others(), or from visit_shared() there
 };
 
 // The interface of algorithms whose ranks go at their own speed: ad_psgd, and parameter_server if workers do not wait
@@ -151,6 +154,16 @@ class Algorithm {
   // over nothing. Where each rank has a model of its own, all go on from the exact mean of the models of those that are
   // not new; in all other cases the parameters are the same already. Collective.
   virtual void meet_others(Worker& /*worker*/, bool /*is_new*/) {}
+  // What this rank contributes to means is multiplied by `weight` from now on. With 0 it follows the others before it
+  // has their model: it takes part in their exchanges with zeros, computes nothing, and keeps the steps that all ranks
+  // take alike. The others' weights make up for the zeros, which count in the mean. Called before the first step.
+  // REQUIRES traits().has_followers, and recipes for which a rank that sends zeros does not change the sum
+  // (ignores_zeros()).
+  virtual void weigh(float /*weight*/) { throw std::logic_error("an algorithm has no followers"); }
+  virtual std::size_t kept_bytes() const { return 0; }  // for the steps of a follower
+  // Takes the steps that it keeps, but begins none after `until`. Returns whether none is left, and the model is that
+  // of the others. REQUIRES rest(), and the worker and visit_shared() as they were before the first of these steps.
+  virtual bool catch_up(Worker& /*worker*/, Clock::time_point /*until*/) { return true; }
   // The traffic of mailboxes, which the communicator does not count.
   virtual Traffic traffic() const { return {}; }
 

@@ -35,10 +35,12 @@ void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>&
   }
 }
 
-double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls) {
+double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls,
+                      const std::function<void()>& fails) {
   try {
     return worker.compute_gradient(step, calls);
   } catch (...) {
+    fails();
     try {
       thread.wait();
     } catch (...) {  // NOLINT(bugprone-empty-catch)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -49,8 +50,10 @@ void average_by_weight(std::span<float> x, double& weight, Communicator& communi
 void average_members(std::span<float> x, Communicator& communicator, bool counts);
 
 // Computes the gradient of a step, and returns its loss, while `thread` goes on with what is on its way. If computing
-// fails, waits for these exchanges, and throws the error of computing, not theirs.
-double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls = {});
+// fails, calls `fails`, waits for these exchanges, and throws the error of computing, not theirs.
+double compute_beside(
+    CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls = {},
+    const std::function<void()>& fails = [] {});
 
 // Whether the gradient of any rank overflows. First waits for the work posted to `thread` before. Collective.
 bool any_overflows(bool mine, CommThread& thread, Communicator& communicator);

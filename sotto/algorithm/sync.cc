@@ -1,7 +1,10 @@
 #include "sotto/algorithm/sync.h"
 
+#include <algorithm>
+
 #include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/follower.h"
 #include "sotto/algorithm/sync_by_need.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -12,14 +15,14 @@ namespace {
 class Sync final : public Algorithm {
  public:
   Sync(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
-      : options_(options),
+      : Algorithm({.has_followers = true}),
+        options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
         aggregator_(options.phases, buckets_, communicator.rank(), communicator.size(),
                     std::make_shared<ThreadPool>(options.codec_threads)),
         thread_(
-            buckets_.size(), options.overlap,
-            [this](std::size_t bucket) { offer_in_place(*worker_, buckets_[bucket]); },
+            buckets_.size(), options.overlap, [this](std::size_t bucket) { offer(bucket); },
             [this](std::size_t bucket) { average(bucket); }, &communicator) {}
 
   std::string_view aggregator() const override { return aggregator_.name(); }
@@ -27,10 +30,11 @@ class Sync final : public Algorithm {
 
   void enter(std::uint64_t step) override { aggregator_.enter(step); }
 
-  StepReport step(Worker& worker, const StepInput& input) override {
+  StepReport step(Worker& replica, const StepInput& input) override {
     const Timer total;
     enter(input.step);
     report_ = {};
+    Worker& worker = follows() ? follower_.of(replica) : replica;
     worker_ = &worker;
     key_ = key_of(options_, communicator_, input);
     step_ = {input.step, input.lr};
@@ -51,7 +55,19 @@ class Sync final : public Algorithm {
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
   void take_over(std::span<const FormerRank> each) override { aggregator_.take_over(each); }
 
+  void weigh(float weight) override { weight_ = weight; }
+  std::size_t kept_bytes() const override { return follower_.kept_bytes(); }
+  bool catch_up(Worker& worker, Clock::time_point until) override { return follower_.catch_up(worker, until); }
+
  private:
+  bool follows() const { return weight_ == 0; }
+  void offer(std::size_t index) {
+    const BucketPlan& plan = buckets_[index];
+    offer_in_place(*worker_, plan);
+    if (weight_ == 0 || weight_ == 1) return;
+    const auto offered = worker_->gradient().subspan(plan.range.begin, plan.range.size());
+    std::ranges::transform(offered, offered.begin(), [this](float value) { return value * weight_; });
+  }
   void average(std::size_t index) {
     const BucketPlan& plan = buckets_[index];
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
@@ -63,6 +79,8 @@ class Sync final : public Algorithm {
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
   Phased aggregator_;
+  float weight_ = 1;
+  Follower follower_;  // while this rank is one
   Worker* worker_ = nullptr;
   Key key_;
   StepContext step_;

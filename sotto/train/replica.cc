@@ -154,7 +154,6 @@ void Replica::report_next() {
   const auto gradient = task_.gradient().subspan(range.begin, range.size());
   if (!clips_at_once()) clip(clip_, gradient);
   if (!copy_.empty()) std::ranges::copy(gradient, copy_.subspan(range.begin, range.size()).begin());
-  if (factor_ != 1) std::ranges::transform(gradient, gradient.begin(), [this](float value) { return value * factor_; });
   calls_->ready(next_++);
 }
 

@@ -42,10 +42,6 @@ class Replica final : public Worker {
   // Optimiser::to_evaluate(); but the parameters if that is a mean of iterates and no step was taken yet.
   std::span<const float> to_evaluate();
 
-  // From now on the gradient that this rank sends is multiplied by `factor`: it makes up for ranks that send zeros, but
-  // count in the mean.
-  void weigh(float factor) { factor_ = factor; }
-
   // From now on computing is slowed down, and gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
 
@@ -81,7 +77,6 @@ class Replica final : public Worker {
   double data_seconds_ = 0;
   Slowdown slowdown_;
   ClipSpec clip_;
-  float factor_ = 1;
   Plateau* plateau_ = nullptr;  // of the schedule of learning rates; null: it has no state
 
   // While computing:

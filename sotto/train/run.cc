@@ -233,7 +233,7 @@ bool Run::train_step(std::uint64_t step) {
   row.epoch_number = course_.epoch_of(counted);
   row.iteration = counted - course_.first_step_in(row.epoch_number);
   row.lr = lr_at(rate_step);
-  const bool studied = study_.due(step) && !interruption_.failed() && !follower_;
+  const bool studied = study_.due(step) && !interruption_.failed() && !follows_;
   if (studied) {
     interruption_.attempt([&] { replica_.copy_next_gradient(study_.room(task_->gradient().size())); });
     say_of_study();
@@ -241,8 +241,7 @@ bool Run::train_step(std::uint64_t step) {
   const Tally trained_before = listeners_.empty() ? Tally() : task_->trained();
   const bool wish = interruption_.wished(algorithm_->traits().can_go_on) ||
                     (heartbeat_ && (followers_.empty() ? heartbeat_->wants_change() : wishes_to_join()));
-  Worker& worker = follower_ ? static_cast<Worker&>(*follower_) : replica_;
-  row.report = algorithm_->step(worker, {step, row.lr, wish, meeting_});
+  row.report = algorithm_->step(replica_, {step, row.lr, wish, meeting_});
   is_saved_ = is_tested_ = false;
   const LossScale* scale = replica_.loss_scale();
   const bool is_void = scale != nullptr && scale->is_void();
@@ -266,7 +265,7 @@ bool Run::train_step(std::uint64_t step) {
   steps_.seconds += row.report.seconds;
   steps_.bytes_sent += row.bytes_sent;
   interruption_.attempt([&] {
-    if (!follower_) recorder_->add(row);
+    if (!follows_) recorder_->add(row);
     if (studied && !is_void && !interruption_.failed()) {
       study_.start(step, task_->layout(), *algorithm_, replica_.buckets());
     }
@@ -298,7 +297,7 @@ bool Run::train_step(std::uint64_t step) {
   }
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();
-  const bool pauses = row.report.stop || row.report.meets || all_needed;
+  const bool pauses = row.report.stop || row.report.meets || (all_needed && algorithm_->exchanges(step));
   if (pauses && !ends) ends = !goes_on();
   if (completes) counted_ = traffic();  // otherwise later traffic counts in the next row
   return ends;

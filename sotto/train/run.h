@@ -18,7 +18,6 @@
 #include "sotto/train/choices.h"
 #include "sotto/train/course.h"
 #include "sotto/train/evaluations.h"
-#include "sotto/train/follower.h"
 #include "sotto/train/gradient_study.h"
 #include "sotto/train/interruption.h"
 #include "sotto/train/listener.h"
@@ -160,7 +159,7 @@ class Run {
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
   bool together_;                                  // AlgorithmTraits::counts_together
-  std::unique_ptr<Follower> follower_;             // of a follower
+  bool follows_ = false;                           // this rank is one of followers_
   bool has_state_ = false;                         // of a newcomer: it has got the others'
   std::unique_ptr<NewcomerState> newcomer_state_;  // on its way, or arrived in this generation; null: of no newcomer
   checkpoint::Metadata identity_;

@@ -19,12 +19,12 @@ std::vector<int> Run::newcomers() {
 }
 
 // Whether newcomers may take part in exchanges before they have the model. A scale of the loss, and the choices of a
-// plateau, would have to be known at once; where batch-norm statistics are averaged in each step, so would these.
+// plateau, would have to be known at once; where batch-norm statistics are averaged in each step, so would these. A
+// mean of a rank's own iterates would lack those of the others meanwhile.
 bool Run::may_follow() {
-  const AlgorithmEntry& algorithm = *choices_.algorithm.entry;
-  const bool gets_mean = algorithm.whole_mean != nullptr && algorithm.whole_mean(choices_.algorithm.options);
-  return gets_mean && world_.failure.empty() && idle_ == 0 && options_.partition == "iid" && !averages_batch_norm_ &&
-         replica_.loss_scale() == nullptr && schedule_.plateau() == nullptr && replica_.optimiser().offers_gradient() &&
+  return algorithm_->traits().has_followers && world_.failure.empty() && idle_ == 0 && options_.partition == "iid" &&
+         !averages_batch_norm_ && replica_.loss_scale() == nullptr && schedule_.plateau() == nullptr &&
+         replica_.optimiser().offers_gradient() && (replicated_ || replica_.optimiser().to_evaluate().empty()) &&
          std::ranges::all_of(plan_.phases,
                              [this](const Phase& phase) { return ignores_zeros(phase.recipe, replica_.buckets()); });
 }
@@ -36,16 +36,16 @@ void Run::give_state(int donor, const std::vector<int>& newcomers) {
   if (followers_.empty()) {
     bring_up_to_date();
     newcomer_state_.reset();
-  } else if (newcomer_) {
-    follower_ = std::make_unique<Follower>(replica_);
   } else {
-    replica_.weigh(static_cast<float>(communicator_->size()) / static_cast<float>(trainers(communicator_->size())));
+    follows_ = newcomer_;
+    const auto ranks = static_cast<float>(communicator_->size());
+    algorithm_->weigh(follows_ ? 0 : ranks / static_cast<float>(trainers(communicator_->size())));
   }
 }
 
 // What newcomers get from others.
 void Run::visit_shared(StateCopy& state) {
-  state.visit("parameters", task_->parameters());
+  if (!algorithm_->traits().meets_models) state.visit("parameters", task_->parameters());
   state.visit("buffers", task_->buffers());
   replica_.visit_state(state);
   algorithm_->visit_shared(state);
@@ -61,7 +61,7 @@ void Run::bring_up_to_date() {
   if (followers_.empty() || task_->buffers().empty()) return;
   std::vector<float> buffers(task_->buffers().begin(), task_->buffers().end());  // others keep their own
   communicator_->broadcast(std::as_writable_bytes(std::span(buffers)), first_trainer());
-  if (follower_) std::ranges::copy(buffers, task_->buffers().begin());
+  if (follows_) std::ranges::copy(buffers, task_->buffers().begin());
 }
 
 // Whether this rank has nothing more to get, or to give; waits for it, and catches up, for about that time.
@@ -70,7 +70,7 @@ bool Run::is_up_to_date(std::chrono::milliseconds time) {
   if (!newcomer_state_->wait_for(time)) return false;
   if (newcomer_ && !has_state_) newcomer_state_->give([this](StateCopy& state) { visit_shared(state); });
   has_state_ = true;
-  return !follower_ || follower_->catch_up([this](std::uint64_t step) { return lr_at(step); }, until);
+  return !follows_ || algorithm_->catch_up(replica_, until);
 }
 
 // Whether this is a follower that can catch up, or that has no room for more means. Throws what went wrong with the
@@ -79,7 +79,7 @@ bool Run::wishes_to_join() {
   if (!newcomer_state_) return false;
   constexpr std::size_t most_bytes = std::size_t{1} << 30;
   const bool arrived = newcomer_state_->wait_for({});
-  return follower_ && (arrived || follower_->kept_bytes() > most_bytes);
+  return follows_ && (arrived || algorithm_->kept_bytes() > most_bytes);
 }
 
 // The first rank that is no follower.

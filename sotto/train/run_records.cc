@@ -165,7 +165,7 @@ void Run::record(const RunTotals& spent) {
 
 // Listeners hear nothing more after an error, which may be their own. `before` is the tally before the step.
 void Run::tell(StepRow& row, const Tally& before) {
-  if (listeners_.empty() || interruption_.failed() || follower_) return;
+  if (listeners_.empty() || interruption_.failed() || follows_) return;
   Tally made = task_->trained();
   for (std::size_t i = 0; i < before.size(); ++i) made[i] -= before[i];
   row.measured = task_->metrics(made);
@@ -202,7 +202,7 @@ void Run::announce_phase(std::uint64_t step) {
 }
 
 void Run::show(const StepRow& row, std::uint64_t done) {
-  if (communicator_->rank() != 0 || follower_ || !(progress_.due() || done == plan_.steps)) return;
+  if (communicator_->rank() != 0 || follows_ || !(progress_.due() || done == plan_.steps)) return;
   const StepReport& r = row.report;
   const double remaining = static_cast<double>(plan_.steps - done) * r.seconds;
   progress_.show(fmt::format(

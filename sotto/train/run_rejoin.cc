@@ -83,7 +83,7 @@ void Run::begin_generation() {
                      communicator_->rank(), communicator_->size(), done_);
     algorithm_->enter(done_);
     if (together_) rollback_->forget();  // now all have the same model
-    if (!follower_) rollback_->keep(done_, replica_, *algorithm_, before_);
+    if (!follows_) rollback_->keep(done_, replica_, *algorithm_, before_);
   }
   GenerationRow row{.generation = world_.generation,
                     .step = done_,
@@ -117,7 +117,7 @@ void Run::end_in_failure(const std::string& checkpoint) const {
 // whether others have left already.
 void Run::leave_as_planned(std::uint64_t step) {
   if (!followers_.empty()) bring_up_to_date();
-  if (!follower_ && !rollback_->has(step)) {
+  if (!follows_ && !rollback_->has(step)) {
     throw Error(fmt::format("the group cannot change before step {}, which is between two exchanges", step));
   }
   auto here = 1.0F;
@@ -125,7 +125,7 @@ void Run::leave_as_planned(std::uint64_t step) {
     communicator_->all_reduce(std::span(&here, 1), ReduceOp::sum);
   } catch (const CommError&) {  // NOLINT(bugprone-empty-catch)
   }
-  if (follower_) keep(step);
+  if (follows_) keep(step);
   leave_group();
 }
 
@@ -134,7 +134,7 @@ void Run::leave_as_planned(std::uint64_t step) {
 bool Run::keeps(std::uint64_t step) {
   const std::uint64_t first = first_steps_[own_rank()];
   // begin_generation() has kept the first one.
-  if (rollback_ == nullptr || together_ || follower_ || step == first) return false;
+  if (rollback_ == nullptr || together_ || follows_ || step == first) return false;
   const std::uint64_t lead = algorithm_->lead();
   if (lead == 0) return algorithm_->exchanges(step - 1);
   return (step - first) % (lead + 1) == 0 || step == world_.planned_end();
@@ -174,13 +174,13 @@ bool Run::agreed_change() {
   // Before the agreement, as those that leave close their connections after it.
   if (algorithm_->lead() > 0) {
     keep_together();
-  } else if (!together_ && !follower_ && algorithm_->exchanges(done_ - 1)) {
+  } else if (!together_ && !follows_ && algorithm_->exchanges(done_ - 1)) {
     keep(done_);
   }
   const bool ends = StopSignal::caught() != 0 || interruption_.failed();
   std::array<float, 2> wishes{ends ? 1.0F : 0.0F, heartbeat_->wants_change() ? 1.0F : 0.0F};
   communicator_->all_reduce(wishes, ReduceOp::sum);
-  if (follower_) keep(done_);  // not before all others have kept this step
+  if (follows_) keep(done_);  // not before all others have kept this step
   const auto ending = static_cast<int>(wishes[0]);
   if (ending > 0 && !world_.coordinated) return false;
   return ending < communicator_->size() && (ending > 0 || wishes[1] > 0);

@@ -43,6 +43,34 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     assert summary(tmp_path / "again")["parameters_sha256"] == summary(folder)["parameters_sha256"]
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("rank, round_steps, method", [
+    (1, 4, ["local(h=4)"]),
+    (0, 3, ["slowmo(h=3)", "--codec", "f16"]),
+    (2, 4, ["diloco(h=4)", "--optimiser", "adamw", "--codec", "ef | int8"]),
+    (1, 5, ["diloco(h=5)", "--eval-freq", 7, "--checkpoint-every", 9]),
+])  # fmt: skip
+def test_rounds_of_local_steps(start, good, tmp_path, rank, round_steps, method):
+    """Newcomers keep what the ranks agree on after each round. Where all need them within one, they go on following."""
+    folder = tmp_path / "run"
+    job = start("train", *SMALL, *"--epochs 100000 --deadline 20 --max-steps 120 --link 600kbit --elastic 2:3 --restarts 1 --train-dir run --algorithm".split(),
+                *method)  # fmt: skip
+    at_step(job, folder, 20)
+    kill(job, rank)
+    assert job.finish().status == 0, job.err
+    assert "goes on with 2 ranks; newcomers get their model meanwhile" in job.err
+    groups = rows_of(folder, "membership.csv")
+    assert [group["new"] for group in groups[1:]] == [str(rank), ""] and all(group["members"] == "0 1 2" for group in groups)
+    begin, end = int(groups[1]["step"]), int(groups[2]["step"])
+    assert end > begin and begin % round_steps == end % round_steps == 0
+    steps = rows_of(folder, "steps.csv")
+    made = [[int(row["step"]) for row in steps if int(row["rank"]) == other] for other in range(3)]
+    assert all(made[other] == list(range(120)) for other in range(3) if other != rank)
+    assert [step for step in made[rank] if step >= begin] == list(range(end, 120))
+    good("train", "--replay", "run", "--train-dir", "again")
+    assert summary(tmp_path / "again")["parameters_sha256"] == summary(folder)["parameters_sha256"]
+
+
 def test_an_evaluation_that_is_due_meanwhile(start, tmp_path):
     """All wait for the newcomer, which is evaluated with them; then the group changes."""
     folder = tmp_path / "run"

@@ -20,7 +20,8 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
       : Algorithm({.rhythm = {0, plan.every},
                    .starts_early = true,
                    .counts_together = !plan.each,
-                   .can_go_on = !plan.each},  // with count=each, an announced end is final
+                   .can_go_on = !plan.each,  // with count=each, an announced end is final
+                   .meets_models = true},
                   this),
         overlap_(options.overlap),
         each_(plan.each),

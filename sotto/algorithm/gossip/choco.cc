@@ -62,7 +62,7 @@ class Choco final : public Algorithm {
  public:
   Choco(double gamma, std::string remark, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
         std::vector<Gossiper> gossipers, Communicator& communicator)
-      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}}),
+      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}, .meets_models = true}),
         gamma_(static_cast<float>(gamma)),
         remark_(std::move(remark)),
         options_(options),

@@ -20,7 +20,7 @@ namespace {
 class DPsgd final : public Algorithm {
  public:
   DPsgd(const AlgorithmOptions& options, ModelGossiper gossiper, Communicator& communicator)
-      : Algorithm({.rhythm = {0, gossiper.topology().period()}, .starts_early = options.overlap}),
+      : Algorithm({.rhythm = {0, gossiper.topology().period()}, .starts_early = options.overlap, .meets_models = true}),
         options_(options),
         communicator_(communicator),
         gossiper_(std::move(gossiper)),

@@ -21,7 +21,7 @@ class PushSum final : public Algorithm {
  public:
   PushSum(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, std::vector<Gossiper> gossipers,
           Communicator& communicator)
-      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}}),
+      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}, .meets_models = true}),
         options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),

@@ -22,7 +22,7 @@ class PushSumOverlap final : public Algorithm {
  public:
   PushSumOverlap(std::uint64_t synch_freq, const AlgorithmOptions& options, ModelGossiper gossiper,
                  Communicator& communicator)
-      : Algorithm({.rhythm = {0, synch_freq * gossiper.topology().period()}}),
+      : Algorithm({.rhythm = {0, synch_freq * gossiper.topology().period()}, .meets_models = true}),
         synch_freq_(synch_freq),
         options_(options),
         communicator_(communicator),

@@ -34,7 +34,9 @@ std::size_t size_of(std::span<const BucketPlan> buckets) {
 
 LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                        Communicator& communicator)
-    : Algorithm({.rhythm = {plan.after, plan.h}}),
+    : Algorithm({.rhythm = {plan.after, plan.h},
+                 .has_followers = plan.shards == 1 && plan.overlap == 0 && plan.buffers == Buffers::keep,
+                 .meets_models = true}),
       plan_(plan),
       options_(options),
       buckets_(buckets.begin(), buckets.end()),
@@ -55,7 +57,8 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
   Timer total, lap;
   StepReport report;
   prepare(worker, input);
-  report.loss = compute_beside(thread_, worker, input.step);
+  meet_at(input.step);
+  if (!follows()) report.loss = compute_beside(thread_, worker, input.step, {}, [this] { roll_call_.leave(); });
   report.compute = lap.lap();
   collect(input.step, report);
   report.wait = lap.lap();
@@ -63,7 +66,7 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
     if (turns_.due(input.step, s)) open(shards_[s], input);
   }
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    advance(worker, b, input.lr);
+    if (!follows()) advance(worker, b, input.lr);
     if (shard_of(b).arrives) settle(worker, b, input.lr);
     if (!leaves(b, input.step)) continue;
     offer(worker, b);
@@ -98,10 +101,21 @@ void LocalSteps::prepare(Worker& worker, const StepInput& input) {
         "above 0",
         named("algorithm", plan_.name), input.lr, input.step));
   }
-  outer_.begin(worker.parameters());
+  if (!follows()) outer_.begin(worker.parameters());
   if (plan_.overlap == 0) deltas_ = worker.gradient();  // nobody needs it after the optimiser's step
   asked_ = asked_ || input.stop;
-  worker.optimiser().begin_step(input.step);
+  if (!follows()) worker.optimiser().begin_step(input.step);
+}
+
+// Begins a roll call after a round's first step, if some rank follows. A round of one step has none.
+void LocalSteps::meet_at(std::uint64_t step) {
+  if (weight_ == 1 || called_ || turns_.any_due(step)) return;
+  called_ = true;
+  thread_.post([this] { roll_call_.run(communicator_); });
+}
+
+void LocalSteps::come() {
+  if (std::exchange(called_, false)) roll_call_.come();
 }
 
 // Waits for the shards that are due.
@@ -122,6 +136,7 @@ void LocalSteps::open(Shard& shard, const StepInput& input) {
   shard.key = key_of(options_, communicator_, input);
   shard.stop = asked_ ? 1.0F : 0.0F;
   shard.due = plan_.overlap == 0 ? 0 : input.step + plan_.overlap;
+  come();
   thread_.post([this, &shard] {
     communicator_.at_step(shard.key.step);
     aggregator_.enter(shard.key.step);
@@ -137,8 +152,14 @@ void LocalSteps::advance(Worker& worker, std::size_t bucket, double lr) {
 
 void LocalSteps::offer(Worker& worker, std::size_t bucket) {
   const Range range = buckets_[bucket].range;
-  std::ranges::transform(outer_.start(range), worker.parameters().subspan(range.begin, range.size()),
-                         deltas_.subspan(range.begin, range.size()).begin(), std::minus<>());
+  const auto gone = deltas_.subspan(range.begin, range.size());
+  if (follows()) {
+    std::ranges::fill(gone, 0.0F);
+    return;
+  }
+  std::ranges::transform(outer_.start(range), worker.parameters().subspan(range.begin, range.size()), gone.begin(),
+                         std::minus<>());
+  if (weight_ != 1) std::ranges::transform(gone, gone.begin(), [this](float value) { return value * weight_; });
 }
 
 void LocalSteps::post(std::size_t bucket) {
@@ -186,6 +207,7 @@ void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& repo
 }
 
 void LocalSteps::wait() {
+  come();
   thread_.wait();
   done_ += std::exchange(timings_, {});
   note();
@@ -218,6 +240,7 @@ void LocalSteps::average_models(Worker& worker) {
     if (shard_of(b).due != 0) settle(worker, b, 0);  // the rate counts only without overlap
   }
   for (Shard& shard : shards_) shard.due = 0;
+  if (weight_ != 1) return average_members(worker.parameters(), communicator_, !follows());
   aggregate(worker.parameters(), Op::avg, communicator_);
 }
 
@@ -247,12 +270,27 @@ void LocalSteps::take_over(std::span<const FormerRank> each) {
 
 // The mean of how far ranks went, so that ranks which are all at their common start stay there, to the last bit.
 void LocalSteps::meet_others(Worker& worker, bool is_new) {
-  if (!outer_.has_begun()) return;  // then all ranks have the same model
   const std::span<const float> start = outer_.start({0, worker.parameters().size()});
   std::vector<float> gone(start.size());
-  std::ranges::transform(worker.parameters(), start, gone.begin(), std::minus());
-  average_members(gone, communicator_, !is_new);
-  std::ranges::transform(start, gone, worker.parameters().begin(), std::plus());
+  if (outer_.has_begun() && !is_new) std::ranges::transform(worker.parameters(), start, gone.begin(), std::minus());
+  float farthest = 0;
+  for (const float value : gone) farthest = std::max(farthest, std::abs(value));
+  communicator_.all_reduce(std::span(&farthest, 1), ReduceOp::max);
+  if (farthest > 0) average_members(gone, communicator_, !is_new);
+  if (outer_.has_begun()) std::ranges::transform(start, gone, worker.parameters().begin(), std::plus());
+}
+
+void LocalSteps::weigh(float weight) {
+  weight_ = weight;
+  if (follows()) outer_.keep_steps();
+}
+
+// Its own optimiser is that of another rank, some steps ago: such a rank might also have come later.
+bool LocalSteps::catch_up(Worker& worker, Clock::time_point until) {
+  outer_.begin(worker.parameters());
+  if (!outer_.catch_up(until)) return false;
+  std::ranges::copy(outer_.start({0, worker.parameters().size()}), worker.parameters().begin());
+  return true;
 }
 
 }  // namespace sotto

@@ -8,6 +8,7 @@
 #include "sotto/aggregate/phased.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/local/outer_step.h"
+#include "sotto/algorithm/local/roll_call.h"
 #include "sotto/algorithm/local/turns.h"
 #include "sotto/comm/comm_thread.h"
 
@@ -35,6 +36,7 @@ class LocalSteps final : public Algorithm {
   // ConfigError for a codec or memory that suits gradients alone, and for more shards than buckets.
   LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
              Communicator& communicator);
+  ~LocalSteps() override { roll_call_.leave(); }
 
   std::string_view aggregator() const override { return aggregator_name_; }
   std::string remark() const override { return remark_; }
@@ -52,6 +54,9 @@ class LocalSteps final : public Algorithm {
   // Between two exchanges, too: all go on from the mean of how far those that are not new have come from the common
   // start.
   void meet_others(Worker& worker, bool is_new) override;
+  void weigh(float weight) override;
+  std::size_t kept_bytes() const override { return outer_.kept_bytes(); }
+  bool catch_up(Worker& worker, Clock::time_point until) override;
 
  private:
   // Buckets that are exchanged together. Belongs to the communication thread until wait().
@@ -64,6 +69,7 @@ class LocalSteps final : public Algorithm {
   Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
   bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
 
+  bool follows() const { return weight_ == 0; }
   void prepare(Worker& worker, const StepInput& input);
   void collect(std::uint64_t step, StepReport& report);
   void open(Shard& shard, const StepInput& input);
@@ -73,6 +79,8 @@ class LocalSteps final : public Algorithm {
   void exchange(std::size_t bucket);
   void settle(Worker& worker, std::size_t bucket, double lr);
   void finish(Worker& worker, const StepInput& input, StepReport& report);
+  void meet_at(std::uint64_t step);
+  void come();
   void wait();
   void note();
 
@@ -87,8 +95,11 @@ class LocalSteps final : public Algorithm {
   std::vector<float> on_its_way_;  // with overlap: deltas, then their means
   std::span<float> deltas_;        // on_its_way_, or the worker's gradient
   std::vector<float> scratch_;
-  bool asked_ = false;  // this rank was asked to stop, and the ranks have not stopped
-  Timings timings_;     // belongs to the communication thread until wait(), which adds it to done_
+  float weight_ = 1;     // of this rank's differences in means
+  RollCall roll_call_;   // while some rank follows
+  bool called_ = false;  // the others wait for this rank to come
+  bool asked_ = false;   // this rank was asked to stop, and the ranks have not stopped
+  Timings timings_;      // belongs to the communication thread until wait(), which adds it to done_
   Timings done_;
   std::string aggregator_name_, remark_;  // copies, because the aggregator may be at work
   CommThread thread_;                     // last: it is destroyed before what its work uses

@@ -26,7 +26,9 @@ void OuterStep::take(const Range& range, std::span<float> mean, double rate) {
     for (float& value : mean) value /= unit;
     lr *= rate;
   }
-  sgd_->apply(std::span(start_).subspan(range.begin, range.size()), mean, range.begin, lr);
+  Optimiser& optimiser = kept_ ? *kept_ : *sgd_;
+  optimiser.begin_step(0);  // SGD does the same in each step
+  optimiser.apply(std::span(start_).subspan(range.begin, range.size()), mean, range.begin, lr);
 }
 
 void OuterStep::visit_state(StateVisitor& visitor) {

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
+#include "sotto/core/timer.h"
+#include "sotto/optim/kept_steps.h"
 #include "sotto/optim/optimiser.h"
 
 namespace sotto {
@@ -29,6 +32,11 @@ class OuterStep {
   std::span<const float> start(const Range& range) const {
     return std::span(start_).subspan(range.begin, range.size());
   }
+  // From now on take() keeps steps in place of taking them, until catch_up(), whose arguments and result are those of
+  // KeptSteps::replay().
+  void keep_steps() { kept_.emplace(); }
+  std::size_t kept_bytes() const { return kept_ ? kept_->bytes() : 0; }
+  bool catch_up(Clock::time_point until) { return !kept_ || kept_->replay(*sgd_, start_, until); }
   // start -= lr * direction(mean) for this stretch. May overwrite `mean`. `rate` is the ranks' own learning rate.
   void take(const Range& range, std::span<float> mean, double rate);
   bool in_rates() const { return options_.in_rates; }
@@ -41,6 +49,7 @@ class OuterStep {
   std::vector<float> start_;
   std::uint64_t begun_ = 0;
   std::unique_ptr<Optimiser> sgd_;
+  std::optional<KeptSteps> kept_;  // of a follower
 };
 
 }  // namespace sotto
