@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <variant>
 
 #include "sotto/core/error.h"
 
@@ -131,88 +132,47 @@ class Assigner final : public OptionVisitor {
   using Where = std::function<std::string(std::string_view name, std::string_view text)>;
   Assigner(Find given, Where where) : given_(std::move(given)), where_(std::move(where)) {}
 
-  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
-    if (const auto text = given(name)) value = parse_bool(where(name, *text), *text);
-  }
-  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds bounds) override {
-    if (const auto text = given(name)) value = parse_int(where(name, *text), *text, bounds);
-  }
-  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds bounds) override {
-    if (const auto text = given(name)) value = parse_double(where(name, *text), *text, bounds);
-  }
-  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view /*help*/,
-              Bounds bounds) override {
-    if (const auto text = given(name)) value = parse_optional_int(where(name, *text), *text, bounds);
-  }
-  void option(std::string_view name, std::optional<double>& value, std::string_view /*help*/, Bounds bounds) override {
-    if (const auto text = given(name)) value = parse_optional_double(where(name, *text), *text, bounds);
-  }
-  void option(std::string_view name, std::optional<std::string>& value, std::string_view /*help*/) override {
-    if (const auto text = given(name)) value = parse_optional_text(*text);
-  }
-  void option(std::string_view name, std::string& value, std::string_view /*help*/,
-              std::initializer_list<std::string_view> choices) override {
-    const auto text = given(name);
-    if (!text) return;
-    if (choices.size() > 0 && std::ranges::find(choices, *text) == choices.end()) {
-      throw ConfigError(fmt::format("{} must be one of {}", where(name, *text), fmt::join(choices, ", ")));
-    }
-    value = *text;
+  void visit(const Option& option) override {
+    if (const auto text = given_(option.name)) option.read(where_(option.name, *text) + ":", *text);
   }
 
  private:
-  std::optional<std::string> given(std::string_view name) const { return given_(name); }
-  std::string where(std::string_view name, std::string_view text) const { return where_(name, text) + ":"; }
-
   Find given_;
   Where where_;
 };
 
 class Writer final : public OptionVisitor {
  public:
-  using OptionVisitor::option;
-  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
-    add(name, value ? "true" : "false");
-  }
-  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds /*bounds*/) override {
-    add(name, std::to_string(value));
-  }
-  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
-    add(name, format_double(value));
-  }
-  void option(std::string_view name, std::string& value, std::string_view /*help*/,
-              std::initializer_list<std::string_view> /*choices*/) override {
-    if (!value.empty()) return add(name, value);
+  void visit(const Option& option) override {
+    const std::string text = option.text();
+    if (!text.empty()) return flags.push_back(fmt::format("--{}={}", option.name, text));
     // An empty text is written, too: otherwise a resumed run would take the text of its record.
-    flags.push_back(fmt::format("--{}", name));
+    flags.push_back(fmt::format("--{}", option.name));
     flags.emplace_back();
   }
   std::vector<std::string> flags;
-
- private:
-  void add(std::string_view name, std::string_view value) { flags.push_back(fmt::format("--{}={}", name, value)); }
 };
 
 class Adder final : public OptionVisitor {
  public:
-  using OptionVisitor::option;
   // `kind` is empty for a switch; `is_on`: a switch that is on unless it is turned off.
   using Add = std::function<void(std::string_view name, const char* kind, std::string help, bool is_on)>;
   explicit Adder(Add add) : add_(std::move(add)) {}
 
-  void option(std::string_view name, bool& value, std::string_view help) override {
-    add_(name, "", with_default(help, "", value ? "on" : ""), value);
-  }
-  void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds) override {
-    add_(name, "N", with_default(help, range_text(bounds), std::to_string(value)), false);
-  }
-  void option(std::string_view name, double& value, std::string_view help, Bounds bounds) override {
-    add_(name, "X", with_default(help, range_text(bounds), format_double(value)), false);
-  }
-  void option(std::string_view name, std::string& value, std::string_view help,
-              std::initializer_list<std::string_view> choices) override {
-    add_(name, "TEXT",
-         with_default(help, choices.size() == 0 ? "" : fmt::format(": {}", fmt::join(choices, ", ")), value), false);
+  void visit(const Option& option) override {
+    if (const auto* flag = std::get_if<bool*>(&option.value)) {
+      return add_(option.name, "", with_default(option.help, "", **flag ? "on" : ""), **flag);
+    }
+    const bool is_whole = std::holds_alternative<std::int64_t*>(option.value);
+    const bool is_number = is_whole || std::holds_alternative<double*>(option.value);
+    const std::string range = is_number                ? range_text(option.bounds)
+                              : option.choices.empty() ? option.range()
+                                                       : fmt::format(": {}", fmt::join(option.choices, ", "));
+    add_(option.name,
+         is_whole    ? "N"
+         : is_number ? "X"
+                     : "TEXT",
+         with_default(option.help, range, option.text()), false);
   }
 
  private:

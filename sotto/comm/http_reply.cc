@@ -6,6 +6,7 @@
 #include <asio/ip/address.hpp>
 
 #include "sotto/core/error.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -42,12 +43,6 @@ std::string_view take_until(std::string_view& rest, std::string_view end) {
   const std::string_view part = rest.substr(0, at);
   rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + end.size());
   return part;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 bool is_token(std::string_view text) {
@@ -87,7 +82,7 @@ std::string http_reply(std::string_view request, bool local, const HttpHandler& 
     constexpr std::string_view wanted = "host";
     const auto same = [](char a, char b) { return (a | 0x20) == b; };
     if (!std::equal(name.begin(), name.end(), wanted.begin(), wanted.end(), same)) continue;
-    host = trimmed(value);
+    host = trimmed(value, " \t");
     ++hosts;
   }
   if (hosts > 1 || (hosts == 0 && version == "HTTP/1.1")) return refusal(400, "there must be one Host");

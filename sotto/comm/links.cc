@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "sotto/core/error.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -26,12 +27,6 @@ constexpr std::array units{
     Unit{"s", 1, &LinkShape::latency},
 };
 
-std::string_view trim(std::string_view text) {
-  const auto begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
 struct Quantity {
   double value = 0;
   const Unit* unit = nullptr;
@@ -43,7 +38,7 @@ Quantity parse_quantity(std::string_view text, bool zero) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (status != std::errc() || !((zero ? value >= 0 : value > 0) && value < 1e15))
     throw ConfigError(fmt::format("`{}` does not begin with a number above 0", text));
-  const std::string_view name = trim(text.substr(static_cast<std::size_t>(end - text.data())));
+  const std::string_view name = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
   const auto* const unit = std::ranges::find(units, name, &Unit::name);
   if (unit == units.end()) throw ConfigError(fmt::format("`{}` is no unit (bit, kbit, mbit, gbit; us, ms, s)", name));
   return {value * unit->factor, unit};
@@ -52,7 +47,7 @@ Quantity parse_quantity(std::string_view text, bool zero) {
 double parse_one(std::string_view option, std::string_view text, bool zero, double LinkShape::*field,
                  std::string_view wanted) {
   try {
-    const Quantity quantity = parse_quantity(trim(text), zero);
+    const Quantity quantity = parse_quantity(trimmed(text), zero);
     if (quantity.unit->field == field) return quantity.value;
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("{}: {}; write {}", option, error.what(), wanted));
@@ -90,7 +85,7 @@ LinkShape parse_link(std::string_view option, std::string_view text) {
   for (bool more = true; more;) {
     const auto comma = rest.find(',');
     more = comma != std::string_view::npos;
-    const std::string_view part = trim(rest.substr(0, comma));
+    const std::string_view part = trimmed(rest.substr(0, comma));
     if (more) rest = rest.substr(comma + 1);
     Quantity quantity;
     try {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -17,6 +16,7 @@
 #include "sotto/comm/patience.h"
 #include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -47,12 +47,8 @@ std::string text_at(c10d::Store& store, const std::string& key) {
 
 template <class Number>
 Number read_number(const std::string& text) {
-  Number number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc() || end != text.data() + text.size()) {
-    throw CommError(fmt::format("the ranks' store says `{}` where a number is due", visible(text)));
-  }
-  return number;
+  if (const auto number = parsed<Number>(text)) return *number;
+  throw CommError(fmt::format("the ranks' store says `{}` where a number is due", visible(text)));
 }
 
 // Asks the store until there is an answer. A coordinator may be gone for a while; its next one has a new store.

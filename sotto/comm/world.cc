@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/options.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -29,12 +29,11 @@ std::string required(const char* name, const char* because) {
 }
 
 int whole(const std::string& name, std::string_view text, int low, int high) {
-  int value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || value < low || value > high) {
+  const auto value = parsed<int>(text);
+  if (!value || *value < low || *value > high) {
     throw ConfigError(fmt::format("{}={}: must be a whole number in [{}, {}]", name, text, low, high));
   }
-  return value;
+  return *value;
 }
 
 // Numbers with spaces between them.

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 
@@ -51,9 +50,7 @@ inline void split_cells(std::string_view line, std::vector<std::string_view>& ce
 // The number that is the whole cell. FileError, with the name of the column, if there is another text.
 template <class Number>
 Number number_in(std::string_view cell, std::string_view column) {
-  Number number{};
-  const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  if (status == std::errc() && end == cell.data() + cell.size()) return number;
+  if (const auto number = parsed<Number>(cell)) return *number;
   throw FileError(fmt::format("`{}` is no number of the column {}", cell.substr(0, 40), column));
 }
 

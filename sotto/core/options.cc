@@ -40,8 +40,6 @@ std::string range_of(Bounds bounds) {
   return std::isfinite(bounds.low) || std::isfinite(bounds.high) ? ", in " + bounds.text() : "";
 }
 
-std::string_view bool_text(bool value) { return value ? "true" : "false"; }
-
 // Hands each option its argument: the i-th positional one, or the one with its name.
 class Reader final : public OptionVisitor {
  public:
@@ -55,33 +53,9 @@ class Reader final : public OptionVisitor {
     if (late != arguments.end()) fail(late->position, "an argument without a name cannot follow one with a name");
   }
 
-  void option(std::string_view name, bool& value, std::string_view) override {
-    take(name, [&](const std::string& text) { value = parse_bool(name, text); });
-  }
-  void option(std::string_view name, std::int64_t& value, std::string_view, Bounds bounds) override {
-    take(name, [&](const std::string& text) { value = parse_int(name, text, bounds); });
-  }
-  void option(std::string_view name, double& value, std::string_view, Bounds bounds) override {
-    take(name, [&](const std::string& text) { value = parse_double(name, text, bounds); });
-  }
-  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view, Bounds bounds) override {
-    take(name, [&](const std::string& text) { value = parse_optional_int(name, text, bounds); });
-  }
-  void option(std::string_view name, std::optional<double>& value, std::string_view, Bounds bounds) override {
-    take(name, [&](const std::string& text) { value = parse_optional_double(name, text, bounds); });
-  }
-  void option(std::string_view name, std::optional<std::string>& value, std::string_view) override {
-    take(name, [&](const std::string& text) { value = parse_optional_text(text); });
-  }
-  void option(std::string_view name, std::string& value, std::string_view help,
-              std::initializer_list<std::string_view> choices) override {
-    text_help_ = help;
-    take(name, [&](const std::string& text) {
-      if (choices.size() != 0 && std::find(choices.begin(), choices.end(), text) == choices.end()) {
-        throw ConfigError(fmt::format("{} must be one of {}, not `{}`", name, fmt::join(choices, ", "), text));
-      }
-      value = text;
-    });
+  void visit(const Option& option) override {
+    if (std::holds_alternative<std::string*>(option.value)) text_help_ = option.help;
+    take(option.name, [&](const std::string& text) { option.read(option.name, text); });
   }
 
   void finish() const {
@@ -132,91 +106,75 @@ class Reader final : public OptionVisitor {
 // Lists "name=value" of every option, with its help and range.
 class Lister final : public OptionVisitor {
  public:
-  using OptionVisitor::option;
   struct Line {
+    std::string_view name;
     std::string setting;
     std::string help;
+    bool has_value = false;
   };
-  enum class Unsaid { shown, left_out };  // optional options without a value
-  explicit Lister(Unsaid those) : unsaid_(those) {}
-
-  void option(std::string_view name, bool& value, std::string_view help) override {
-    add(name, bool_text(value), help, "");
+  void visit(const Option& option) override {
+    lines.push_back({option.name, fmt::format("{}={}", option.name, option.text()),
+                     fmt::format("{}{}", option.help, option.range()), option.has_value()});
   }
-  void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds) override {
-    add(name, fmt::to_string(value), help, range_of(bounds));
-  }
-  void option(std::string_view name, double& value, std::string_view help, Bounds bounds) override {
-    add(name, format_double(value), help, range_of(bounds));
-  }
-  void option(std::string_view name, std::string& value, std::string_view help,
-              std::initializer_list<std::string_view> choices) override {
-    add(name, value, help, choices.size() == 0 ? "" : fmt::format(", one of {}", fmt::join(choices, ", ")));
-  }
-
-  const std::vector<Line>& lines() const { return lines_; }
-  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
-              Bounds bounds) override {
-    add_optional(name, value, help, bounds);
-  }
-  void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) override {
-    add_optional(name, value, help, bounds);
-  }
-  void option(std::string_view name, std::optional<std::string>& value, std::string_view help) override {
-    add_optional(name, value, help);
-  }
-
- private:
-  void add(std::string_view name, std::string_view value, std::string_view help, const std::string& range) {
-    lines_.push_back({fmt::format("{}={}", name, value), fmt::format("{}{}", help, range)});
-  }
-
-  template <class T, class... Rest>
-  void add_optional(std::string_view name, std::optional<T>& value, Rest... rest) {
-    if (value || unsaid_ == Unsaid::shown) OptionVisitor::option(name, value, rest...);
-  }
-
-  Unsaid unsaid_;
-  std::vector<Line> lines_;
+  std::vector<Line> lines;
 };
 
 // Finds a numeric option by its name, and replaces it if a new value is given.
 class NumberAccess final : public OptionVisitor {
  public:
-  using OptionVisitor::option;
   NumberAccess(std::string_view name, std::optional<double> value) : name_(name), value_(value) {}
 
-  void option(std::string_view /*name*/, bool& /*value*/, std::string_view /*help*/) override {}
-  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds /*bounds*/) override {
-    access(name, value);
+  void visit(const Option& option) override {
+    if (option.name == name_ && option.has_value()) std::visit([this](auto* value) { access(value); }, option.value);
   }
-  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
-    access(name, value);
-  }
-  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view /*help*/,
-              Bounds /*bounds*/) override {
-    if (value) access(name, *value);
-  }
-  void option(std::string_view name, std::optional<double>& value, std::string_view /*help*/,
-              Bounds /*bounds*/) override {
-    if (value) access(name, *value);
-  }
-  void option(std::string_view /*name*/, std::string& /*value*/, std::string_view /*help*/,
-              std::initializer_list<std::string_view> /*choices*/) override {}
 
   std::optional<double> found;
 
  private:
   template <class T>
-  void access(std::string_view name, T& value) {
-    if (name != name_) return;
-    if (value_) value = static_cast<T>(*value_);
-    found = static_cast<double>(value);
+  void access(T* value) {
+    if (value_) *value = static_cast<T>(*value_);
+    found = static_cast<double>(*value);
   }
+  template <class T>
+  void access(std::optional<T>* value) {
+    access(&**value);
+  }
+  void access(bool* /*value*/) {}
+  void access(std::string* /*value*/) {}
 
   std::string_view name_;
   std::optional<double> value_;
 };
+
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(std::int64_t value) { return fmt::to_string(value); }
+std::string text_of(double value) { return format_double(value); }
+std::string text_of(const std::string& value) { return value; }
+template <class T>
+std::string text_of(const std::optional<T>& value) {
+  return value ? text_of(*value) : std::string(unsaid);
+}
+
+void parse_into(bool& value, std::string_view where, std::string_view text, Bounds /*bounds*/) {
+  value = parse_bool(where, text);
+}
+void parse_into(std::int64_t& value, std::string_view where, std::string_view text, Bounds bounds) {
+  value = parse_int(where, text, bounds);
+}
+void parse_into(double& value, std::string_view where, std::string_view text, Bounds bounds) {
+  value = parse_double(where, text, bounds);
+}
+void parse_into(std::string& value, std::string_view /*where*/, std::string_view text, Bounds /*bounds*/) {
+  value = text;
+}
+template <class T>
+void parse_into(std::optional<T>& value, std::string_view where, std::string_view text, Bounds bounds) {
+  if (text == unsaid || (std::is_same_v<T, std::string> && text.empty())) return value.reset();
+  T read{};
+  parse_into(read, where, text, bounds);
+  value = std::move(read);
+}
 
 }  // namespace
 
@@ -252,44 +210,36 @@ double parse_double(std::string_view name, std::string_view text, Bounds bounds)
   return *value;
 }
 
-std::optional<std::int64_t> parse_optional_int(std::string_view name, std::string_view text, Bounds bounds) {
-  return text == unsaid ? std::nullopt : std::optional(parse_int(name, text, bounds));
+bool Option::has_value() const {
+  return std::visit(
+      [](const auto* held) {
+        if constexpr (requires { held->has_value(); }) {
+          return held->has_value();
+        } else {
+          return true;
+        }
+      },
+      value);
 }
 
-std::optional<double> parse_optional_double(std::string_view name, std::string_view text, Bounds bounds) {
-  return text == unsaid ? std::nullopt : std::optional(parse_double(name, text, bounds));
+std::string Option::text() const {
+  return std::visit([](const auto* held) { return text_of(*held); }, value);
 }
 
-std::optional<std::string> parse_optional_text(std::string_view text) {
-  return text.empty() || text == unsaid ? std::nullopt : std::optional<std::string>(text);
+std::string Option::range() const {
+  return choices.empty() ? range_of(bounds) : fmt::format(", one of {}", fmt::join(choices, ", "));
 }
 
-std::string format_optional(const std::optional<std::int64_t>& value) {
-  return value ? fmt::to_string(*value) : std::string(unsaid);
+void Option::read(std::string_view where, std::string_view text) const {
+  if (!choices.empty() && std::ranges::find(choices, text) == choices.end()) {
+    throw ConfigError(fmt::format("{} must be one of {}, not `{}`", where, fmt::join(choices, ", "), text));
+  }
+  std::visit([&](auto* held) { parse_into(*held, where, text, bounds); }, value);
 }
 
-std::string format_optional(const std::optional<double>& value) {
-  return value ? format_double(*value) : std::string(unsaid);
-}
-
-std::string format_optional(const std::optional<std::string>& value) { return value.value_or(std::string(unsaid)); }
-
-// The defaults of optional options suit visitors that show values; visitors that read values override them.
-void OptionVisitor::option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
-                           Bounds bounds) {
-  std::string text = format_optional(value);
-  option(name, text, fmt::format("{}{}", help, range_of(bounds)), {});
-}
-
-void OptionVisitor::option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) {
-  std::string text = format_optional(value);
-  option(name, text, fmt::format("{}{}", help, range_of(bounds)), {});
-}
-
-void OptionVisitor::option(std::string_view name, std::optional<std::string>& value, std::string_view help) {
-  std::string text = format_optional(value);
-  option(name, text, help, {});
-}
+std::string format_optional(const std::optional<std::int64_t>& value) { return text_of(value); }
+std::string format_optional(const std::optional<double>& value) { return text_of(value); }
+std::string format_optional(const std::optional<std::string>& value) { return text_of(value); }
 
 std::string format_double(double value) {
   std::array<char, 32> buffer;
@@ -306,30 +256,30 @@ AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions o
 }
 
 std::string record_options(std::string_view name, AnyOptions options, std::string_view except) {
-  Lister lister(Lister::Unsaid::left_out);
+  Lister lister;
   options.visit(lister);
   std::vector<std::string_view> settings;
-  for (const auto& line : lister.lines()) {
-    if (line.setting.substr(0, line.setting.find('=')) != except) settings.push_back(line.setting);
+  for (const auto& line : lister.lines) {
+    if (line.has_value && line.name != except) settings.push_back(line.setting);
   }
   return settings.empty() ? std::string(name) : fmt::format("{}({})", name, fmt::join(settings, ", "));
 }
 
 std::string help_options(AnyOptions options) {
-  Lister lister(Lister::Unsaid::shown);
+  Lister lister;
   options.visit(lister);
   std::size_t width = 0;
-  for (const auto& line : lister.lines()) width = std::max(width, line.setting.size());
+  for (const auto& line : lister.lines) width = std::max(width, line.setting.size());
   std::string text;
-  for (const auto& line : lister.lines()) text += fmt::format("  {:<{}}   {}\n", line.setting, width, line.help);
+  for (const auto& line : lister.lines) text += fmt::format("  {:<{}}   {}\n", line.setting, width, line.help);
   return text;
 }
 
 std::vector<std::string> names_of_options(AnyOptions options) {
-  Lister lister(Lister::Unsaid::shown);
+  Lister lister;
   options.visit(lister);
   std::vector<std::string> names;
-  for (const auto& line : lister.lines()) names.push_back(line.setting.substr(0, line.setting.find('=')));
+  for (const auto& line : lister.lines) names.emplace_back(line.name);
   return names;
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sotto/core/sentence.h"
@@ -30,6 +31,24 @@ struct Bounds {
   static constexpr Bounds share() { return {0, 1, true, false}; }  // (0, 1]
 };
 
+// An option of a component: where its value lies, and what is known of it.
+struct Option {
+  // An option without a fixed default is an optional one: `auto`, or saying nothing, leaves its value to the component.
+  using Value = std::variant<bool*, std::int64_t*, double*, std::string*, std::optional<std::int64_t>*,
+                             std::optional<double>*, std::optional<std::string>*>;
+  std::string_view name;
+  Value value;
+  std::string_view help;
+  Bounds bounds{};                              // of a number
+  std::span<const std::string_view> choices{};  // the allowed values of a text; empty: any
+
+  bool has_value() const;  // false: it is left to the component
+  std::string text() const;
+  std::string range() const;  // as a text that follows the help: ", in (0, 1]", ", one of a, b", or empty
+  // Replaces the value. ConfigError("WHERE must be ...").
+  void read(std::string_view where, std::string_view text) const;
+};
+
 // Every component keeps its options in one struct, with defaults in place and a member
 //   void visit(OptionVisitor& v) { v.option("ratio", ratio, "share of the elements that are sent", Bounds::share()); }
 // One kind of visitor each parses sentences, reads flags, prints help, checks ranges, and writes the record in the run
@@ -37,17 +56,18 @@ struct Bounds {
 class OptionVisitor {
  public:
   virtual ~OptionVisitor() = default;
-  virtual void option(std::string_view name, bool& value, std::string_view help) = 0;
-  virtual void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds = {}) = 0;
-  virtual void option(std::string_view name, double& value, std::string_view help, Bounds bounds = {}) = 0;
-  // Options without a fixed default: `auto`, or saying nothing, leaves the value to the component.
-  virtual void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
-                      Bounds bounds = {});
-  virtual void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds = {});
-  virtual void option(std::string_view name, std::optional<std::string>& value, std::string_view help);
-  // `choices`: the allowed values; empty: any text.
-  virtual void option(std::string_view name, std::string& value, std::string_view help,
-                      std::initializer_list<std::string_view> choices = {}) = 0;
+  template <class T>
+  requires(!std::is_same_v<T, std::string>) void option(std::string_view name, T& value, std::string_view help,
+                                                        Bounds bounds = {}) {
+    visit({name, &value, help, bounds});
+  }
+  void option(std::string_view name, std::string& value, std::string_view help,
+              std::initializer_list<std::string_view> choices = {}) {
+    visit({name, &value, help, {}, choices});
+  }
+
+ protected:
+  virtual void visit(const Option& option) = 0;
 };
 
 struct NoOptions {
@@ -134,10 +154,7 @@ bool parse_bool(std::string_view name, std::string_view text);
 std::int64_t parse_int(std::string_view name, std::string_view text, Bounds bounds = {});
 double parse_double(std::string_view name, std::string_view text, Bounds bounds = {});
 std::string format_double(double value);  // shortest text that reads back as the same value
-// The same for optional values: nothing is "auto", and an empty text is nothing, too.
-std::optional<std::int64_t> parse_optional_int(std::string_view name, std::string_view text, Bounds bounds = {});
-std::optional<double> parse_optional_double(std::string_view name, std::string_view text, Bounds bounds = {});
-std::optional<std::string> parse_optional_text(std::string_view text);
+// "auto" if there is none.
 std::string format_optional(const std::optional<std::int64_t>& value);
 std::string format_optional(const std::optional<double>& value);
 std::string format_optional(const std::optional<std::string>& value);

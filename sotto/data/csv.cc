@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sotto/core/csv_cells.h"
+#include "sotto/core/text.h"
 #include "sotto/data/text_lines.h"
 
 namespace sotto {
@@ -48,7 +49,7 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       lines.fail("an empty line");
     }
     split_cells(line, cells);
-    std::ranges::transform(cells, cells.begin(), trimmed);
+    for (std::string_view& cell : cells) cell = trimmed(cell);
     if (columns == 0) {
       columns = cells.size();
       if (columns < 2) lines.fail("a label and one feature at least are wanted, with commas between them");

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "sotto/core/text.h"
 #include "sotto/data/text_lines.h"
 
 namespace sotto {

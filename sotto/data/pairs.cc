@@ -8,6 +8,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/text.h"
 #include "sotto/data/made_pairs.h"
 #include "sotto/data/pixels.h"
 #include "sotto/data/text_lines.h"

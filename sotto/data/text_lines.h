@@ -26,9 +26,6 @@ class TextLines {
   std::size_t number_ = 0;
 };
 
-// `text` without spaces and tabs at its ends.
-std::string_view trimmed(std::string_view text);
-
 bool is_utf8(std::string_view text);  // RFC 3629
 
 }  // namespace sotto

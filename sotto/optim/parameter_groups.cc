@@ -7,23 +7,16 @@
 #include <set>
 
 #include "sotto/core/error.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
-
-constexpr std::string_view spaces = " \t\n\r";
-
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(spaces);
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(spaces) - begin + 1));
-}
 
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> parts;
   for (;;) {
     const std::size_t end = text.find(at);
-    parts.push_back(trimmed(text.substr(0, end)));
+    parts.emplace_back(trimmed(text.substr(0, end)));
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
 
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -16,10 +16,8 @@ namespace {
 constexpr std::uint64_t largest = 1'000'000'000'000;  // the largest epoch (or step) and number of peers
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number > largest) return std::nullopt;
-  return number;
+  const auto number = parsed<std::uint64_t>(text);
+  return number && *number <= largest ? number : std::nullopt;
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 
 #include "sotto/core/error.h"
+#include "sotto/core/text.h"
 #include "sotto/topology/given_graphs.h"
 #include "sotto/topology/graphs.h"
 #include "sotto/topology/topology_file.h"
@@ -207,11 +207,10 @@ constexpr Table<TopologyEntry> table("topology", entries);
 
 // The name of the topology with this id; empty when the text is not a number.
 std::string_view named_by_id(std::string_view option, std::string_view text) {
-  int id = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc{} || end != text.data() + text.size()) return "";
-  const auto* const found = std::ranges::find(entries, id, &TopologyEntry::id);
-  if (id >= 0 && found != entries.end()) return found->name;
+  const auto id = parsed<int>(text);
+  if (!id) return "";
+  const auto* const found = std::ranges::find(entries, *id, &TopologyEntry::id);
+  if (*id >= 0 && found != entries.end()) return found->name;
   throw ConfigError(fmt::format("{}: topologies have ids 0 to 5, and names: {}", named(option, text),
                                 fmt::join(table.names(), ", ")));
 }

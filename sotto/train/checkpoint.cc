@@ -1,10 +1,10 @@
 #include "sotto/train/checkpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "sotto/core/text.h"
 #include "sotto/train/folder_lock.h"
 
 namespace sotto::checkpoint {
@@ -16,11 +16,7 @@ constexpr std::string_view partial_suffix = ".tmp";
 
 std::optional<std::uint64_t> step_of(std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
-  name.remove_prefix(prefix.size());
-  std::uint64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return step;
+  return parsed<std::uint64_t>(name.substr(prefix.size()));
 }
 
 std::vector<fs::path> partial_ones(const fs::path& train_dir) {

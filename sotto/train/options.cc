@@ -1,11 +1,13 @@
 #include "sotto/train/options.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 #include <optional>
 #include <sstream>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
@@ -178,39 +180,15 @@ namespace {
 // Writes a line for every option, in the order of visit().
 class TomlWriter final : public OptionVisitor {
  public:
-  using OptionVisitor::option;
-  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
-    line(name, value ? "true" : "false");
-  }
-  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds /*bounds*/) override {
-    line(name, std::to_string(value));
-  }
-  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
-    line(name, format_double(value));  // the library would print 0.05 as 0.050000000000000003
-  }
-  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
-              Bounds bounds) override {
-    optional(name, value, help, bounds);
-  }
-  void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) override {
-    optional(name, value, help, bounds);
-  }
-  void option(std::string_view name, std::string& value, std::string_view /*help*/,
-              std::initializer_list<std::string_view> /*choices*/) override {
+  void visit(const Option& option) override {
+    const bool is_text = std::holds_alternative<std::string*>(option.value) ||
+                         std::holds_alternative<std::optional<std::string>*>(option.value);
     std::ostringstream quoted;
-    quoted << toml::value<std::string>(value);
-    line(name, quoted.str());
+    quoted << toml::value<std::string>(option.text());
+    // The library would print the number 0.05 as 0.050000000000000003.
+    text += fmt::format("{} = {}\n", option.name, is_text || !option.has_value() ? quoted.str() : option.text());
   }
   std::string text;
-
- private:
-  template <class T>
-  void optional(std::string_view name, std::optional<T>& value, std::string_view help, Bounds bounds) {
-    if (value) return option(name, *value, help, bounds);
-    std::string unsaid = format_optional(value);
-    option(name, unsaid, help, {});
-  }
-  void line(std::string_view name, const std::string& value) { text += std::string(name) + " = " + value + "\n"; }
 };
 
 // Reads options from a TOML table; keys left at the end are unknown.
@@ -218,30 +196,12 @@ class TomlReader final : public OptionVisitor {
  public:
   TomlReader(std::string path, toml::table table) : path_(std::move(path)), table_(std::move(table)) {}
 
-  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
-    take<bool>(name, "true or false", value);
-  }
-  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds bounds) override {
-    if (take<std::int64_t>(name, "a whole number", value)) check(name, static_cast<double>(value), bounds);
-  }
-  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds bounds) override {
-    if (take<double>(name, "a number", value)) check(name, value, bounds);
-  }
-  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
-              Bounds bounds) override {
-    optional(name, value, help, bounds);
-  }
-  void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) override {
-    optional(name, value, help, bounds);
-  }
-  void option(std::string_view name, std::optional<std::string>& value, std::string_view /*help*/) override {
-    std::string text = format_optional(value);
-    take<std::string>(name, "text in quotes", text);
-    value = parse_optional_text(text);
-  }
-  void option(std::string_view name, std::string& value, std::string_view /*help*/,
-              std::initializer_list<std::string_view> /*choices*/) override {
-    take<std::string>(name, "text in quotes", value);
+  void visit(const Option& option) override {
+    known_.push_back(option.name);
+    const auto found = table_.find(option.name);
+    if (found == table_.end()) return;
+    std::visit([&](auto* value) { take(*value, option, found->second); }, option.value);
+    table_.erase(found);
   }
   void finish() const {
     if (table_.empty()) return;
@@ -250,6 +210,32 @@ class TomlReader final : public OptionVisitor {
   }
 
  private:
+  template <class T>
+  void take(T& value, const Option& option, const toml::node& node) const {
+    const std::string where = fmt::format("{}: {}", named("config", path_), option.name);
+    const auto read = exactly<T>(node);
+    if (!read) throw ConfigError(fmt::format("{} must be {}", where, wanted<T>()));
+    if constexpr (std::is_same_v<T, std::string>) {
+      option.read(where, *read);
+    } else {
+      if (!option.bounds.contains(static_cast<double>(*read))) {
+        throw ConfigError(fmt::format("{} must be in {}", where, option.bounds.text()));
+      }
+      value = *read;
+    }
+  }
+  template <class T>
+  void take(std::optional<T>& value, const Option& option, const toml::node& node) const {
+    const bool is_unsaid = node.value_exact<std::string>() == format_optional(std::optional<T>{});
+    // Records of earlier versions say 0 where nothing was said and 0 is no value.
+    const bool is_zero = !std::is_same_v<T, std::string> && exactly<T>(node) == T{} && !option.bounds.contains(0);
+    value.reset();
+    if (is_unsaid || is_zero) return;
+    T read{};
+    take(read, option, node);
+    if constexpr (!std::is_same_v<T, std::string>) value = std::move(read);
+  }
+
   // The library would also read 1 as true, or 2.0 as 2. Only a whole number may be read as a floating-point number.
   template <class T>
   static std::optional<T> exactly(const toml::node& node) {
@@ -259,37 +245,12 @@ class TomlReader final : public OptionVisitor {
       return node.value_exact<T>();
     }
   }
-
   template <class T>
-  void optional(std::string_view name, std::optional<T>& value, std::string_view help, Bounds bounds) {
-    const auto found = table_.find(name);
-    const bool given = found != table_.end();
-    // Records of earlier versions say 0 where nothing was said and 0 is no value.
-    if (given && (found->second.value_exact<std::string>() == format_optional(std::optional<T>{}) ||
-                  (exactly<T>(found->second) == T{} && !bounds.contains(0)))) {
-      known_.push_back(name);
-      table_.erase(found);
-      value.reset();
-      return;
-    }
-    T read = value.value_or(T{});
-    option(name, read, help, given ? bounds : Bounds{});
-    if (given) value = read;
-  }
-  template <class T>
-  bool take(std::string_view name, const char* wanted, T& value) {
-    known_.push_back(name);
-    const auto found = table_.find(name);
-    if (found == table_.end()) return false;
-    const auto read = exactly<T>(found->second);
-    if (!read) throw ConfigError(named("config", path_) + ": " + std::string(name) + " must be " + wanted);
-    value = *read;
-    table_.erase(found);
-    return true;
-  }
-  void check(std::string_view name, double value, const Bounds& bounds) const {
-    if (bounds.contains(value)) return;
-    throw ConfigError(named("config", path_) + ": " + std::string(name) + " must be in " + bounds.text());
+  static const char* wanted() {
+    if constexpr (std::is_same_v<T, bool>) return "true or false";
+    if constexpr (std::is_same_v<T, std::int64_t>) return "a whole number";
+    if constexpr (std::is_same_v<T, double>) return "a number";
+    return "text in quotes";
   }
 
   std::string path_;

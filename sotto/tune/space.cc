@@ -9,6 +9,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/random.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -17,12 +18,6 @@ constexpr std::size_t most_values = 10'000;     // of one dimension
 constexpr std::uint64_t most_vain = 1'000'000;  // draws that find no new point, until there is none
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 struct Word {
   std::string_view text;

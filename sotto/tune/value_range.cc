@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "sotto/core/error.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -20,14 +20,6 @@ struct Number {
   bool power = false;
   double base = 0, exponent = 0;  // of a power
 };
-
-template <class T>
-std::optional<T> parsed(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // The quotient, not pow() of a negative exponent, is exactly the double nearest to 10^-4.
 double power_of(double base, double exponent) {

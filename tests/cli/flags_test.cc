@@ -74,7 +74,7 @@ TEST(Flags, NameTheFlagAndTheValue) {
   EXPECT_EQ(error_of({"--ranks", "9"}), "--ranks 9: must be in [1, 8]");
   EXPECT_EQ(error_of({"--ranks", "two"}), "--ranks two: must be a whole number, not `two`");
   EXPECT_EQ(error_of({"--lr", "nan"}), "--lr nan: must be a number, not `nan`");
-  EXPECT_EQ(error_of({"--mode", "c"}), "--mode c: must be one of a, b");
+  EXPECT_EQ(error_of({"--mode", "c"}), "--mode c: must be one of a, b, not `c`");
 }
 
 TEST(Flags, SuggestWhatWasMeant) {

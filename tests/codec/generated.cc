@@ -46,22 +46,28 @@ struct SentenceMaker::Option {
 
 class SentenceMaker::Options final : public OptionVisitor {
  public:
-  using OptionVisitor::option;
   explicit Options(Philox& random) : random_(random) {}
 
-  void option(std::string_view name, bool& value, std::string_view) override {
-    add(name, value ? "true" : "false", {value ? "false" : "true"}, true);
+  void visit(const sotto::Option& option) override {
+    std::visit([&](const auto* value) { try_values(*value, option); }, option.value);
   }
-  void option(std::string_view name, std::int64_t& value, std::string_view, Bounds bounds) override {
+
+  std::vector<Option> all;
+
+ private:
+  static constexpr int draws = 2;
+
+  void try_values(bool value, const sotto::Option& option) { add(option, {value ? "false" : "true"}, true); }
+  void try_values(std::int64_t /*value*/, const sotto::Option& option) {
     std::vector<std::string> values;
-    const Bounds near = nearby(bounds, 64);
-    if (std::isfinite(bounds.low)) values.push_back(fmt::to_string(std::llround(bounds.low)));
+    const Bounds near = nearby(option.bounds, 64);
+    if (std::isfinite(option.bounds.low)) values.push_back(fmt::to_string(std::llround(option.bounds.low)));
     for (int i = 0; i < draws; ++i) values.push_back(fmt::to_string(std::llround(draw(near))));
-    add(name, fmt::to_string(value), std::move(values), false);
+    add(option, std::move(values), false);
   }
-  void option(std::string_view name, double& value, std::string_view, Bounds bounds) override {
+  void try_values(double /*value*/, const sotto::Option& option) {
+    const Bounds bounds = option.bounds, near = nearby(bounds, 2);
     std::vector<std::string> values;
-    const Bounds near = nearby(bounds, 2);
     for (int i = 0; i < draws; ++i) {
       const double drawn = std::round(draw(near) * 1000) / 1000;
       if (bounds.contains(drawn)) values.push_back(format_double(drawn));
@@ -69,18 +75,14 @@ class SentenceMaker::Options final : public OptionVisitor {
     for (const double end : {bounds.low, bounds.high}) {
       if (std::isfinite(end) && bounds.contains(end)) values.push_back(format_double(end));
     }
-    add(name, format_double(value), std::move(values), false);
+    add(option, std::move(values), false);
   }
-  void option(std::string_view name, std::string& value, std::string_view,
-              std::initializer_list<std::string_view> choices) override {
-    if (choices.size() > 0) return add(name, value, {choices.begin(), choices.end()}, true);
-    add(name, value, {"0", "1", "3", "30%", "100%", "all"}, false);  // free text: tries numbers and shares
+  // Free text, and options that may be left to the stage: numbers and shares.
+  template <class T>
+  void try_values(const T& /*value*/, const sotto::Option& option) {
+    if (!option.choices.empty()) return add(option, {option.choices.begin(), option.choices.end()}, true);
+    add(option, {"0", "1", "3", "30%", "100%", "all"}, false);
   }
-
-  std::vector<Option> all;
-
- private:
-  static constexpr int draws = 2;
 
   // Vectors in tests are short, so all values far beyond their lengths mean the same.
   static Bounds nearby(Bounds bounds, double most) {
@@ -91,11 +93,11 @@ class SentenceMaker::Options final : public OptionVisitor {
     const double uniform = random_.uniform();
     return bounds.low + (bounds.high - bounds.low) * uniform * uniform;
   }
-  void add(std::string_view name, std::string_view usual, std::vector<std::string> values, bool discrete) {
-    std::erase(values, usual);
+  void add(const sotto::Option& option, std::vector<std::string> values, bool discrete) {
+    std::erase(values, option.text());
     std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
-    all.push_back({std::string(name), std::move(values), discrete});
+    all.push_back({std::string(option.name), std::move(values), discrete});
   }
 
   Philox& random_;
