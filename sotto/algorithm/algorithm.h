@@ -86,7 +86,9 @@ struct AlgorithmTraits {
   bool counts_together = false;
   bool can_go_on = true;       // go_on() may be called after a step that stopped
   bool has_followers = false;  // weigh() and catch_up() may be called
-  bool meets_models = false;   // a newcomer gets its model by meet_others(), or from visit_shared() there
+  // A newcomer needs no parameters of others before meet_others(), which gives it the model. With local steps it needs
+  // their common start, which visit_shared() has; before they have one, all have the parameters with which they began.
+  bool meets_models = false;
 };
 
 // The interface of algorithms whose ranks go at their own speed: ad_psgd, and parameter_server if workers do not wait
@@ -155,14 +157,18 @@ class Algorithm {
   // not new; in all other cases the parameters are the same already. Collective.
   virtual void meet_others(Worker& /*worker*/, bool /*is_new*/) {}
   // What this rank contributes to means is multiplied by `weight` from now on. With 0 it follows the others before it
-  // has their model: it takes part in their exchanges with zeros, computes nothing, and keeps the steps that all ranks
-  // take alike. The others' weights make up for the zeros, which count in the mean. Called before the first step.
-  // REQUIRES traits().has_followers, and recipes for which a rank that sends zeros does not change the sum
-  // (ignores_zeros()).
-  virtual void weigh(float /*weight*/) { throw std::logic_error("an algorithm has no followers"); }
+  // has their model: it takes part in their exchanges with zeros, computes nothing, leaves its parameters as they are,
+  // and keeps the steps that all ranks take alike. The others' weights make up for the zeros, which count in the mean.
+  // If a follower comes to an exchange long before the others, it asks `stops` there, on the thread that communicates,
+  // whether it wishes to stop by now (StepInput::stop). Called before the first step. REQUIRES traits().has_followers,
+  // and recipes for which a rank that sends zeros does not change the sum (ignores_zeros()).
+  virtual void weigh(float /*weight*/, std::function<bool()> /*stops*/) {
+    throw std::logic_error("an algorithm has no followers");
+  }
   virtual std::size_t kept_bytes() const { return 0; }  // for the steps of a follower
-  // Takes the steps that it keeps, but begins none after `until`. Returns whether none is left, and the model is that
-  // of the others. REQUIRES rest(), and the worker and visit_shared() as they were before the first of these steps.
+  // Takes the steps that it keeps, but begins none after `until`. Returns whether none is left. Then the model is that
+  // of the others; with local steps, the one with which they began their round. REQUIRES rest(), and the worker and
+  // visit_shared() as they were before the first of these steps.
   virtual bool catch_up(Worker& /*worker*/, Clock::time_point /*until*/) { return true; }
   // The traffic of mailboxes, which the communicator does not count.
   virtual Traffic traffic() const { return {}; }

@@ -18,11 +18,11 @@ BucketThread::BucketThread(std::size_t buckets, bool overlap, Work offer, Work e
   };
 }
 
-void BucketThread::run(Worker& worker, std::uint64_t step, StepReport& report) {
+void BucketThread::run(Worker& worker, std::uint64_t step, StepReport& report, const std::function<void()>& fails) {
   posted_ = 0;
   void_ = false;
   agreeing_ = 0;
-  report.loss = compute_beside(thread_, worker, step, calls_);
+  report.loss = compute_beside(thread_, worker, step, calls_, fails);
   while (posted_ < buckets_) post_next();
   const Timer waiting;
   thread_.wait();

@@ -24,8 +24,9 @@ class BucketThread {
   // Posts work that runs before the buckets of the next run().
   void post(std::function<void()> work) { thread_.post(std::move(work)); }
   // Computes the gradient of this step, and exchanges all buckets. Fills in loss, wait and queue of the report. Throws
-  // what an exchange threw.
-  void run(Worker& worker, std::uint64_t step, StepReport& report);
+  // what an exchange threw. If computing fails, calls `fails` first, so that posted work can end.
+  void run(
+      Worker& worker, std::uint64_t step, StepReport& report, const std::function<void()>& fails = [] {});
 
  private:
   void post_next();

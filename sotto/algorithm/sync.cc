@@ -1,10 +1,15 @@
 #include "sotto/algorithm/sync.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <limits>
 
 #include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/follower.h"
+#include "sotto/algorithm/roll_call.h"
 #include "sotto/algorithm/sync_by_need.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -24,6 +29,7 @@ class Sync final : public Algorithm {
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { offer(bucket); },
             [this](std::size_t bucket) { average(bucket); }, &communicator) {}
+  ~Sync() override { roll_call_.leave(); }
 
   std::string_view aggregator() const override { return aggregator_.name(); }
   std::string remark() const override { return aggregator_.remark(); }
@@ -40,14 +46,14 @@ class Sync final : public Algorithm {
     step_ = {input.step, input.lr};
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
-    stop_ = input.stop ? 1.0F : 0.0F;
-    // Ranks agree on whether any of them was asked to stop. That travels while forward runs, so it costs a few bytes
-    // and no time.
-    thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
-    thread_.run(worker, input.step, report_);
+    notes_.stop = input.stop ? 1.0F : 0.0F;
+    roll_call_.begin();
+    thread_.post([this] { agree(); });
+    thread_.run(worker, input.step, report_, [this] { roll_call_.leave(); });
     worker.optimiser().apply(worker.parameters(), worker.gradient(), 0, input.lr);
-    report_.stop = stop_ > 0;
+    report_.stop = notes_.stop > 0;
     report_.seconds = total.seconds();
+    notes_.seconds = static_cast<float>(report_.seconds);
     report_.compute = report_.seconds - report_.wait;
     return report_;
   }
@@ -55,13 +61,24 @@ class Sync final : public Algorithm {
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
   void take_over(std::span<const FormerRank> each) override { aggregator_.take_over(each); }
 
-  void weigh(float weight) override { weight_ = weight; }
+  void weigh(float weight, std::function<bool()> /*stops*/) override { weight_ = weight; }
   std::size_t kept_bytes() const override { return follower_.kept_bytes(); }
   bool catch_up(Worker& worker, Clock::time_point until) override { return follower_.catch_up(worker, until); }
 
  private:
   bool follows() const { return weight_ == 0; }
+  // Ranks agree on whether any of them was asked to stop. That travels while forward runs, so it costs a few bytes and
+  // no time. Followers wait for the others' first bucket, so they need a roll call if steps are long.
+  void agree() {
+    if (weight_ == 1) return communicator_.all_reduce(std::span(&notes_.stop, 1), ReduceOp::max);
+    std::array<float, 2> both{notes_.stop, notes_.seconds};
+    communicator_.all_reduce(both, ReduceOp::max);
+    notes_.stop = both[0];
+    const std::chrono::duration<float> deadline = communicator_.deadline();
+    if (both[1] > deadline.count() / 8) roll_call_.run(communicator_);
+  }
   void offer(std::size_t index) {
+    roll_call_.come();
     const BucketPlan& plan = buckets_[index];
     offer_in_place(*worker_, plan);
     if (weight_ == 0 || weight_ == 1) return;
@@ -85,7 +102,11 @@ class Sync final : public Algorithm {
   Key key_;
   StepContext step_;
   StepReport report_;  // its timings belong to the communication thread until run() returns
-  float stop_ = 0;
+  struct Notes {
+    float stop = 0;                                          // above 0: some rank was asked to stop
+    float seconds = std::numeric_limits<float>::infinity();  // of this rank's last step
+  } notes_;
+  RollCall roll_call_;
   BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 

@@ -85,6 +85,7 @@ TrainResult Run::run() {
       finished_ = done_;
       stop = train_step(step);
     }
+    if (step == first && !followers_.empty()) bring_up_to_date();
     end(result);
     if (step > first) summarise(result, folder.start_step());
   } catch (const Stopped&) {
@@ -156,7 +157,6 @@ void Run::begin(RunFolder& folder) {
 // Runs after the last step of this start, which is the same for all ranks.
 void Run::end(TrainResult& result) {
   algorithm_->rest();
-  if (!followers_.empty()) bring_up_to_date();
   if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
   interruption_.attempt([this] { study_.finish(); });
   say_of_study();

@@ -93,7 +93,7 @@ class Run {
 
   // In run_newcomers.cc:
   std::vector<int> newcomers();
-  bool may_follow();
+  bool may_follow(std::uint64_t step);
   void give_state(int donor, const std::vector<int>& newcomers);
   void visit_shared(StateCopy& state);
   void bring_up_to_date();

@@ -4,7 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/train/run.h"
+#include "sotto/train/stop_signal.h"
 
 namespace sotto {
 
@@ -19,12 +21,17 @@ std::vector<int> Run::newcomers() {
 }
 
 // Whether newcomers may take part in exchanges before they have the model. A scale of the loss, and the choices of a
-// plateau, would have to be known at once; where batch-norm statistics are averaged in each step, so would these. A
-// mean of a rank's own iterates would lack those of the others meanwhile.
-bool Run::may_follow() {
+// plateau, would have to be known at once; where batch-norm statistics are averaged in each step, so would these.
+// With local steps the newcomer's own optimiser is that of the donor some rounds ago: a mean of iterates would lack
+// those of these rounds, and the first moments of Adam, which corrects their bias by the number of steps, would be too
+// small.
+bool Run::may_follow(std::uint64_t step) {
+  constexpr std::uint64_t first_steps = 1000;
+  const Optimiser& optimiser = replica_.optimiser();
+  const bool may_be_old = optimiser.to_evaluate().empty() && (optimiser.may_reset_buffers() || step >= first_steps);
   return algorithm_->traits().has_followers && world_.failure.empty() && idle_ == 0 && options_.partition == "iid" &&
          !averages_batch_norm_ && replica_.loss_scale() == nullptr && schedule_.plateau() == nullptr &&
-         replica_.optimiser().offers_gradient() && (replicated_ || replica_.optimiser().to_evaluate().empty()) &&
+         optimiser.offers_gradient() && (replicated_ || may_be_old) &&
          std::ranges::all_of(plan_.phases,
                              [this](const Phase& phase) { return ignores_zeros(phase.recipe, replica_.buckets()); });
 }
@@ -39,7 +46,8 @@ void Run::give_state(int donor, const std::vector<int>& newcomers) {
   } else {
     follows_ = newcomer_;
     const auto ranks = static_cast<float>(communicator_->size());
-    algorithm_->weigh(follows_ ? 0 : ranks / static_cast<float>(trainers(communicator_->size())));
+    algorithm_->weigh(follows_ ? 0 : ranks / static_cast<float>(trainers(communicator_->size())),
+                      [this] { return wishes_to_join() || StopSignal::caught() != 0; });
   }
 }
 
@@ -58,10 +66,16 @@ void Run::bring_up_to_date() {
     waits = is_up_to_date(communicator_->deadline() / 4) ? 0 : 1;
     communicator_->all_reduce(std::span(&waits, 1), ReduceOp::max);
   }
-  if (followers_.empty() || task_->buffers().empty()) return;
-  std::vector<float> buffers(task_->buffers().begin(), task_->buffers().end());  // others keep their own
-  communicator_->broadcast(std::as_writable_bytes(std::span(buffers)), first_trainer());
-  if (follows_) std::ranges::copy(buffers, task_->buffers().begin());
+  if (followers_.empty()) return;
+  std::vector<float> others(task_->buffers().begin(), task_->buffers().end());  // which keep their own
+  if (!others.empty()) communicator_->broadcast(std::as_writable_bytes(std::span(others)), first_trainer());
+  if (follows_) std::ranges::copy(others, task_->buffers().begin());
+  if (done_ == 0 || algorithm_->exchanges(done_ - 1)) return;
+  // Within a round of local steps a newcomer counts as the mean of the others, so the mean of all is that.
+  others.assign(task_->parameters().begin(), task_->parameters().end());
+  if (follows_) std::ranges::fill(others, 0.0F);
+  aggregate(others, Op::avg, *communicator_, trainers(communicator_->size()));
+  if (follows_) std::ranges::copy(others, task_->parameters().begin());
 }
 
 // Whether this rank has nothing more to get, or to give; waits for it, and catches up, for about that time.

@@ -53,7 +53,7 @@ bool Run::rejoin(RunFolder& folder) {
       broadcast_text(tells ? rollback_->manifest(kept).text() : std::string(), *communicator_, donor));
   manifest.step = step;
   const std::vector<int> come = newcomers();
-  if (may_follow()) followers_ = come;
+  if (may_follow(step)) followers_ = come;
   identity_["ranks"] = std::to_string(trainers(communicator_->size()) + idle_);
 
   const std::string planned = method_;

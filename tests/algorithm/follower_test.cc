@@ -45,14 +45,14 @@ std::vector<std::vector<float>> train(const Method& method, int ranks, int follo
         make_algorithm(test::algorithm(method.algorithm),
                        {.phases = test::read_phases(method.codec, method.aggregator)}, worker.buckets(), communicator);
     const bool follows = rank == follower;
-    std::ranges::fill(worker.parameters(), follows ? 9.0F : 0.25F);
-    if (follower >= 0) algorithm->weigh(follows ? 0 : static_cast<float>(ranks) / static_cast<float>(ranks - 1));
+    std::ranges::fill(worker.parameters(), 0.25F);
+    if (follower >= 0) algorithm->weigh(follows ? 0 : static_cast<float>(ranks) / static_cast<float>(ranks - 1), {});
     for (std::uint64_t step = 0; step < made_steps; ++step) algorithm->step(worker, {.step = step, .lr = lr_at(step)});
     algorithm->rest();
     if (follows) {
       EXPECT_GT(algorithm->kept_bytes(), 0U);
       EXPECT_LE(algorithm->kept_bytes(), made_steps * worker.gradient().size() * sizeof(float));
-      std::ranges::fill(worker.parameters(), 0.25F);
+      EXPECT_EQ(worker.parameters()[0], 0.25F) << "it waits for the model, and leaves its own alone";
       EXPECT_FALSE(algorithm->catch_up(worker, Clock::time_point{})) << "no time, no step";
       EXPECT_TRUE(algorithm->catch_up(worker, Clock::now() + std::chrono::seconds(60)));
       EXPECT_EQ(algorithm->kept_bytes(), 0U);
@@ -114,27 +114,28 @@ TEST(Follower, MustNotSendVotes) {
 
 class Slow final : public Worker {
  public:
-  explicit Slow(bool fails) : fails_(fails) {}
+  explicit Slow(std::chrono::milliseconds time, bool fails = false) : time_(time), fails_(fails) {}
   std::span<float> parameters() override { return worker_.parameters(); }
   std::span<float> gradient() override { return worker_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return worker_.buckets(); }
   Optimiser& optimiser() override { return worker_.optimiser(); }
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(time_);
     worker_.fails = fails_ && step == 2;
     return worker_.compute_gradient(step, calls);
   }
 
  private:
+  std::chrono::milliseconds time_;
   bool fails_;
   Quadratic worker_{0, "sgd(momentum=0)"};
 };
 
 TEST(Follower, WaitsForALongRoundOfTheOthers) {
   run_threads(3, std::chrono::seconds(3), [&](Communicator& communicator) {
-    Slow worker(false);
+    Slow worker(std::chrono::seconds(1));
     const auto algorithm = make_algorithm(test::algorithm("local(h=6)"), {}, worker.buckets(), communicator);
-    algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F);
+    algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F, {});
     for (std::uint64_t step = 0; step < made_steps; ++step) algorithm->step(worker, {.step = step, .lr = 0.1});
     if (communicator.rank() == 1) {
       EXPECT_TRUE(algorithm->catch_up(worker, Clock::now() + std::chrono::seconds(60)));
@@ -143,13 +144,37 @@ TEST(Follower, WaitsForALongRoundOfTheOthers) {
   });
 }
 
+TEST(Follower, WaitsForALongStepOfTheOthers) {
+  for (const char* name : {"sync", "local(h=1)"}) {  // sync: the first step, whose time nobody knows yet, and a later one
+    run_threads(3, std::chrono::seconds(3), [&](Communicator& communicator) {
+      Slow worker(std::chrono::seconds(5));
+      const auto algorithm = make_algorithm(test::algorithm(name), {}, worker.buckets(), communicator);
+      algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F, {});
+      for (std::uint64_t step = 0; step < (name[0] == 's' ? 2 : 1); ++step) algorithm->step(worker, {.step = step, .lr = 0.1});
+    });
+  }
+}
+
+// While it waits for the others' round it may wish to stop.
+TEST(Follower, AsksAgainWhetherToStop) {
+  run_threads(2, std::chrono::seconds(60), [&](Communicator& communicator) {
+    Slow worker(std::chrono::milliseconds(100));
+    const auto algorithm = make_algorithm(test::algorithm("local(h=3)"), {}, worker.buckets(), communicator);
+    const bool follows = communicator.rank() == 1;
+    algorithm->weigh(follows ? 0 : 2.0F, [&] { return follows; });
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      EXPECT_EQ(algorithm->step(worker, {.step = step, .lr = 0.1}).stop, step == 2);
+    }
+  });
+}
+
 // A rank that fails in the middle of a round does not wait for the end of it, and the others learn of it.
 TEST(Follower, ARankMayFailInALongRound) {
   std::atomic<int> failed = 0, lost = 0;
   run_threads(3, std::chrono::seconds(60), [&](Communicator& communicator) {
-    Slow worker(communicator.rank() == 2);
+    Slow worker(std::chrono::seconds(1), communicator.rank() == 2);
     const auto algorithm = make_algorithm(test::algorithm("local(h=6)"), {}, worker.buckets(), communicator);
-    algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F);
+    algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F, {});
     try {
       for (std::uint64_t step = 0; step < made_steps; ++step) algorithm->step(worker, {.step = step, .lr = 0.1});
     } catch (const NumericError&) {

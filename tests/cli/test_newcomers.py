@@ -1,6 +1,7 @@
 """Ranks that come to a training: the others go on while a newcomer gets their model."""
 
 import csv
+import re
 import signal
 
 import pytest
@@ -44,21 +45,23 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("rank, round_steps, method", [
-    (1, 4, ["local(h=4)"]),
-    (0, 3, ["slowmo(h=3)", "--codec", "f16"]),
-    (2, 4, ["diloco(h=4)", "--optimiser", "adamw", "--codec", "ef | int8"]),
-    (1, 5, ["diloco(h=5)", "--eval-freq", 7, "--checkpoint-every", 9]),
+@pytest.mark.parametrize("rank, step, round_steps, method", [
+    (1, 20, 4, ["local(h=4)"]),
+    (0, 20, 3, ["slowmo(h=3)", "--codec", "f16"]),
+    (2, 20, 4, ["diloco(h=4)", "--optimiser", "sgd", "--momentum", 0.9, "--codec", "ef | int8"]),
+    (1, 20, 5, ["diloco(h=5)", "--optimiser", "sgd", "--eval-freq", 7, "--checkpoint-every", 9]),
+    (2, 2, 20, ["diloco(h=20)", "--optimiser", "sgd"]),  # the group goes back to step 0, where nobody has exchanged anything yet
 ])  # fmt: skip
-def test_rounds_of_local_steps(start, good, tmp_path, rank, round_steps, method):
+def test_rounds_of_local_steps(start, good, tmp_path, rank, step, round_steps, method):
     """Newcomers keep what the ranks agree on after each round. Where all need them within one, they go on following."""
     folder = tmp_path / "run"
     job = start("train", *SMALL, *"--epochs 100000 --deadline 20 --max-steps 120 --link 600kbit --elastic 2:3 --restarts 1 --train-dir run --algorithm".split(),
                 *method)  # fmt: skip
-    at_step(job, folder, 20)
+    at_step(job, folder, step)
     kill(job, rank)
     assert job.finish().status == 0, job.err
     assert "goes on with 2 ranks; newcomers get their model meanwhile" in job.err
+    assert float(re.findall(r"([\d.e+-]+) apart", job.err)[-1]) < 1e-4, "the end of a round"
     groups = rows_of(folder, "membership.csv")
     assert [group["new"] for group in groups[1:]] == [str(rank), ""] and all(group["members"] == "0 1 2" for group in groups)
     begin, end = int(groups[1]["step"]), int(groups[2]["step"])
@@ -69,6 +72,19 @@ def test_rounds_of_local_steps(start, good, tmp_path, rank, round_steps, method)
     assert [step for step in made[rank] if step >= begin] == list(range(end, 120))
     good("train", "--replay", "run", "--train-dir", "again")
     assert summary(tmp_path / "again")["parameters_sha256"] == summary(folder)["parameters_sha256"]
+
+
+def test_an_evaluation_within_a_round(start, tmp_path):
+    """A newcomer counts as the mean of the others, which is the model of the other rank here."""
+    folder = tmp_path / "run"
+    job = start("train", *SMALL, *"--epochs 100000 --deadline 20 --max-steps 80 --eval-freq 50 --link 40kbit --elastic 1:2 --restarts 1 --train-dir run --algorithm local(h=20)".split())  # fmt: skip
+    at_step(job, folder, 22)
+    kill(job, 1)
+    assert job.finish().status == 0, job.err
+    begin, end = [int(group["step"]) for group in rows_of(folder, "membership.csv")[1:]]
+    assert begin <= 40 and end > 50
+    distances = {int(row["step"]): float(row["consensus_distance"]) for row in rows_of(folder, "consensus.csv")}
+    assert distances[50] == 0
 
 
 def test_an_evaluation_that_is_due_meanwhile(start, tmp_path):
@@ -101,7 +117,7 @@ def test_a_state_may_take_longer_than_the_deadline(start, tmp_path, codec):
     assert len(members(folder)) == 2 and "timed out" not in job.err, job.err
 
 
-@pytest.mark.parametrize("method", ["logreg --codec signum", "logreg --codec auto", "resnet20 --average-batch-norm --train-size 64"])
+@pytest.mark.parametrize("method", ["logreg --codec signum", "logreg --codec auto", "logreg --algorithm diloco(h=3)", "resnet20 --average-batch-norm --train-size 64"])
 def test_where_they_wait(start, tmp_path, method):
     """Where newcomers cannot take part without the model."""
     job = start("train", *"--epochs 1000 --batch-size 8 --elastic 1:2 --restarts 1 --train-dir run --model".split(), *method.split())

@@ -163,7 +163,7 @@ std::string SentenceMaker::sentence(const StageEntry& stage, const Setting* sett
       }
       if (kind == StageKind::select && !calls.empty() && random_.below(4) == 0) calls.push_back(call_of(kind));
     }
-    const std::string text = fmt::format("{}", fmt::join(calls, " | "));
+    std::string text = fmt::format("{}", fmt::join(calls, " | "));
     if (is_codec(text)) return text;
   }
   return "";
@@ -178,7 +178,7 @@ std::string SentenceMaker::any() {
   const auto& stages = stage_table();
   for (;;) {
     const auto drawn = random_.below(static_cast<std::uint32_t>(stages.size()));
-    const std::string text = sentence(stages.begin()[drawn], nullptr);
+    std::string text = sentence(stages.begin()[drawn], nullptr);
     if (!text.empty()) return text;
   }
 }

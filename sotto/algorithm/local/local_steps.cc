@@ -58,7 +58,7 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
   Timer total, lap;
   StepReport report;
   prepare(worker, input);
-  meet_at(input.step);
+  call_roll();
   if (!follows()) report.loss = compute_beside(thread_, worker, input.step, {}, [this] { roll_call_.leave(); });
   report.compute = lap.lap();
   collect(input.step, report);
@@ -108,10 +108,12 @@ void LocalSteps::prepare(Worker& worker, const StepInput& input) {
   if (!follows()) worker.optimiser().begin_step(input.step);
 }
 
-// Begins a roll call after a round's first step, if some rank follows. A round of one step has none.
-void LocalSteps::meet_at(std::uint64_t step) {
-  if (weight_ == 1 || called_ || turns_.any_due(step)) return;
-  called_ = true;
+// If some rank follows, a round begins with a roll call. If that finds somebody gone, throws so before the round ends.
+void LocalSteps::call_roll() {
+  if (weight_ == 1) return;
+  thread_.wait([] { return true; });
+  if (std::exchange(called_, true)) return;
+  roll_call_.begin();
   thread_.post([this] { roll_call_.run(communicator_); });
 }
 
@@ -141,6 +143,7 @@ void LocalSteps::open(Shard& shard, const StepInput& input) {
   thread_.post([this, &shard] {
     communicator_.at_step(shard.key.step);
     aggregator_.enter(shard.key.step);
+    if (follows() && stops_ && stops_()) shard.stop = 1;
     communicator_.all_reduce(std::span(&shard.stop, 1), ReduceOp::max);
   });
 }
@@ -176,6 +179,7 @@ void LocalSteps::exchange(std::size_t index) {
 void LocalSteps::settle(Worker& worker, std::size_t bucket, double lr) {
   const Range range = buckets_[bucket].range;
   outer_.take(range, deltas_.subspan(range.begin, range.size()), lr);
+  if (follows()) return;
   const auto start = outer_.start(range);
   const auto x = worker.parameters().subspan(range.begin, range.size());
   if (plan_.overlap == 0) {
@@ -281,12 +285,12 @@ void LocalSteps::meet_others(Worker& worker, bool is_new) {
   if (outer_.has_begun()) std::ranges::transform(start, gone, worker.parameters().begin(), std::plus());
 }
 
-void LocalSteps::weigh(float weight) {
+void LocalSteps::weigh(float weight, std::function<bool()> stops) {
   weight_ = weight;
+  stops_ = std::move(stops);
   if (follows()) outer_.keep_steps();
 }
 
-// Its own optimiser is that of another rank, some steps ago: such a rank might also have come later.
 bool LocalSteps::catch_up(Worker& worker, Clock::time_point until) {
   outer_.begin(worker.parameters());
   if (!outer_.catch_up(until)) return false;

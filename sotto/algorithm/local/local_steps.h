@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,8 +9,8 @@
 #include "sotto/aggregate/phased.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/local/outer_step.h"
-#include "sotto/algorithm/local/roll_call.h"
 #include "sotto/algorithm/local/turns.h"
+#include "sotto/algorithm/roll_call.h"
 #include "sotto/comm/comm_thread.h"
 
 namespace sotto {
@@ -54,7 +55,7 @@ class LocalSteps final : public Algorithm {
   // Between two exchanges, too: all go on from the mean of how far those that are not new have come from the common
   // start.
   void meet_others(Worker& worker, bool is_new) override;
-  void weigh(float weight) override;
+  void weigh(float weight, std::function<bool()> stops) override;
   std::size_t kept_bytes() const override { return outer_.kept_bytes(); }
   bool catch_up(Worker& worker, Clock::time_point until) override;
 
@@ -79,7 +80,7 @@ class LocalSteps final : public Algorithm {
   void exchange(std::size_t bucket);
   void settle(Worker& worker, std::size_t bucket, double lr);
   void finish(Worker& worker, const StepInput& input, StepReport& report);
-  void meet_at(std::uint64_t step);
+  void call_roll();
   void come();
   void wait();
   void note();
@@ -95,11 +96,12 @@ class LocalSteps final : public Algorithm {
   std::vector<float> on_its_way_;  // with overlap: deltas, then their means
   std::span<float> deltas_;        // on_its_way_, or the worker's gradient
   std::vector<float> scratch_;
-  float weight_ = 1;     // of this rank's differences in means
-  RollCall roll_call_;   // while some rank follows
-  bool called_ = false;  // the others wait for this rank to come
-  bool asked_ = false;   // this rank was asked to stop, and the ranks have not stopped
-  Timings timings_;      // belongs to the communication thread until wait(), which adds it to done_
+  float weight_ = 1;             // of this rank's differences in means
+  std::function<bool()> stops_;  // of a follower
+  RollCall roll_call_;           // while some rank follows
+  bool called_ = false;          // a roll call is on its way, to which this rank has not come
+  bool asked_ = false;           // this rank was asked to stop, and the ranks have not stopped
+  Timings timings_;              // belongs to the communication thread until wait(), which adds it to done_
   Timings done_;
   std::string aggregator_name_, remark_;  // copies, because the aggregator may be at work
   CommThread thread_;                     // last: it is destroyed before what its work uses
