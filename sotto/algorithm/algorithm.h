@@ -162,7 +162,7 @@ class Algorithm {
   // If a follower comes to an exchange long before the others, it asks `stops` there, on the thread that communicates,
   // whether it wishes to stop by now (StepInput::stop). Called before the first step. REQUIRES traits().has_followers,
   // and recipes for which a rank that sends zeros does not change the sum (ignores_zeros()).
-  virtual void weigh(float /*weight*/, std::function<bool()> /*stops*/) {
+  virtual void weigh(float /*weight*/, const std::function<bool()>& /*stops*/) {
     throw std::logic_error("an algorithm has no followers");
   }
   virtual std::size_t kept_bytes() const { return 0; }  // for the steps of a follower

@@ -61,7 +61,7 @@ class Sync final : public Algorithm {
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
   void take_over(std::span<const FormerRank> each) override { aggregator_.take_over(each); }
 
-  void weigh(float weight, std::function<bool()> /*stops*/) override { weight_ = weight; }
+  void weigh(float weight, const std::function<bool()>& /*stops*/) override { weight_ = weight; }
   std::size_t kept_bytes() const override { return follower_.kept_bytes(); }
   bool catch_up(Worker& worker, Clock::time_point until) override { return follower_.catch_up(worker, until); }
 

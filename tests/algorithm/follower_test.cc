@@ -145,12 +145,14 @@ TEST(Follower, WaitsForALongRoundOfTheOthers) {
 }
 
 TEST(Follower, WaitsForALongStepOfTheOthers) {
-  for (const char* name : {"sync", "local(h=1)"}) {  // sync: the first step, whose time nobody knows yet, and a later one
+  for (const char* name :
+       {"sync", "local(h=1)"}) {  // sync: the first step, whose time nobody knows yet, and a later one
     run_threads(3, std::chrono::seconds(3), [&](Communicator& communicator) {
       Slow worker(std::chrono::seconds(5));
       const auto algorithm = make_algorithm(test::algorithm(name), {}, worker.buckets(), communicator);
       algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F, {});
-      for (std::uint64_t step = 0; step < (name[0] == 's' ? 2 : 1); ++step) algorithm->step(worker, {.step = step, .lr = 0.1});
+      for (std::uint64_t step = 0; step < (name[0] == 's' ? 2 : 1); ++step)
+        algorithm->step(worker, {.step = step, .lr = 0.1});
     });
   }
 }

@@ -285,9 +285,9 @@ void LocalSteps::meet_others(Worker& worker, bool is_new) {
   if (outer_.has_begun()) std::ranges::transform(start, gone, worker.parameters().begin(), std::plus());
 }
 
-void LocalSteps::weigh(float weight, std::function<bool()> stops) {
+void LocalSteps::weigh(float weight, const std::function<bool()>& stops) {
   weight_ = weight;
-  stops_ = std::move(stops);
+  stops_ = stops;
   if (follows()) outer_.keep_steps();
 }
 

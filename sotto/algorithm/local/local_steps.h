@@ -55,7 +55,7 @@ class LocalSteps final : public Algorithm {
   // Between two exchanges, too: all go on from the mean of how far those that are not new have come from the common
   // start.
   void meet_others(Worker& worker, bool is_new) override;
-  void weigh(float weight, std::function<bool()> stops) override;
+  void weigh(float weight, const std::function<bool()>& stops) override;
   std::size_t kept_bytes() const override { return outer_.kept_bytes(); }
   bool catch_up(Worker& worker, Clock::time_point until) override;
 
