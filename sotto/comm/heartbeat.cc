@@ -34,7 +34,7 @@ Heartbeat::~Heartbeat() {
 
 void Heartbeat::enter(std::uint64_t generation) {
   generation_ = generation;
-  change_ = false;
+  change_ = over_ = false;
 }
 
 void Heartbeat::farewell(Farewell farewell) {
@@ -56,7 +56,11 @@ void Heartbeat::run() {
         store->set(keys::beat(world_.id), std::to_string(++beats));
         const std::uint64_t generation = generation_;
         const bool change = store->check({keys::change(generation)});
-        if (change && generation == generation_) change_ = true;
+        const bool over = store->check({keys::any_left(generation)});
+        if (generation == generation_) {
+          change_ = change_ || change;
+          over_ = over_ || over;
+        }
       }
     } catch (const std::exception&) {
       store.reset();

@@ -11,7 +11,8 @@
 namespace sotto {
 
 // Tells the coordinator or the launcher of a job twice a second that this rank lives, and asks whether the group of
-// ranks is to change. It has a thread of its own. While the coordinator is gone, it only tries to reach it.
+// ranks is to change, or has changed. It has a thread of its own. While the coordinator is gone, it only tries to reach
+// it.
 class Heartbeat {
  public:
   explicit Heartbeat(const World& world);  // of a rank with an id; Error if there is no thread
@@ -24,13 +25,15 @@ class Heartbeat {
   void enter(std::uint64_t generation);
   // Whether the members of this generation should leave it together, so that others can join.
   bool wants_change() const { return change_; }
+  // Whether some member has left this generation, or is lost, so that the others cannot go on in it.
+  bool is_over() const { return over_; }
   void farewell(Farewell farewell);  // this rank ends
 
  private:
   void run();
 
   const World world_;
-  std::atomic<bool> change_ = false;
+  std::atomic<bool> change_ = false, over_ = false;
   std::atomic<bool> ends_ = false;
   std::atomic<std::uint64_t> generation_ = 0;
   Mutex mutex_;

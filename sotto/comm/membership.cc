@@ -128,9 +128,10 @@ void Roster::announce(const Generations& generations) {
   store_.set(keys::latest, std::to_string(generations.number()));
 }
 
-void Roster::end_meeting(const Generations& generations, int id, const std::string& error) {
+void Roster::end(const Generations& generations, int id, const std::string& error) {
   const auto member = std::ranges::find(generations.members(), id);
   if (member == generations.members().end()) return;
+  store_.set(keys::any_left(generations.number()), "yes");
   Meeting::end_for(store_, prefix_of(generations.number()), static_cast<int>(member - generations.members().begin()),
                    error);
 }

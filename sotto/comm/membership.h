@@ -36,8 +36,9 @@ class Roster {
   void hear(Generations& generations);
   // Announces the present generation to those who wait for it.
   void announce(const Generations& generations);
-  // Ranks of this generation that are still meeting, or come later, need not wait for that member, which has ended.
-  void end_meeting(const Generations& generations, int id, const std::string& error);
+  // Ranks of this generation that train learn that it cannot go on, as that member has ended. Those that are still
+  // meeting, or come later, need not wait for it.
+  void end(const Generations& generations, int id, const std::string& error);
 
   // Members that have not left, though their connections were closed, as others say.
   std::vector<int> cut_off(const Generations& generations) const;

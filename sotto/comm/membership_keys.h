@@ -18,7 +18,9 @@ inline std::string of(const char* what, int id) { return what + std::to_string(i
 
 inline std::string members(std::uint64_t generation) { return of("members/", generation); }  // their ids
 inline std::string failure(std::uint64_t generation) { return of("failure/", generation); }  // if it only saves
-inline std::string any_left(std::uint64_t generation) { return of("left/", generation); }    // some member has left it
+inline std::string any_left(std::uint64_t generation) {
+  return of("left/", generation);
+}  // some member has left it, or is lost
 inline std::string moved(std::uint64_t generation) { return of("moved/", generation); }    // it began after more steps
 inline std::string change(std::uint64_t generation) { return of("change/", generation); }  // members should leave it
 inline std::string left(std::uint64_t generation, int id) { return any_left(generation) + of("/", id); }  // why

@@ -128,13 +128,13 @@ void Coordinator::end(int id, const Farewell& farewell) {
   if (farewell.failed) return lose(id, why);
   console_.line(stderr, "sotto: " + why);
   generations_.withdraw(id, why);
-  roster_.end_meeting(generations_, id, why);
+  roster_.end(generations_, id, why);
 }
 
 void Coordinator::lose(int id, const std::string& why) {
   console_.line(stderr, "sotto: " + why);
   generations_.lose(id, why);
-  roster_.end_meeting(generations_, id, why);
+  roster_.end(generations_, id, why);
 }
 
 void Coordinator::change() {

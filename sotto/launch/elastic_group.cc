@@ -74,7 +74,7 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
   }
   if ((running_.empty() && !has_replacement()) || (spec_.on_failure == OnFailure::stop && !no_member)) return false;
 
-  for (const int id : ids) roster_.end_meeting(generations_, id, why);
+  for (const int id : ids) roster_.end(generations_, id, why);
   std::vector<int> anew;
   for (const int id : ids) {
     if (!starter_.can_start(id) || !take_replacement()) break;

@@ -226,6 +226,7 @@ bool Run::train_step(std::uint64_t step) {
   const std::uint64_t before = done_, rate_step = own_speed ? own_speed->rate_step() : step;
   if (keeps(step)) keep(step);
   if (step == world_.planned_end()) leave_as_planned(step);
+  require_group();
   StepRow row;
   row.step = step;
   const std::uint64_t counted = together_ ? rate_step : step;

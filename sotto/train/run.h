@@ -83,6 +83,7 @@ class Run {
   [[noreturn]] void end_with_checkpoint();
   [[noreturn]] void end_in_failure(const std::string& checkpoint) const;
   [[noreturn]] void leave_as_planned(std::uint64_t step);
+  void require_group();
   [[noreturn]] void leave_group();
   template <class Value>
   std::vector<Value> gather(Value own) {  // of all ranks

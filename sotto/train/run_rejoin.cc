@@ -113,6 +113,12 @@ void Run::end_in_failure(const std::string& checkpoint) const {
       fmt::format("{}; {}; {} goes on from there", world_.failure, checkpoint, named("resume")), choices_.spelling));
 }
 
+// Runs before a step, since the next exchange may be many steps away.
+void Run::require_group() {
+  if (heartbeat_ == nullptr || !heartbeat_->is_over()) return;
+  throw CommError(fmt::format("rank {}: a rank of its group was lost before step {}", world_.id, done_));
+}
+
 // Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter
 // whether others have left already.
 void Run::leave_as_planned(std::uint64_t step) {

@@ -117,6 +117,19 @@ def evaluations(folder):
         return 0
 
 
+def test_a_loss_within_a_round_that_is_longer_than_the_patience(start, tmp_path):
+    """The others would find it out at the end of the round alone, after 14 s; the launcher waits for 10 s."""
+    (tmp_path / "link.toml").write_text("".join(f'[[rank]]\nrank = {r}\ndelay = "500ms"\n' for r in range(3)))
+    job = start("train", *SMALL, *"--epochs 100000 --eval-freq 1000 --link link.toml --deadline 5 --max-steps 60 --algorithm local(h=30) --elastic 2:3 --train-dir run".split())  # fmt: skip
+    folder = tmp_path / "run"
+    at_step(job, folder, 31)
+    kill(job, 1)
+    job.finish()
+    assert job.status == 0 and "did not answer" not in job.err, job.err
+    job.nothing_left()
+    assert members(folder) == [(1, 0, [0, 1, 2]), (2, 30, [0, 2])]
+
+
 def test_a_new_rank_that_dies_while_the_others_meet_it(start, tmp_path):
     """They need not wait for it until the deadline."""
     job = start("train", *SMALL, *ENDLESS, "--deadline", 600, "--max-steps", 400, "--elastic", "1:3", "--restarts", 1, "--train-dir", "run")
