@@ -70,7 +70,7 @@ def main():
         coordinator = Lines([arguments.sotto, "coordinator", "--listen", "127.0.0.1:0", "--ranks", f"{before}:{arguments.ranks}"])
         port = coordinator.wait_for(r":(\d+)")[1][1]
         command = [arguments.sotto, "train", "--coordinator", f"127.0.0.1:{port}", "--train-dir", pathlib.Path(folder) / "run", "--model", "mlp",
-                   "--data", "digits", "--batch-size", "8", "--algorithm", arguments.algorithm, "--codec", arguments.codec, "--link", arguments.link, "--threads", "1",
+                   "--data", "digits", "--batch-size", "8", "--algorithm", arguments.algorithm, "--optimiser", "sgd", "--codec", arguments.codec, "--link", arguments.link, "--threads", "1",
                    "--epochs", "100000", "--eval-freq", "1000000", "--no-keep-best", "--deadline", arguments.deadline]  # fmt: skip
         ranks = []
         try:
