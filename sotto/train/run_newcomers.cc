@@ -22,9 +22,9 @@ std::vector<int> Run::newcomers() {
 
 // Whether newcomers may take part in exchanges before they have the model. A scale of the loss, and the choices of a
 // plateau, would have to be known at once; where batch-norm statistics are averaged in each step, so would these.
-// With local steps the newcomer's own optimiser is that of the donor some rounds ago: a mean of iterates would lack
-// those of these rounds, and the first moments of Adam, which corrects their bias by the number of steps, would be too
-// small.
+// With local steps the newcomer's own optimiser is that of the donor some rounds ago. A mean of iterates would lack
+// those of these rounds; and Adam corrects the bias of its moments by the number of steps, so moments of the first
+// steps would be taken for those of later ones.
 bool Run::may_follow(std::uint64_t step) {
   constexpr std::uint64_t first_steps = 1000;
   const Optimiser& optimiser = replica_.optimiser();
