@@ -3,8 +3,8 @@
 
     python bench/newcomer.py --sotto build/release/bin/sotto --ranks 4 --newcomers 1 --link 100mbit
 
-Ranks of `mlp` with momentum (13 million parameters; with sync a state of 104 MB) train on this machine over an emulated link, with a
-coordinator; then newcomers come. Prints the seconds from the announcement of their group until rank 0 says that it goes on with
+Ranks of `mlp` with momentum (13 million parameters; with sync a state of 104 MB) train on this machine over an emulated link,
+with a coordinator; then newcomers come. Prints the seconds from the announcement of their group until rank 0 says that it goes on with
 them, beside the time that one link needs for the state, and the steps that the others made meanwhile. Two meetings of the ranks
 are in it, too.
 """
