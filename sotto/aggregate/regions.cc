@@ -52,7 +52,7 @@ std::uint64_t RegionCounts::borders(const Bucket& chosen, std::span<const Range>
     const auto place = bin * width + static_cast<std::size_t>(within * static_cast<double>(width));
     borders[j] = std::min(aligned(place), size);
   }
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(counts_[bins] / communicator.size())));
+  return static_cast<std::uint64_t>(std::ceil(counts_[bins] / communicator.size()));
 }
 
 // Finds the exponent first, and then, among the values of that exponent, the 8 bits after the leading one.

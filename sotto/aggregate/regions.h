@@ -17,7 +17,7 @@ class RegionCounts {
 
   // Finds borders between regions that hold about equally many entries, counted over all ranks: borders[j] is where
   // region j + 1 begins, a multiple of Layout::alignment or the end. Returns how many entries within `choosable` a rank
-  // chose on average, at least 1.
+  // chose on average.
   std::uint64_t borders(const Bucket& chosen, std::span<const Range> choosable, Communicator& communicator,
                         std::span<std::uint64_t> borders);
 

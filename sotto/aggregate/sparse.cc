@@ -79,7 +79,7 @@ class Sparse final : public Aggregator {
     chooser_.choose(prepared, key, chosen);
     timings.encode += timer.lap();
     const bool agrees = regions.agreed.left == 0;
-    if (agrees) agree(regions, chosen, communicator);
+    const bool holds = agrees && agree(regions, chosen, communicator);
     timings.network += timer.lap();
 
     owners_.exchange(chosen, key, regions.cut, communicator, timings);
@@ -94,7 +94,7 @@ class Sparse final : public Aggregator {
     owners_.spread(mean, bucket, key, regions.cut, communicator, timings);
     timer.lap();
     settle(regions, prepared, chosen, mean);
-    agreed.left = agrees ? sparse_period - 1 : agreed.left - 1;
+    agreed.left = holds ? sparse_period - 1 : agrees ? 0 : agreed.left - 1;
     timings.decode += timer.lap();
   }
 
@@ -109,10 +109,13 @@ class Sparse final : public Aggregator {
   }
 
  private:
-  void agree(Regions& regions, const Bucket& chosen, Communicator& communicator) {
+  // Returns whether that can hold for some time: not if no rank chose anything, as when the gradient is zero.
+  bool agree(Regions& regions, const Bucket& chosen, Communicator& communicator) {
     Agreed& agreed = regions.agreed;
-    agreed.kept = counts_.borders(chosen, regions.choosable, communicator, agreed.borders);
+    const std::uint64_t count = counts_.borders(chosen, regions.choosable, communicator, agreed.borders);
+    agreed.kept = std::max<std::uint64_t>(1, count);
     cut(regions, chosen.index);
+    return count > 0;
   }
 
   // Derives everything else from the borders.

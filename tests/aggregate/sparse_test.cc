@@ -187,6 +187,21 @@ TEST(Sparse, TheThresholdFollows) {
   }
 }
 
+// Otherwise next to nothing would be sent until ranks agree again.
+TEST(Sparse, AgreesAgainAfterAGradientOfZeros) {
+  const auto buckets = plan_buckets(long_layout(), 1U << 20);
+  const auto late = [](int rank, int step) {
+    auto values = spread(rank, step);
+    if (step < 2) std::ranges::fill(values, 0.0F);
+    return values;
+  };
+  const SparseOutcome result = run(4, "ef | topk(0.02)", buckets, 4, late);
+  for (const std::size_t step : {2U, 3U}) {
+    const auto& mean = result.means[0][step];
+    EXPECT_GE(length - static_cast<std::size_t>(std::count(mean.begin(), mean.begin() + length, 0.0F)), 200U) << step;
+  }
+}
+
 // The bound of docs/algorithms/sparse.md: an entry is at most two numbers of 4 bytes each.
 TEST(Sparse, WhatARankReceivesDoesNotGrowWithTheRanks) {
   const auto buckets = plan_buckets(long_layout(), 1U << 20);
