@@ -187,21 +187,26 @@ TEST(Clusters, AreFoundAnewEveryFewSteps) {
   EXPECT_EQ(body_of(*codec, input, 5), fresh(5));  // a run that began again
 }
 
-// After a step with huge values, the small values of later steps must not be decoded to the huge centres.
-TEST(Clusters, CentresOfMuchLargerValuesAreNotKept) {
+// After a step with huge values, the small values of later steps must not be decoded to the huge centres; nor must they
+// become zero after a step of zeros.
+TEST(Clusters, CentresOfOtherMagnitudesAreNotKept) {
   for (const char* sentence :
        {"clusters(c=1, percentile=100, raw=0, decode=centre)", "clusters(c=3, raw=0, decode=centre)",
         "hadamard(4) | threshold(keep=0.1) | clusters(c=2, raw=0, decode=centre)"}) {
     const Input input = vector_of(300, 7);
     Input spike = input;
+    Input zeros = input;
     Input positive = input;
+    std::ranges::fill(zeros.values, 0.0F);
     for (float& value : spike.values) value *= 1e30F;
     for (float& value : positive.values) value = std::max(value, 0.0F);
     for (const Input& small : {input, positive}) {
-      const auto codec = make_codec(read_stages(sentence));
-      encode(*codec, spike, Key{.step = 1});
-      const auto found = encode(*codec, small, Key{.step = 2});
-      EXPECT_EQ(found, encode(*make_codec(read_stages(sentence)), small, Key{.step = 2})) << sentence;
+      for (const Input& before : {spike, zeros}) {
+        const auto codec = make_codec(read_stages(sentence));
+        encode(*codec, before, Key{.step = 1});
+        const auto found = encode(*codec, small, Key{.step = 2});
+        EXPECT_EQ(found, encode(*make_codec(read_stages(sentence)), small, Key{.step = 2})) << sentence;
+      }
     }
   }
 }

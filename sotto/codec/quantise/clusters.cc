@@ -61,7 +61,7 @@ const Clusters* ClusterQuantiser::clusters_for(const Values& values) {
   Found& found = values.place ? found_[*values.place] : once_;
   const bool old = !found.any() || !values.place || values.step < found.step ||
                    values.step - found.step >= static_cast<std::uint64_t>(options_.retrain) ||
-                   (!hashed() && reach_too_far(found.clusters.centres, values.data));
+                   (!hashed() && fit_badly(found.clusters.centres, values.data));
   if (old) {
     if (!training_.train(values.data, values.draws.stream, found.clusters)) return nullptr;
     found.step = values.step;
@@ -70,8 +70,9 @@ const Clusters* ClusterQuantiser::clusters_for(const Values& values) {
 }
 
 // Centres of an earlier step may fit much larger values, for example after a spike, and would enlarge small values.
-// (The mean of a bucket cannot.) Values that are not finite are found later.
-bool ClusterQuantiser::reach_too_far(std::span<const float> centres, std::span<const float> values) const {
+// (The mean of a bucket cannot.) Centres of a gradient of zeros fit no other one. Values that are not finite are found
+// later.
+bool ClusterQuantiser::fit_badly(std::span<const float> centres, std::span<const float> values) const {
   constexpr double most = 2;  // times the largest value of its side
   std::array<float, 2> ends{values[0], values[0]};
   join_in_order<std::array<float, 2>>(
@@ -86,7 +87,8 @@ bool ClusterQuantiser::reach_too_far(std::span<const float> centres, std::span<c
         ends = {std::min(ends[0], its[0]), std::max(ends[1], its[1])};
       });
   const auto [low, high] = ends;
-  return (low <= 0 && centres.front() < most * low) || (high > 0 && centres.back() > most * high);
+  const bool all_zero = centres.front() == 0 && centres.back() == 0;
+  return (all_zero && (low != 0 || high != 0)) || (low <= 0 && centres.front() < most * low) || (high > 0 && centres.back() > most * high);
 }
 
 bool ClusterQuantiser::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {

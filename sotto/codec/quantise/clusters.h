@@ -65,7 +65,7 @@ class ClusterQuantiser final : public Quantise,
   std::size_t chunks_at_once() const;
   const Clusters* clusters_for(const Values& values);
   const Clusters& agreed_clusters(std::span<const float> numbers);
-  bool reach_too_far(std::span<const float> centres, std::span<const float> values) const;
+  bool fit_badly(std::span<const float> centres, std::span<const float> values) const;
   bool encode_hashed(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
                      std::span<std::byte> packed);
   void sum_buckets(std::span<const float> values, const Clusters& found, std::span<std::byte> packed);

@@ -26,7 +26,7 @@ void ClusterQuantiser::propose(std::span<const float> values, std::uint64_t plac
   reserve(place, values.size());
   Found& found = found_[place];
   if (!found.any() || found.step >= static_cast<std::uint64_t>(options_.retrain) ||
-      (!hashed() && reach_too_far(found.clusters.centres, values))) {
+      (!hashed() && fit_badly(found.clusters.centres, values))) {
     if (training_.train(values, element_stream(0, Purpose::quantise, 0, 0, 0), found.clusters)) found.step = 0;
   }
   if (!found.any()) return;
