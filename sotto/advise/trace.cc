@@ -5,7 +5,7 @@
 namespace sotto {
 
 TracedCommunicator::TracedCommunicator(Communicator& inner, Turn& turn)
-    : Communicator(inner.rank(), inner.size(), inner.deadline()), inner_(inner), turn_(turn) {
+    : Communicator(inner.rank(), inner.size(), inner.deadlines()), inner_(inner), turn_(turn) {
   turn_.acquire();
   working_.lap();
 }

@@ -8,7 +8,7 @@ void RollCall::run(Communicator& communicator) {
   for (float waits = 1; waits > 0;) {
     {
       Lock lock(mutex_);
-      moved_.wait_for(lock, communicator.deadline() / 4,
+      moved_.wait_for(lock, communicator.deadlines().least() / 4,
                       [this]() SOTTO_REQUIRES(mutex_) { return place_ != Place::computing; });
       if (place_ == Place::gone) return;
       waits = place_ == Place::computing ? 1 : 0;

@@ -74,7 +74,7 @@ class Sync final : public Algorithm {
     std::array<float, 2> both{notes_.stop, notes_.seconds};
     communicator_.all_reduce(both, ReduceOp::max);
     notes_.stop = both[0];
-    const std::chrono::duration<float> deadline = communicator_.deadline();
+    const std::chrono::duration<float> deadline = communicator_.deadlines().least();
     if (both[1] > deadline.count() / 8) roll_call_.run(communicator_);
   }
   void offer(std::size_t index) {

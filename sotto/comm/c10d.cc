@@ -37,8 +37,8 @@ class C10dCommunicator final : public Communicator {
  public:
   // Uses connections of its own.
   C10dCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size,
-                   std::chrono::milliseconds deadline, const Stop& stop = {})
-      : Communicator(rank, size, deadline),
+                   Deadline deadline, const Stop& stop = {})
+      : Communicator(rank, size, std::move(deadline)),
         meeting_(std::move(meeting)),
         settings_(std::move(settings)),
         group_name_(std::move(group)),
@@ -113,12 +113,12 @@ class C10dCommunicator final : public Communicator {
   std::unique_ptr<Communicator> do_clone() override {
     if (!meeting_) throw std::logic_error("a group that somebody else made cannot be cloned");
     return std::make_unique<C10dCommunicator>(meeting_, settings_, meeting_->next_name(group_name_), rank(), size(),
-                                              deadline());
+                                              deadlines());
   }
 
   std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
     if (!meeting_) return Communicator::do_open_mailbox(max_bytes);
-    return make_gloo_mailbox(open(meeting_->next_name("mail")), meeting_, max_bytes, deadline());
+    return make_gloo_mailbox(open(meeting_->next_name("mail")), meeting_, max_bytes, deadlines());
   }
 
   // Gloo waits for each peer in turn, and for the store; none of that can be cancelled.

@@ -62,7 +62,10 @@ void require(bool holds, const char* what) {
 // Measures the time of a public call, and names it in errors.
 class Communicator::Call {
  public:
-  Call(Communicator& owner, std::string_view operation) : owner_(owner) { owner_.operation_ = operation; }
+  Call(Communicator& owner, std::string_view operation) : owner_(owner) {
+    owner_.operation_ = operation;
+    owner_.until_lost_ = owner_.deadlines_.from_now();
+  }
   ~Call() { owner_.traffic_.seconds += timer_.seconds(); }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -72,8 +75,8 @@ class Communicator::Call {
   Timer timer_;
 };
 
-Communicator::Communicator(int rank, int size, std::chrono::milliseconds deadline)
-    : rank_(rank), size_(size), deadline_(std::min(deadline, longest_deadline)) {
+Communicator::Communicator(int rank, int size, Deadline deadline)
+    : rank_(rank), size_(size), deadlines_(std::move(deadline)), until_lost_(deadlines_.least()) {
   require(size > 0 && rank >= 0 && rank < size, "Communicator: a rank is one of 0 .. size-1");
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/timer.h"
 
@@ -52,22 +53,20 @@ struct Traffic {
   double seconds = 0;  // inside public calls
 };
 
-// Longer deadlines are cut to this one: added to the time of a clock they would overflow.
-inline constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365 * 10);
-
 // A fixed group of ranks. Every public call is checked, counted and timed here, and ends within the deadline; a
 // CommError names rank, peer, operation and step. Only one thread may use a communicator at a time; clone() makes one
 // for another thread.
 class Communicator {
  public:
-  Communicator(int rank, int size, std::chrono::milliseconds deadline);
+  Communicator(int rank, int size, Deadline deadline);
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  std::chrono::milliseconds deadline() const { return deadline_; }
+  std::chrono::milliseconds deadline() const { return until_lost_; }  // of the last public call
+  const Deadline& deadlines() const { return deadlines_; }            // shared with clones and mailboxes
   // The number of `rank` in the whole job, for errors. A Subgroup numbers its ranks anew.
   virtual int number(int rank) const { return rank; }
   virtual std::string_view name() const = 0;  // of the backend: "tcp", "gloo", "shaped"
@@ -150,7 +149,8 @@ class Communicator {
 
   int rank_;
   int size_;
-  std::chrono::milliseconds deadline_;
+  Deadline deadlines_;
+  std::chrono::milliseconds until_lost_;
   std::uint64_t step_ = 0;
   std::string_view operation_;
   // Kept from call to call, so that collectives allocate nothing after the first.

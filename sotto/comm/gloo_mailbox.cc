@@ -24,8 +24,8 @@ constexpr std::chrono::hours for_ever(24 * 365);  // finite, as Gloo adds it to 
 class GlooMailbox final : public QueuedMailbox {
  public:
   GlooMailbox(c10::intrusive_ptr<c10d::Backend> group, std::shared_ptr<Meeting> meeting, std::size_t max_bytes,
-              std::chrono::milliseconds deadline)
-      : QueuedMailbox(group->getRank(), group->getSize(), max_bytes, deadline, true),
+              Deadline deadline)
+      : QueuedMailbox(group->getRank(), group->getSize(), max_bytes, std::move(deadline), true),
         group_(std::move(group)),
         meeting_(std::move(meeting)),
         lines_(static_cast<std::size_t>(size())) {
@@ -148,8 +148,8 @@ class GlooMailbox final : public QueuedMailbox {
 }  // namespace
 
 std::unique_ptr<Mailbox> make_gloo_mailbox(c10::intrusive_ptr<c10d::Backend> group, std::shared_ptr<Meeting> meeting,
-                                           std::size_t max_bytes, std::chrono::milliseconds deadline) {
-  return std::make_unique<GlooMailbox>(std::move(group), std::move(meeting), max_bytes, deadline);
+                                           std::size_t max_bytes, Deadline deadline) {
+  return std::make_unique<GlooMailbox>(std::move(group), std::move(meeting), max_bytes, std::move(deadline));
 }
 
 }  // namespace sotto

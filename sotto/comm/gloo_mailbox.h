@@ -16,6 +16,6 @@ namespace sotto {
 // A message is a frame and its data. Up to 4096 bytes of it travel with the frame; the rest follows once the receiver
 // has made room for the length that the frame announces.
 std::unique_ptr<Mailbox> make_gloo_mailbox(c10::intrusive_ptr<c10d::Backend> group, std::shared_ptr<Meeting> meeting,
-                                           std::size_t max_bytes, std::chrono::milliseconds deadline);
+                                           std::size_t max_bytes, Deadline deadline);
 
 }  // namespace sotto

@@ -1,5 +1,7 @@
 #include "sotto/comm/heartbeat.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <string>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -53,7 +55,7 @@ void Heartbeat::run() {
                                                   "the coordinator", reach_limit);
       }
       if (store) {
-        store->set(keys::beat(world_.id), std::to_string(++beats));
+        store->set(keys::beat(world_.id), fmt::format("{} {}", ++beats, step_.load().count()));
         const std::uint64_t generation = generation_;
         const bool change = store->check({keys::change(generation)});
         const bool over = store->check({keys::any_left(generation)});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 
@@ -27,6 +28,8 @@ class Heartbeat {
   bool wants_change() const { return change_; }
   // Whether some member has left this generation, or is lost, so that the others cannot go on in it.
   bool is_over() const { return over_; }
+  // So long a step of this rank took: it may take as long again until it leaves its group.
+  void took(std::chrono::milliseconds step) { step_ = step; }
   void farewell(Farewell farewell);  // this rank ends
 
  private:
@@ -36,6 +39,7 @@ class Heartbeat {
   std::atomic<bool> change_ = false, over_ = false;
   std::atomic<bool> ends_ = false;
   std::atomic<std::uint64_t> generation_ = 0;
+  std::atomic<std::chrono::milliseconds> step_{};
   Mutex mutex_;
   Condition ended_;
   Farewell farewell_ SOTTO_GUARDED_BY(mutex_) = {.failed = true, .words = "it ended in an error"};

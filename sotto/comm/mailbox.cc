@@ -7,8 +7,8 @@
 
 namespace sotto {
 
-Mailbox::Mailbox(int rank, int size, std::size_t max_bytes, std::chrono::milliseconds deadline)
-    : rank_(rank), size_(size), max_bytes_(max_bytes), deadline_(deadline) {}
+Mailbox::Mailbox(int rank, int size, std::size_t max_bytes, Deadline deadline)
+    : rank_(rank), size_(size), max_bytes_(max_bytes), deadlines_(std::move(deadline)) {}
 
 bool Mailbox::send(int to, std::span<const std::byte> data, Clock::time_point not_before) {
   if (to < 0 || to >= size_) throw std::logic_error(fmt::format("mailbox of {} ranks: no rank {}", size_, to));
@@ -45,7 +45,8 @@ std::string Mailbox::failure(int peer, std::string_view reason) const {
 }
 
 std::string Mailbox::not_polled() const {
-  return fmt::format("{} messages were not polled for {:g} s", depth, std::chrono::duration<double>(deadline_).count());
+  return fmt::format("{} messages were not polled for {:g} s", depth,
+                     std::chrono::duration<double>(deadline()).count());
 }
 
 }  // namespace sotto

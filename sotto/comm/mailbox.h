@@ -33,7 +33,7 @@ class Mailbox {
   // messages of the longest size for each peer and direction.
   static constexpr std::size_t depth = 4;
 
-  Mailbox(int rank, int size, std::size_t max_bytes, std::chrono::milliseconds deadline);
+  Mailbox(int rank, int size, std::size_t max_bytes, Deadline deadline);
   virtual ~Mailbox() = default;  // waits for nobody; messages not yet delivered may be lost
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
@@ -41,7 +41,8 @@ class Mailbox {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::size_t max_bytes() const { return max_bytes_; }
-  std::chrono::milliseconds deadline() const { return deadline_; }
+  std::chrono::milliseconds deadline() const { return deadlines_.by_last_lap(); }
+  const Deadline& deadlines() const { return deadlines_; }
 
   // Copies a message of at most max_bytes(). Does not wait for its arrival, but waits for room if `depth` other
   // messages to that rank are in transit. The message does not arrive before `not_before`. Returns false if that rank
@@ -81,7 +82,7 @@ class Mailbox {
   int rank_;
   int size_;
   std::size_t max_bytes_;
-  std::chrono::milliseconds deadline_;
+  Deadline deadlines_;
   mutable Mutex mutex_;
   Traffic traffic_ SOTTO_GUARDED_BY(mutex_);
 };

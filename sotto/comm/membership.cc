@@ -156,6 +156,13 @@ void Roster::open(JobSize size, int first_id) {
 int Roster::joined() const { return read_number<int>(store_.find(keys::next_id).value_or("")); }
 std::optional<std::string> Roster::beat(int id) const { return store_.find(keys::beat(id)); }
 
+std::chrono::milliseconds Roster::patience(int id, std::chrono::milliseconds least) const {
+  const std::string text = beat(id).value_or("");
+  const auto blank = text.find(' ');
+  if (blank == std::string::npos) return least;
+  return std::max(least, 3 * std::chrono::milliseconds(read_number<std::int64_t>(text.substr(blank + 1))));
+}
+
 std::optional<Farewell> Roster::farewell(int id) const {
   const auto text = store_.find(keys::farewell(id));
   if (!text) return std::nullopt;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,7 +43,9 @@ class Roster {
 
   // Members that have not left, though their connections were closed, as others say.
   std::vector<int> cut_off(const Generations& generations) const;
-  std::optional<std::string> beat(int id) const;        // changes while the rank lives
+  std::optional<std::string> beat(int id) const;  // changes while the rank lives
+  // How long a rank that lives may take to leave its group: `least`, or three times as long as its last step took.
+  std::chrono::milliseconds patience(int id, std::chrono::milliseconds least) const;
   void ask_for_change(const Generations& generations);  // members of this generation should leave it together
 
   // Only for a coordinator, whose ranks come by themselves:

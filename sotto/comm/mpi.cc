@@ -20,8 +20,10 @@ constexpr int tag = 0x736F;  // "so"; each communicator has its own MPI group, s
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(std::shared_ptr<MpiSession> session, MPI_Comm group, std::chrono::milliseconds deadline)
-      : Communicator(session->rank(), session->size(), deadline), session_(std::move(session)), group_(group) {}
+  MpiCommunicator(std::shared_ptr<MpiSession> session, MPI_Comm group, Deadline deadline)
+      : Communicator(session->rank(), session->size(), std::move(deadline)),
+        session_(std::move(session)),
+        group_(group) {}
   ~MpiCommunicator() override { session_->release(group_); }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -174,11 +176,11 @@ class MpiCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> do_clone() override {
     hear_from_all();  // its error names missing ranks
-    return std::make_unique<MpiCommunicator>(session_, session_->duplicate(group_), deadline());
+    return std::make_unique<MpiCommunicator>(session_, session_->duplicate(group_), deadlines());
   }
 
   std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
-    return make_mpi_mailbox(session_, session_->duplicate(group_), max_bytes, deadline());
+    return make_mpi_mailbox(session_, session_->duplicate(group_), max_bytes, deadlines());
   }
 
   std::shared_ptr<MpiSession> session_;

@@ -22,9 +22,8 @@ constexpr std::chrono::milliseconds longest_pause(1);
 
 class MpiMailbox final : public QueuedMailbox {
  public:
-  MpiMailbox(std::shared_ptr<MpiSession> session, MPI_Comm group, std::size_t max_bytes,
-             std::chrono::milliseconds deadline)
-      : QueuedMailbox(session->rank(), session->size(), max_bytes, deadline, false),
+  MpiMailbox(std::shared_ptr<MpiSession> session, MPI_Comm group, std::size_t max_bytes, Deadline deadline)
+      : QueuedMailbox(session->rank(), session->size(), max_bytes, std::move(deadline), false),
         session_(std::move(session)),
         group_(group),
         lines_(static_cast<std::size_t>(size())) {
@@ -213,8 +212,8 @@ class MpiMailbox final : public QueuedMailbox {
 }  // namespace
 
 std::unique_ptr<Mailbox> make_mpi_mailbox(std::shared_ptr<MpiSession> session, MPI_Comm group, std::size_t max_bytes,
-                                          std::chrono::milliseconds deadline) {
-  return std::make_unique<MpiMailbox>(std::move(session), group, max_bytes, deadline);
+                                          Deadline deadline) {
+  return std::make_unique<MpiMailbox>(std::move(session), group, max_bytes, std::move(deadline));
 }
 
 }  // namespace sotto

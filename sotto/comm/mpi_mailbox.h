@@ -18,6 +18,6 @@ namespace sotto {
 // transit at a time, by MPI_Issend: it counts as sent when the peer has started to receive it, which needs room there.
 // So no messages pile up inside MPI.
 std::unique_ptr<Mailbox> make_mpi_mailbox(std::shared_ptr<MpiSession> session, MPI_Comm group, std::size_t max_bytes,
-                                          std::chrono::milliseconds deadline);
+                                          Deadline deadline);
 
 }  // namespace sotto

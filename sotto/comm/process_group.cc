@@ -39,7 +39,7 @@ std::shared_ptr<Meeting> meet(c10d::ProcessGroup& group) {
 
 std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, std::shared_ptr<Meeting> meeting,
                                                    std::chrono::milliseconds deadline) {
-  deadline = std::min(deadline, longest_deadline);
+  deadline = std::min(deadline, Deadline::longest);
   ignore_broken_pipes();
   meeting->wait_for_all(deadline);
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;

@@ -7,8 +7,11 @@
 
 namespace sotto {
 
-QueuedMailbox::QueuedMailbox(int rank, int size, std::size_t max_bytes, std::chrono::milliseconds deadline, bool framed)
-    : Mailbox(rank, size, max_bytes, deadline), inbox_(size), framed_(framed), peers_(static_cast<std::size_t>(size)) {}
+QueuedMailbox::QueuedMailbox(int rank, int size, std::size_t max_bytes, Deadline deadline, bool framed)
+    : Mailbox(rank, size, max_bytes, std::move(deadline)),
+      inbox_(size),
+      framed_(framed),
+      peers_(static_cast<std::size_t>(size)) {}
 
 void QueuedMailbox::close() {
   const auto until = Clock::now() + deadline();

@@ -24,7 +24,7 @@ namespace sotto {
 class QueuedMailbox : public Mailbox {
  public:
   // framed: each letter starts with a frame; otherwise the backend itself transmits kind and length.
-  QueuedMailbox(int rank, int size, std::size_t max_bytes, std::chrono::milliseconds deadline, bool framed);
+  QueuedMailbox(int rank, int size, std::size_t max_bytes, Deadline deadline, bool framed);
 
   std::size_t header_bytes() const override { return framed_ ? Frame::bytes : 0; }
   void recycle(Mail mail) override { inbox_.recycle(std::move(mail.data)); }

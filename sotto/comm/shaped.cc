@@ -18,7 +18,7 @@ namespace {
 class ShapedMailbox final : public Mailbox {
  public:
   ShapedMailbox(std::unique_ptr<Mailbox> inner, std::shared_ptr<Link> link)
-      : Mailbox(inner->rank(), inner->size(), inner->max_bytes(), inner->deadline()),
+      : Mailbox(inner->rank(), inner->size(), inner->max_bytes(), inner->deadlines()),
         inner_(std::move(inner)),
         link_(std::move(link)) {}
 
@@ -87,7 +87,7 @@ class ShapedMailbox final : public Mailbox {
 class ShapedCommunicator final : public Communicator {
  public:
   ShapedCommunicator(std::unique_ptr<Communicator> inner, std::shared_ptr<Link> link)
-      : Communicator(inner->rank(), inner->size(), inner->deadline()),
+      : Communicator(inner->rank(), inner->size(), inner->deadlines()),
         inner_(std::move(inner)),
         link_(std::move(link)) {}
 

@@ -64,8 +64,8 @@ class Stage {
 class StagedCommunicator final : public Communicator {
  public:
   StagedCommunicator(std::shared_ptr<Meeting> meeting, StagedBackend backend, const std::string& group, int rank,
-                     int size, std::chrono::milliseconds deadline)
-      : Communicator(rank, size, deadline),
+                     int size, Deadline deadline)
+      : Communicator(rank, size, std::move(deadline)),
         meeting_(std::move(meeting)),
         backend_(std::move(backend)),
         group_name_(group),
@@ -113,7 +113,7 @@ class StagedCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> do_clone() override {
     return std::make_unique<StagedCommunicator>(meeting_, backend_, meeting_->next_name(group_name_), rank(), size(),
-                                                deadline());
+                                                deadlines());
   }
 
   // All ranks make the connections together when they are first used.

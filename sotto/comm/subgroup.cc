@@ -15,7 +15,7 @@ int place_of(int rank, const std::vector<int>& ranks) {
 }  // namespace
 
 Subgroup::Subgroup(Communicator& parent, std::vector<int> ranks)
-    : Communicator(place_of(parent.rank(), ranks), static_cast<int>(ranks.size()), parent.deadline()),
+    : Communicator(place_of(parent.rank(), ranks), static_cast<int>(ranks.size()), parent.deadlines()),
       parent_(parent),
       ranks_(std::move(ranks)) {
   for (auto rank = ranks_.begin(); rank != ranks_.end(); ++rank) {

@@ -59,7 +59,7 @@ void TcpLines::connect(Line& line) {
         if (turn != line.turn) return;
         if (error == asio::error::connection_refused && !relay) return lose(line.peer, peer_ended);
         if (error) return try_again(line, relay ? "the relay: " + error.message() : error.message());
-        limit_silence(line.stream->socket(), settings_.deadline);
+        limit_silence(line.stream->socket(), settings_.deadline.least());
         prepare_to_carry(line.stream->socket());
         if (relay) return call(line, *relay);
         prove(line);

@@ -52,7 +52,7 @@ TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const TcpSettings& se
       again_(io),
       refusals_(fmt::format("rank {}", rank), static_cast<std::size_t>(size)) {
   if (settings.relay) {
-    relay_ = std::make_unique<TcpRelayDoor>(io, *settings.relay, settings.deadline, [this](Tcp::socket socket) {
+    relay_ = std::make_unique<TcpRelayDoor>(io, *settings.relay, settings.deadline.least(), [this](Tcp::socket socket) {
       receive(std::move(socket), "somebody who came through the relay");
     });
     return;

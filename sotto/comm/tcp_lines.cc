@@ -131,7 +131,8 @@ void TcpLines::break_off(Line& line, const asio::error_code& error) {
 void TcpLines::try_again(Line& line, const std::string& why) {
   drop(line);
   line.failed = why;
-  if (Clock::now() - std::max(line.since, line.asked) >= settings_.deadline) return lose(line.peer, trouble(line.peer));
+  if (Clock::now() - std::max(line.since, line.asked) >= settings_.deadline.by_last_lap())
+    return lose(line.peer, trouble(line.peer));
   connect_later(line, line.pause);
 }
 
@@ -156,7 +157,7 @@ void TcpLines::take_over(const TcpHello& hello, std::shared_ptr<TcpStream> strea
   line.known = hello.last;
   if (!hello.place.empty()) line.place = hello.place;
   line.stream = std::move(stream);
-  limit_silence(line.stream->socket(), settings_.deadline);
+  limit_silence(line.stream->socket(), settings_.deadline.least());
   prepare_to_carry(line.stream->socket());
   begin(line, hello.due, true);
 }

@@ -2,10 +2,10 @@
 
 #include <asio/ip/address.hpp>
 #include <asio/ip/tcp.hpp>
-#include <chrono>
 #include <memory>
 #include <optional>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/tls.h"
 
 namespace sotto {
@@ -15,7 +15,7 @@ struct TcpSettings {
   asio::ip::address address;       // where this rank listens, unless there is a relay
   std::shared_ptr<const Tls> tls;  // the secret of all ranks; null: none, and everything can be read on the way
   int streams = 1;                 // connections to each peer; the same on all ranks
-  std::chrono::milliseconds deadline{60000};
+  Deadline deadline{std::chrono::seconds(60)};
   // Peers reach this rank through this relay (relay.h), and this rank reaches others with a relay through it.
   std::optional<asio::ip::tcp::endpoint> relay{};
 };

@@ -11,8 +11,8 @@ namespace {
 // Puts a message directly into the inbox of its receiver.
 class ThreadMailbox final : public Mailbox {
  public:
-  ThreadMailbox(std::shared_ptr<PostOffice> office, int rank, std::size_t max_bytes, std::chrono::milliseconds deadline)
-      : Mailbox(rank, office->size(), max_bytes, deadline), office_(std::move(office)) {}
+  ThreadMailbox(std::shared_ptr<PostOffice> office, int rank, std::size_t max_bytes, Deadline deadline)
+      : Mailbox(rank, office->size(), max_bytes, std::move(deadline)), office_(std::move(office)) {}
 
   // If an exception ends the rank, whoever catches it reports the reason.
   ~ThreadMailbox() override {
@@ -72,8 +72,8 @@ void PostOffice::end(int rank, const std::string& reason) {
 }
 
 std::unique_ptr<Mailbox> make_thread_mailbox(std::shared_ptr<PostOffice> office, int rank, std::size_t max_bytes,
-                                             std::chrono::milliseconds deadline) {
-  return std::make_unique<ThreadMailbox>(std::move(office), rank, max_bytes, deadline);
+                                             Deadline deadline) {
+  return std::make_unique<ThreadMailbox>(std::move(office), rank, max_bytes, std::move(deadline));
 }
 
 }  // namespace sotto

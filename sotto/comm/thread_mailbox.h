@@ -28,6 +28,6 @@ class PostOffice {
 };
 
 std::unique_ptr<Mailbox> make_thread_mailbox(std::shared_ptr<PostOffice> office, int rank, std::size_t max_bytes,
-                                             std::chrono::milliseconds deadline);
+                                             Deadline deadline);
 
 }  // namespace sotto

@@ -84,8 +84,8 @@ struct Group {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(std::shared_ptr<Group> group, int rank, std::chrono::milliseconds deadline)
-      : Communicator(rank, static_cast<int>(group->session->bells.size()), deadline),
+  ThreadCommunicator(std::shared_ptr<Group> group, int rank, Deadline deadline)
+      : Communicator(rank, static_cast<int>(group->session->bells.size()), std::move(deadline)),
         group_(std::move(group)),
         blocked_(static_cast<std::size_t>(size())) {}
 
@@ -128,14 +128,14 @@ class ThreadCommunicator final : public Communicator {
     const Lock lock(group_->session->mutex);
     auto& clones = group_->clones;
     if (clones.size() == clones_) clones.push_back(std::make_shared<Group>(group_->session));
-    return std::make_unique<ThreadCommunicator>(clones[clones_++], rank(), deadline());
+    return std::make_unique<ThreadCommunicator>(clones[clones_++], rank(), deadlines());
   }
 
   std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
     const Lock lock(group_->session->mutex);
     auto& offices = group_->offices;
     if (offices.size() == mailboxes_) offices.push_back(group_->session->new_office());
-    return make_thread_mailbox(offices[mailboxes_++], rank(), max_bytes, deadline());
+    return make_thread_mailbox(offices[mailboxes_++], rank(), max_bytes, deadlines());
   }
 
   static double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }

@@ -51,7 +51,7 @@ struct Transport {
   // nothing if the transport was not built; throws the Error that a training would end with.
   std::string (*check)(const std::string& interface);
 
-  // Waits until all ranks have come. Deadlines are longest_deadline at most.
+  // Waits until all ranks have come. Deadlines are Deadline::longest at most.
   std::unique_ptr<Communicator> connect(const World& world, TransportOptions options) const;
 };
 

@@ -36,8 +36,8 @@ constexpr Table<Transport> table("backend", entries);
 }  // namespace
 
 std::unique_ptr<Communicator> Transport::connect(const World& world, TransportOptions options) const {
-  options.deadline = std::min(options.deadline, longest_deadline);
-  options.connect_deadline = std::min(options.connect_deadline, longest_deadline);
+  options.deadline = std::min(options.deadline, Deadline::longest);
+  options.connect_deadline = std::min(options.connect_deadline, Deadline::longest);
   return make(world, options);
 }
 

@@ -116,8 +116,11 @@ void Coordinator::listen() {
       lose(id, fmt::format("rank {} has been silent for {} s", id, most.count()));
     }
   }
-  if (!changing || now - *changing < spec_.patience) return;
-  for (const int id : generations_.awaited()) lose(id, fmt::format("rank {} does not leave its group", id));
+  if (!changing) return;
+  for (const int id : generations_.awaited()) {
+    if (now - *changing < roster_.patience(id, spec_.patience)) continue;
+    lose(id, fmt::format("rank {} does not leave its group", id));
+  }
 }
 
 void Coordinator::end(int id, const Farewell& farewell) {

@@ -123,9 +123,9 @@ void ElasticGroup::look_after() {
   }
   // Members that have not left their group after others did, and are silent, or take too long.
   if (!in_vain().empty()) return;
-  const bool late = Clock::now() - *generations_.changing() >= spec_.patience;
+  const auto waited = Clock::now() - *generations_.changing();
   for (const int id : generations_.awaited()) {
-    if (is_silent(id) || late) give_up(id);
+    if (is_silent(id) || waited >= roster_.patience(id, spec_.patience)) give_up(id);
   }
 }
 

@@ -114,7 +114,7 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
   }
   std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
 
-  Tally evaluate(Split split, Share share) override;
+  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override;
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     return {traits_.metrics, traits_.values(tally)};
@@ -144,12 +144,13 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
 };
 
 // Evaluates every `ranks`-th example, beginning with example `rank`.
-Tally ImageTask::evaluate(Split split, Share share) {
+Tally ImageTask::evaluate(Split split, Share share, const AfterBatch& after_batch) {
   const Dataset& examples = data(split);
   const std::size_t image = examples.shape().size();
   std::vector<float> images(test_batch_ * image);
   std::vector<std::int64_t> labels(test_batch_);
   Tally total(trained_.size());
+  std::uint64_t done = 0;
   const auto stride = static_cast<std::size_t>(share.ranks);
   for (auto next = static_cast<std::size_t>(share.rank); next < examples.size(); next += test_batch_ * stride) {
     const std::size_t count = std::min(test_batch_, (examples.size() - next + stride - 1) / stride);
@@ -159,6 +160,7 @@ Tally ImageTask::evaluate(Split split, Share share) {
     const Batch batch{std::span<const float>(images).first(count * image),
                       std::span<const std::int64_t>(labels).first(count), examples.shape()};
     total[0] += model_->evaluate(batch, adds_to(total, batch));
+    if (after_batch) after_batch(done += count);
   }
   return total;
 }

@@ -29,7 +29,7 @@ struct LinearTraits {
   std::span<const Metric> metrics;
   std::string_view goal;
   bool classes;  // labels are made -1 and 1
-  void (*add)(float output, float label, std::span<double> sums);
+  void (*add)(float output, double label, std::span<double> sums);
   std::vector<double> (*values)(double loss, double count, std::span<const double> sums,
                                 std::span<const double> outputs, std::span<const double> labels);
   double (*loss_of_guessing)(const Rows& rows);
@@ -54,7 +54,7 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
                              const SegmentCalls& calls) override;
   std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
 
-  Tally evaluate(Split split, Share share) override;
+  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override;
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     const auto each = std::span(tally).subspan(counted);
@@ -71,6 +71,7 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
   void add(Tally& tally, double losses) const;
 
   LinearTraits traits_;
+  double origin_ = 0;  // sums count labels from here, so that they lose nothing where labels are far from zero
   Partition partition_;
   std::size_t test_batch_;
   std::vector<Row> batch_;
@@ -101,6 +102,7 @@ LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
   for (Rows* part : {test_.get(), train_.get()}) {
     if (part != nullptr && traits_.classes) make_classes(*part);
   }
+  if (!traits_.classes && test_->size() > 0) origin_ = test_->labels.front();
   const LinearModelSpec spec{traits_.models().find(setup.model.name), setup.model.options, setup.model.place};
   model_ = spec.entry->make(spec.options, spec.said(), test_->features);
   model_->compute_in(setup.precision);
@@ -117,7 +119,7 @@ void LinearTask::add(Tally& tally, double losses) const {
   tally[0] += losses;
   tally[1] += static_cast<double>(batch_.size());
   for (std::size_t i = 0; i < batch_.size(); ++i) {
-    traits_.add(outputs_[i], batch_[i].label, std::span(tally).subspan(2, counted - 2));
+    traits_.add(outputs_[i], batch_[i].label - origin_, std::span(tally).subspan(2, counted - 2));
   }
 }
 
@@ -134,9 +136,10 @@ double LinearTask::accumulate_gradient(std::uint64_t position, float scale, std:
 }
 
 // Evaluates every `ranks`-th row, beginning with row `rank`.
-Tally LinearTask::evaluate(Split split, Share share) {
+Tally LinearTask::evaluate(Split split, Share share, const AfterBatch& after_batch) {
   const Rows& all = data(split);
   Tally total(counted + 2 * all.size());
+  std::uint64_t done = 0;
   const auto stride = static_cast<std::size_t>(share.ranks);
   for (auto next = static_cast<std::size_t>(share.rank); next < all.size();) {
     batch_.clear();
@@ -148,12 +151,13 @@ Tally LinearTask::evaluate(Split split, Share share) {
       total[counted + at] = outputs_[i];
       total[counted + all.size() + at] = batch_[i].label;
     }
+    if (after_batch) after_batch(done += batch_.size());
   }
   return total;
 }
 
 // The three sums are the numbers of true positives, of false positives, and of positive examples.
-void add_found(float output, float label, std::span<double> sums) {
+void add_found(float output, double label, std::span<double> sums) {
   const bool found = output > 0;
   sums[0] += found && label > 0;
   sums[1] += found && label < 0;
@@ -193,9 +197,9 @@ std::vector<double> two_class_values(double loss, double count, std::span<const 
 }
 
 // The sums are the labels and their squares.
-void add_label(float /*output*/, float label, std::span<double> sums) {
+void add_label(float /*output*/, double label, std::span<double> sums) {
   sums[0] += label;
-  sums[1] += static_cast<double>(label) * label;
+  sums[1] += label * label;
 }
 
 std::vector<double> value_values(double loss, double count, std::span<const double> sums, std::span<const double>,
@@ -205,7 +209,7 @@ std::vector<double> value_values(double loss, double count, std::span<const doub
 
 double variance_of(const Rows& rows) {
   double sums[2]{};
-  for (const float label : rows.labels) add_label(0, label, sums);
+  for (const float label : rows.labels) add_label(0, double{label} - rows.labels.front(), sums);
   const auto count = static_cast<double>(rows.size());
   return squares_around_mean(count, sums[0], sums[1]) / count;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ namespace sotto {
 // Sums over some examples, such as the loss and the number of right answers. Tallies of disjoint sets of examples may
 // be added element by element, also across ranks; Task::metrics() computes metrics from the sum.
 using Tally = std::vector<double>;
+
+// Hears after each batch of an evaluation how many of its examples are done. It may throw.
+using AfterBatch = std::function<void(std::uint64_t examples)>;
 
 // What one rank trains: a model with its data, loss and metrics, seen as flat vectors. Code above this folder knows
 // models only in this form; ModelTask, from which tasks derive, is a template. All ranks of a run have the same task,
@@ -51,7 +55,7 @@ class Task {
   virtual double data_seconds() const = 0;  // how long the last accumulate_gradient() waited for its examples
 
   // The tally of this share of the examples of a split, in evaluation mode: no gradients, no random draws.
-  virtual Tally evaluate(Split split, Share share) = 0;
+  virtual Tally evaluate(Split split, Share share, const AfterBatch& after_batch = nullptr) = 0;
   // One text for each example of the test data, in their order, such as a translation: what the last evaluate() of that
   // split made, empty for examples of other shares. No texts at all if the task makes none; only `translate` does.
   virtual std::span<const std::string> texts() const { return {}; }

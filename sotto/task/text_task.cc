@@ -70,7 +70,7 @@ class TextTask final : public ModelTask<LanguageModel, Pieces, ExampleOrder> {
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
 
-  Tally evaluate(Split split, Share share) override;
+  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override;
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     return {traits_.metrics, traits_.values(tally)};
@@ -135,11 +135,13 @@ double TextTask::accumulate_gradient(std::uint64_t position, float scale, std::u
 }
 
 // Evaluates every `ranks`-th piece, beginning with piece `rank`.
-Tally TextTask::evaluate(Split split, Share share) {
+Tally TextTask::evaluate(Split split, Share share, const AfterBatch& after_batch) {
   const Pieces& all = data(split);
   Tally total(trained_.size());
+  std::uint64_t done = 0;
   const auto flush = [&] {
     count(model_->evaluate(batch()), total);
+    if (after_batch) after_batch(done += batch().count());
     clear();
   };
   clear();

@@ -66,7 +66,7 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs, LengthOrde
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
 
-  Tally evaluate(Split split, Share share) override;
+  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override;
   std::span<const std::string> texts() const override { return texts_; }
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {translate_metrics, {}};
@@ -124,7 +124,7 @@ double TranslateTask::accumulate_gradient(std::uint64_t position, float scale, s
 }
 
 // Evaluates every `ranks`-th pair of those sorted by length, beginning with pair `rank`.
-Tally TranslateTask::evaluate(Split split, Share share) {
+Tally TranslateTask::evaluate(Split split, Share share, const AfterBatch& after_batch) {
   const Pairs& all = data(split);
   std::vector<std::uint32_t> sorted(all.size()), mine;
   std::iota(sorted.begin(), sorted.end(), 0U);
@@ -142,13 +142,15 @@ Tally TranslateTask::evaluate(Split split, Share share) {
     const TokenLoss loss = model_->evaluate(source.view(), fill_up(examples, all.targets, true).view());
     total[0] += loss.sum;
     total[1] += loss.tokens;
-    if (split != Split::test) continue;
-    const auto found = model_->translate(source.view());
-    for (std::size_t i = 0; i < examples.size(); ++i) {
-      const std::string& text = texts_[examples[i]] = all.vocabulary->decode(found[i]);
-      const BleuCounts counts = bleu_counts(text, all.references[examples[i]]);
-      for (std::size_t k = 0; k < counts.size(); ++k) total[2 + k] += counts[k];
+    if (split == Split::test) {
+      const auto found = model_->translate(source.view());
+      for (std::size_t i = 0; i < examples.size(); ++i) {
+        const std::string& text = texts_[examples[i]] = all.vocabulary->decode(found[i]);
+        const BleuCounts counts = bleu_counts(text, all.references[examples[i]]);
+        for (std::size_t k = 0; k < counts.size(); ++k) total[2 + k] += counts[k];
+      }
     }
+    if (after_batch) after_batch(end);
   }
   return total;
 }

@@ -28,16 +28,17 @@ class Replaced {
 
 }  // namespace
 
-Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split) {
+Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split, const AfterBatch& after_batch) {
   const Replaced wanted(task.parameters(), parameters);
-  return task.evaluate(split, {});
+  return task.evaluate(split, {}, after_batch);
 }
 
-Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator) {
+Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator,
+                        const AfterBatch& after_batch) {
   std::vector<float> buffers(task.buffers().begin(), task.buffers().end());
   aggregate(buffers, Op::avg, communicator);
   const Replaced mean(task.buffers(), buffers), wanted(task.parameters(), parameters);
-  Tally sums = task.evaluate(split, {communicator.rank(), communicator.size()});
+  Tally sums = task.evaluate(split, {communicator.rank(), communicator.size()}, after_batch);
   communicator.all_reduce(std::span<double>(sums));
   return sums;
 }

@@ -9,11 +9,12 @@
 namespace sotto {
 
 // Counts over all examples of a split, on this rank alone. `parameters` replace the task's, unless empty.
-Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split);
+Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split, const AfterBatch& after_batch);
 
 // Like evaluate_alone(), but divided among the ranks. During the evaluation the buffers are their mean over the ranks.
 // `parameters` replace the task's, unless empty.
-Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator);
+Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator,
+                        const AfterBatch& after_batch);
 
 // The mean of the ranks' models, and their distance from it: the root of the mean of |x_r - mean|^2.
 struct MeanModel {

@@ -33,8 +33,8 @@ std::string words_of(const std::exception_ptr& error) {
 
 void FileWork::run(std::string_view doing, const std::function<void()>& work) {
   if (communicator_.size() == 1) return work();
-  const auto beat =
-      std::clamp<Clock::duration>(communicator_.deadline() / 4, std::chrono::milliseconds(10), std::chrono::seconds(5));
+  const auto beat = std::clamp<Clock::duration>(communicator_.deadlines().least() / 4, std::chrono::milliseconds(10),
+                                                std::chrono::seconds(5));
   const auto until = Clock::now() + limit_;
   std::vector<State> states(static_cast<std::size_t>(communicator_.size()));
   std::exception_ptr error;  // of this rank

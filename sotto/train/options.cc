@@ -127,7 +127,10 @@ void TrainOptions::visit(OptionVisitor& v) {
            "what carries messages: " + transport_choices() + "; unsaid, gloo between hosts that share no `secret`");
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; auto: none");
-  v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
+  v.option("deadline", deadline,
+           "seconds until an operation that a peer does not answer fails; ten times as long as a step takes, if that "
+           "is more",
+           {1, 86400});
   v.option("disk-deadline", disk_deadline, "seconds until waiting for the files of another rank fails", {1, 1e6});
   v.option("threads", threads, "compute threads a rank; auto: cores / ranks", some);
   v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});

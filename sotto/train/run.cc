@@ -36,7 +36,7 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
 
 }  // namespace
 
-Run::Run(Choices choices, const World& world, Rollback* rollback, const Heartbeat* heartbeat)
+Run::Run(Choices choices, const World& world, Rollback* rollback, Heartbeat* heartbeat)
     : rollback_(rollback),
       heartbeat_(heartbeat),
       world_(world),
@@ -80,6 +80,7 @@ TrainResult Run::run() {
   meeting_ = calendar_.next_meeting(done_);
   finished_ = done_;
   counted_ = traffic();
+  communicator_->deadlines().lap();
   try {
     for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) {
       finished_ = done_;
@@ -271,6 +272,7 @@ bool Run::train_step(std::uint64_t step) {
       study_.start(step, task_->layout(), *algorithm_, replica_.buckets());
     }
   });
+  if (algorithm_->exchanges(step)) note_lap();
   tell(row, trained_before);
   say_of_rows();
   if (is_void) {

@@ -52,7 +52,7 @@ class Run {
   // Meets the other ranks, after all checks that a rank can make alone. REQUIRES a StopSignal that lives longer. With
   // `rollback` a CommError does not end the run: another Run with the same `rollback` goes on with another group of
   // ranks. With `heartbeat` ranks may also leave and join while none is lost.
-  Run(Choices choices, const World& world, Rollback* rollback = nullptr, const Heartbeat* heartbeat = nullptr);
+  Run(Choices choices, const World& world, Rollback* rollback = nullptr, Heartbeat* heartbeat = nullptr);
   // Trains, once. CommError, with `rollback`: another Run is to go on. EndedWithCheckpoint if World::failure is set.
   TrainResult run();
 
@@ -84,6 +84,7 @@ class Run {
   [[noreturn]] void end_in_failure(const std::string& checkpoint) const;
   [[noreturn]] void leave_as_planned(std::uint64_t step);
   void require_group();
+  void note_lap();
   [[noreturn]] void leave_group();
   template <class Value>
   std::vector<Value> gather(Value own) {  // of all ranks
@@ -136,8 +137,8 @@ class Run {
   }
 
   Timer total_;
-  Rollback* rollback_;          // null: the group stays as it is
-  const Heartbeat* heartbeat_;  // null: no rank can join
+  Rollback* rollback_;    // null: the group stays as it is
+  Heartbeat* heartbeat_;  // null: no rank can join
   World world_;
   Choices choices_;
   const TrainOptions& options_ = choices_.options;

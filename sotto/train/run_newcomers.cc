@@ -63,7 +63,7 @@ void Run::visit_shared(StateCopy& state) {
 // long that takes. Collective.
 void Run::bring_up_to_date() {
   for (float waits = 1; waits > 0;) {
-    waits = is_up_to_date(communicator_->deadline() / 4) ? 0 : 1;
+    waits = is_up_to_date(communicator_->deadlines().least() / 4) ? 0 : 1;
     communicator_->all_reduce(std::span(&waits, 1), ReduceOp::max);
   }
   if (followers_.empty()) return;

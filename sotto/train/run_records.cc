@@ -121,7 +121,11 @@ bool Run::evaluate() {
   algorithm_->rest();
   const RunTotals spent = totals();
   lend_batch_norm(*task_, idle_, *communicator_);
-  tested_ = test_together(replica_, replicated_, *communicator_);
+  tested_ = test_together(replica_, replicated_, *communicator_, [this](std::uint64_t examples) {
+    require_group();
+    if (own_rank() != 0 || !progress_.due()) return;
+    progress_.show(fmt::format("step {}  {} examples of rank 0 are evaluated", done_, examples));
+  });
   is_tested_ = true;
   say(fmt::format("step {}  {}", done_, tested_.text()));
   if (!evaluations_.has(done_)) record(spent);

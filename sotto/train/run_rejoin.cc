@@ -113,10 +113,17 @@ void Run::end_in_failure(const std::string& checkpoint) const {
       fmt::format("{}; {}; {} goes on from there", world_.failure, checkpoint, named("resume")), choices_.spelling));
 }
 
-// Runs before a step, since the next exchange may be many steps away.
+// Runs before a step, and between the batches of an evaluation, since the next exchange may be a long way off.
 void Run::require_group() {
   if (heartbeat_ == nullptr || !heartbeat_->is_over()) return;
-  throw CommError(fmt::format("rank {}: a rank of its group was lost before step {}", world_.id, done_));
+  throw CommError(fmt::format("rank {}: a rank of its group was lost after step {}", world_.id, done_));
+}
+
+// Runs after a step in which the ranks exchanged something.
+void Run::note_lap() {
+  const Deadline& deadlines = communicator_->deadlines();
+  deadlines.lap();
+  if (heartbeat_ != nullptr) heartbeat_->took(deadlines.last_lap());
 }
 
 // Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter

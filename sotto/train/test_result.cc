@@ -18,13 +18,13 @@ std::string TestResult::text() const {
                             consensus_distance);
 }
 
-TestResult test_together(Replica& replica, bool replicated, Communicator& communicator) {
+TestResult test_together(Replica& replica, bool replicated, Communicator& communicator, const AfterBatch& after_batch) {
   Task& task = replica.task();
   TestResult result{.metrics = {}, .goal = task.goal(), .rank_goals = {}};
   auto parameters = replica.to_evaluate();
   MeanModel mean;
   if (!replicated) {
-    const Metrics mine = task.metrics(evaluate_alone(task, parameters, Split::test));
+    const Metrics mine = task.metrics(evaluate_alone(task, parameters, Split::test, after_batch));
     const double goal = mine.value(result.goal.name);
     result.rank_goals.resize(static_cast<std::size_t>(communicator.size()));
     communicator.all_gather(std::as_bytes(std::span(&goal, 1)), std::as_writable_bytes(std::span(result.rank_goals)));
@@ -32,7 +32,7 @@ TestResult test_together(Replica& replica, bool replicated, Communicator& commun
     result.consensus_distance = mean.distance;
     parameters = mean.parameters;
   }
-  result.metrics = task.metrics(evaluate_together(task, parameters, Split::test, communicator));
+  result.metrics = task.metrics(evaluate_together(task, parameters, Split::test, communicator, after_batch));
   return result;
 }
 

@@ -21,8 +21,9 @@ struct TestResult {
   std::string text() const;  // one line
 };
 
-// Collective. Ranks share out the examples of a common model. A rank evaluates a model of its own on all examples.
-TestResult test_together(Replica& replica, bool replicated, Communicator& communicator);
+// Collective. Ranks share out the examples of a common model. A rank first evaluates a model of its own on all
+// examples, if it has one. `after_batch` hears of each evaluation.
+TestResult test_together(Replica& replica, bool replicated, Communicator& communicator, const AfterBatch& after_batch);
 
 // NumericError if a model is so much worse than guessing that it has learned nothing, whatever its parameters are.
 void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step);

@@ -130,6 +130,24 @@ def test_a_loss_within_a_round_that_is_longer_than_the_patience(start, tmp_path)
     assert members(folder) == [(1, 0, [0, 1, 2]), (2, 30, [0, 2])]
 
 
+@pytest.mark.parametrize("flags", [
+    [*SMALL, "--link", "link.toml", "--eval-freq", 1000],
+    [*"--model resnet20 --data made-cifar --train-size 512 --test-size 5000 --batch-size 8 --eval-freq 1".split()],
+], ids=["step", "evaluation"])  # fmt: skip
+def test_a_loss_within_what_takes_longer_than_the_patience(start, tmp_path, flags):
+    """The launcher waits for the others as long as their steps take; batches of an evaluation look for losses."""
+    (tmp_path / "link.toml").write_text("".join(f'[[rank]]\nrank = {r}\ndelay = "6s"\n' for r in range(3)))
+    job = start("train", *flags, *"--deadline 2 --max-steps 3 --threads 1 --no-keep-best --elastic 2:3 --train-dir run".split())
+    at_step(job, tmp_path / "run", 0)
+    time.sleep(0.5)  # they are at work
+    kill(job, 1)
+    job.finish()
+    assert job.status == 0 and "did not answer" not in job.err, job.err
+    job.nothing_left()
+    first, then = members(tmp_path / "run")
+    assert first == (1, 0, [0, 1, 2]) and then[2] == [0, 2]
+
+
 def test_a_new_rank_that_dies_while_the_others_meet_it(start, tmp_path):
     """They need not wait for it until the deadline."""
     job = start("train", *SMALL, *ENDLESS, "--deadline", 600, "--max-steps", 400, "--elastic", "1:3", "--restarts", 1, "--train-dir", "run")

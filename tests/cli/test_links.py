@@ -3,6 +3,8 @@
 import csv
 import socket
 
+import pytest
+
 from conftest import TINY, summary
 
 LINKS = """
@@ -26,6 +28,14 @@ def test_a_slow_rank_computes_longer(good, tmp_path):
     assert (tmp_path / "run" / "link.toml").read_text() == LINKS
     assert summary(tmp_path / "run")["link"] == "links.toml"
     assert all(float(row["compute_ms"]) >= 40 for row in steps(tmp_path / "run") if row["rank"] == "1")
+
+
+@pytest.mark.parametrize("algorithm", ["sync", "local(h=2)", "push_sum", "parameter_server(mode=stale)"])
+def test_deadlines_follow_step_times(good, tmp_path, algorithm):
+    """A rank may be as late as ten times what the others' steps take, though the deadline is shorter."""
+    late = "".join(f'[[rank]]\nrank = {rank}\ndelay = "{seconds}s"\n' for rank, seconds in enumerate((1, 1, 4)))
+    (tmp_path / "links.toml").write_text(late)
+    good("train", *TINY[:-1], 2, "--ranks", 3, "--max-steps", 2, "--algorithm", algorithm, "--link", "links.toml")
 
 
 def test_what_is_wrong_is_named(run, tmp_path):

@@ -36,7 +36,7 @@ class Chain final : public Task {
     return loss;
   }
   double data_seconds() const override { return 0.25; }
-  Tally evaluate(Split, Share) override { return {}; }
+  Tally evaluate(Split, Share, const AfterBatch&) override { return {}; }
   Tally& trained() override { return trained_; }
   Metrics metrics(const Tally&) const override { return {}; }
   const Metric& goal() const override { return goal_; }

@@ -97,7 +97,7 @@ void ServerThread::run() {
 // that came until a little later, because the silence may be this thread's own: it was busy, or stopped for a while.
 // Workers lose patience later than the server, so that the server can name the rank for which all waited.
 void ServerThread::serve(Optimiser& optimiser) {
-  const auto quarter = requests_.deadline() / 4;
+  const auto quarter = requests_.deadlines().least() / 4;
   const auto grace = quarter / 8;
   auto reminded = Clock::now();
   auto taken = reminded;  // all mail from before then was taken
@@ -106,10 +106,11 @@ void ServerThread::serve(Optimiser& optimiser) {
   while (!server_.at_rest()) {
     const auto now = Clock::now();
     const auto [rank, step, since] = server_.slowest();
-    const bool overdue = rank >= 0 && now - since >= 3 * quarter;
+    const auto longest = requests_.deadline() * 3 / 4;
+    const bool overdue = rank >= 0 && now - since >= longest;
     if (overdue && rank == late && taken >= seen + grace) {
       throw CommError(fmt::format("rank {}: the server waits for rank {} at step {}: nothing came for {:g} s",
-                                  requests_.rank(), rank, step, std::chrono::duration<double>(3 * quarter).count()));
+                                  requests_.rank(), rank, step, std::chrono::duration<double>(longest).count()));
     }
     if (overdue && rank != late) seen = now;
     late = overdue ? rank : -1;
@@ -118,7 +119,7 @@ void ServerThread::serve(Optimiser& optimiser) {
       reminded = now;
     }
     auto until = reminded + quarter;
-    if (rank >= 0) until = std::min(until, (overdue ? seen + grace : since + 3 * quarter));
+    if (rank >= 0) until = std::min(until, (overdue ? seen + grace : since + longest));
     taken = serve_next(std::chrono::ceil<std::chrono::milliseconds>(std::max(until, now) - now), optimiser);
     const Lock lock(mutex_);
     if (shared_.state == State::ending) return;
