@@ -285,6 +285,13 @@ std::string Meeting::report(int peer, const std::string& error) {
   return cause;
 }
 
+std::optional<std::string> Meeting::failure_of(int rank, Clock::time_point end) const {
+  const StorePtr store = until(end);
+  if (!store->check({key(failed_key, rank)})) return std::nullopt;
+  const auto said = read_numbered(*store, key(failed_key, rank));
+  return said ? said->second : "(unreadable)";
+}
+
 class StoreServer::Impl {
  public:
   Impl(const std::string& host, std::uint16_t port) : store_(serve_store(host, port, 10s)) {}

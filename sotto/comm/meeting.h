@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -61,6 +62,8 @@ class Meeting {
   // Returns the error of the first rank in the chain, or nothing if `peer` reported none. Takes at most three seconds,
   // even if the store is gone.
   std::string report(int peer, const std::string& error);
+  // The error that this rank has reported, or that end_for() was told of; nothing if there is none.
+  std::optional<std::string> failure_of(int rank, Clock::time_point end) const;
 
  private:
   using StorePtr = c10::intrusive_ptr<c10d::Store>;

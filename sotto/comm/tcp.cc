@@ -32,7 +32,7 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
                   int size)
       : Communicator(rank, size, settings.deadline),
         meeting_(std::move(meeting)),
-        places_(meeting_->section(section)),
+        places_(meeting_, section),
         settings_(settings),
         stripes_(io_, rank, size, settings, *this),
         due_(io_),

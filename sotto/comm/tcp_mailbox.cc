@@ -35,7 +35,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpOwner {
              int size, std::size_t max_bytes)
       : QueuedMailbox(rank, size, max_bytes, settings.deadline, false),
         meeting_(std::move(meeting)),
-        places_(meeting_->section(section)),
+        places_(meeting_, section),
         stripes_(io_, rank, size, settings, *this),
         states_(static_cast<std::size_t>(size)) {
     places_.leave(rank, stripes_.place());

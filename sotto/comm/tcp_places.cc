@@ -20,7 +20,9 @@ std::optional<std::string> TcpPlaces::find(int rank, Clock::time_point until) co
         return std::string(bytes.begin(), bytes.end());
       });
   if (!answer) throw CommError("the ranks' meeting place does not say where it listens");
-  return *answer;
+  if (*answer) return *answer;
+  if (const auto why = meeting_->failure_of(rank, until)) throw CommError("it has ended: " + *why);
+  return std::nullopt;
 }
 
 }  // namespace sotto
