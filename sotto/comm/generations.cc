@@ -82,6 +82,11 @@ void Generations::leave(int id) {
   there_.erase(found);
 }
 
+void Generations::stop(const std::string& why) {
+  on_failure_ = OnFailure::checkpoint;
+  failure_ = why;
+}
+
 void Generations::report(int id, std::string why, bool moved) {
   moved_ = moved_ || moved;
   there_[id] = State::reported;

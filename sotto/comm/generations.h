@@ -42,6 +42,10 @@ class Generations {
   // than the one before it, so the run makes progress.
   void report(int id, std::string why, bool moved = false);
 
+  // The job is to end. Members agree on that by themselves, with a checkpoint; if they lose one of them meanwhile, the
+  // next generation has all that are left, however few, and writes it.
+  void stop(const std::string& why);
+
   // Since when some member has known that the group must change, or nothing.
   std::optional<Clock::time_point> changing() const { return changing_; }
   std::vector<int> awaited() const;     // members that have not reported

@@ -30,6 +30,10 @@ struct World {
   // on, whose number is 1. The last one is most_steps.
   std::vector<std::uint64_t> ends;
 
+  // Whether a signal ends this rank while it waits for others. Otherwise its launcher, which got the signal too, has
+  // those that are left write a checkpoint.
+  bool ends_at_signal() const { return !alone && (!elastic || coordinated || planned()); }
+
   static constexpr std::uint64_t most_steps = ~std::uint64_t{0};
   bool planned() const { return !ends.empty(); }
   // Before which step this generation ends, if that is known.

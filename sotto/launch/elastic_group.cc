@@ -50,9 +50,21 @@ void ElasticGroup::leave(int id) {
   generations_.leave(id);
 }
 
+void ElasticGroup::withdraw(int id, const std::string& why) {
+  running_.erase(id);
+  expected_.erase(id);
+  generations_.withdraw(id, why);
+  roster_.end(generations_, id, why);
+}
+
+void ElasticGroup::stop(const std::string& why) {
+  stops_ = true;
+  generations_.stop(why);
+}
+
 // Whether what runs, or is about to, can be a group.
 bool ElasticGroup::enough() const {
-  const bool any_number = spec_.on_failure == OnFailure::checkpoint || generations_.ends();
+  const bool any_number = spec_.on_failure == OnFailure::checkpoint || stops_ || generations_.ends();
   return !running_.empty() && (any_number || running_.size() >= static_cast<std::size_t>(spec_.least_ranks));
 }
 
@@ -72,7 +84,8 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
     for (const int id : ids) generations_.lose(id, "");
     return true;
   }
-  if ((running_.empty() && !has_replacement()) || (spec_.on_failure == OnFailure::stop && !no_member)) return false;
+  if ((running_.empty() && !has_replacement()) || (spec_.on_failure == OnFailure::stop && !stops_ && !no_member))
+    return false;
 
   for (const int id : ids) roster_.end(generations_, id, why);
   std::vector<int> anew;
@@ -113,7 +126,7 @@ void ElasticGroup::take_in() {
 void ElasticGroup::look_after() {
   roster_.hear(generations_);
   if (generations_.over()) return;
-  take_in();
+  if (!stops_) take_in();
   if (!generations_.changing()) return;
   if (generations_.next()) {
     console_.line(stderr, fmt::format("sotto: {}; {} ranks {}", generations_.reason(),

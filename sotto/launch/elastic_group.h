@@ -44,9 +44,12 @@ class ElasticGroup {
   bool is_expected(int id) const { return expected_.contains(id); }
   // Whether one more of the lost ranks may be started anew; if so, it counts from now on.
   bool take_replacement();
-  bool has_replacement() const { return replaced_ < spec_.replacements; }
+  bool has_replacement() const { return replaced_ < spec_.replacements && !stops_; }
 
-  void leave(int id);  // it has ended by itself
+  void leave(int id);                             // it has come to the end of the run
+  void withdraw(int id, const std::string& why);  // it has ended because it was asked to
+  // The job is to end: nobody is started anew. Ranks that lost others write a checkpoint.
+  void stop(const std::string& why);
   // These ranks were killed, hang, or their machine is lost. Returns false if the job cannot go on without them.
   bool lose(std::vector<int> ids, std::string why);
   // To be called every tenth of a second. Announces the next generation when all ranks that are left wait for it.
@@ -82,6 +85,7 @@ class ElasticGroup {
   std::set<int> given_up_;
   std::uint64_t asked_ = 0;  // the generation that was asked to make room
   std::int64_t replaced_ = 0;
+  bool stops_ = false;
 };
 
 }  // namespace sotto

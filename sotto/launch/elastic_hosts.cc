@@ -80,7 +80,7 @@ void HostsJob::begin_group() {
 // A host whose connection has ended. Errors of ranks end the job, unless these have never trained with the others.
 bool HostsJob::goes_on_without(Part& part) {
   if (part.missing) return true;
-  if (ending_ || failed_ || stop_ != 0) return false;
+  if (ending_ || failed_) return false;
   const bool orderly = *part.remote.ended() == 0 || is_stop(part);
   if (!part.begun || (dismissed_ && !orderly)) {
     miss(part);
@@ -123,7 +123,8 @@ void HostsJob::hear_of_group(Part& part, const HostMessage& message) {
   const std::vector<int> own = ids_of(part);
   if (words.fail() || !std::ranges::binary_search(own, id)) return;
   if (message.kind == "left") group_->leave(id);
-  if (message.kind == "lost" && !ending_ && !failed_ && stop_ == 0) {
+  if (message.kind == "stopped") group_->withdraw(id, fmt::format("rank {} was stopped", id));
+  if (message.kind == "lost" && !ending_ && !failed_) {
     std::string why;
     std::getline(words >> std::ws, why);
     lose({id}, fmt::format("{}: {}", part.host.name, why));
@@ -157,10 +158,11 @@ void HostsJob::start_rank(int id, std::uint64_t generation) {
 void HostsJob::give_up_rank(int id) { part_of(id).remote.send({"kill-rank", std::to_string(id)}); }
 
 void HostsJob::look_after_group() {
-  if (failed_ || ending_ || stop_ != 0 || dismissed_) return;
+  if (failed_ || ending_ || dismissed_) return;
   group_->look_after();
   if (group_->over()) return dismiss();
   if (!group_->in_vain().empty()) return give_up(group_->in_vain(), 1);
+  if (stop_ != 0) return;
   for (Part& part : parts_) {
     if (!part.missing && !part.begun && await_answer(part)) begin(part);
   }

@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-bool LocalJob::can_start(int /*id*/) { return true; }
+bool LocalJob::can_start(int /*id*/) { return stop_ == 0; }
 
 void LocalJob::start_rank(int id, std::uint64_t generation) { start(place_of(id), generation); }
 
@@ -28,12 +28,17 @@ void LocalJob::give_up_rank(int id) {
 bool LocalJob::goes_on_without(std::size_t r) {
   const int id = static_cast<int>(number(r));
   if (WIFEXITED(*ranks_[r].ended)) {
-    if (group_) group_->leave(id);
-    const bool orderly = *ranks_[r].ended == 0 || is_stop(ranks_[r]);
-    if (is_ordered() && orderly) spec_.share->tell({"left", std::to_string(id)});
+    const bool stopped = is_stop(ranks_[r]);
+    if (group_ && stopped) {
+      group_->withdraw(id, fmt::format("rank {} was stopped", id));
+    } else if (group_) {
+      group_->leave(id);
+    }
+    if (is_ordered() && stopped) spec_.share->tell({"stopped", std::to_string(id)});
+    if (is_ordered() && *ranks_[r].ended == 0) spec_.share->tell({"left", std::to_string(id)});
     return false;
   }
-  if (stop_ != 0 || killing_ != 0 || failed_) return false;
+  if (killing_ != 0 || failed_) return false;
   const std::string why = explain(r);
   ranks_[r].lost = true;
   if (is_ordered()) {
@@ -46,7 +51,7 @@ bool LocalJob::goes_on_without(std::size_t r) {
 }
 
 void LocalJob::look_after_group() {
-  if (failed_ || killing_ != 0 || stop_ != 0 || !running()) return;
+  if (failed_ || killing_ != 0 || !running()) return;
   group_->look_after();
   if (group_->over()) return dismiss_all();  // while others were started anew
   if (!group_->in_vain().empty()) failed_ = Clock::now();

@@ -60,6 +60,7 @@ void HostsJob::pass_on(int number) {
   if (number == SIGUSR1 && (stop_ != 0 || ending_)) return;
   if ((stop_ != 0 && stop_ != SIGUSR1) || ending_) return end_all();
   stop_ = number;
+  if (group_) group_->stop("the job was stopped by " + name_of_signal(number));
   if (std::ranges::none_of(parts_, [this](const Part& part) { return follows(part); })) return end_all();
   for (Part& part : parts_) {
     if (follows(part)) {

@@ -90,6 +90,11 @@ void wait_for_news(const Signals& signals, std::span<const Running> jobs) {
 
 bool is_stop_status(int status) { return status == 128 + SIGINT || status == 128 + SIGTERM || status == 128 + SIGUSR1; }
 
+std::string name_of_signal(int number) {
+  const char* name = sigabbrev_np(number);
+  return fmt::format("signal {} (SIG{})", number, name != nullptr ? name : "?");
+}
+
 int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& console, const LaunchNews& news) {
   Signals signals;  // before the stores' threads, which inherit its mask
   std::vector<Running> jobs;

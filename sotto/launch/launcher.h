@@ -88,6 +88,7 @@ int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& 
 
 // Whether a process that ends with this status was asked to by a signal.
 bool is_stop_status(int status);
+std::string name_of_signal(int number);  // "signal 15 (SIGTERM)"
 
 // What a rank hands over at its end: the Reason, and a text.
 std::string report_text(Reason reason, std::string_view error);

@@ -126,6 +126,7 @@ void LocalJob::pass_on(int number) {
     return;
   }
   stop_ = number;
+  if (group_) group_->stop("the job was stopped by " + name_of_signal(number));
   for (const Rank& rank : ranks_) {
     if (!rank.ended) kill(rank.process.pid, number);
   }
@@ -302,9 +303,7 @@ std::string LocalJob::explain(std::size_t r) const {
   const int status = *rank.ended;
   if (rank.hung) return fmt::format("rank {} did not answer, and was killed", number(r));
   if (WIFSIGNALED(status)) {
-    const char* name = sigabbrev_np(WTERMSIG(status));
-    return fmt::format("rank {} was killed by signal {} (SIG{})", number(r), WTERMSIG(status),
-                       name != nullptr ? name : "?");
+    return fmt::format("rank {} was killed by {}", number(r), name_of_signal(WTERMSIG(status)));
   }
   if (rank.report.empty()) return fmt::format("rank {} ended with status {}", number(r), WEXITSTATUS(status));
   std::string reason = rank.report.substr(1);

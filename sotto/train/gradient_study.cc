@@ -13,8 +13,9 @@ namespace sotto {
 
 GradientStudy::GradientStudy(const Choices& choices, int rank, int ranks, int idle)
     : plan_(choices.capture),
-      captures_(rank == idle || (plan_.all_ranks && rank > idle)),
+      captures_(plan_.all_ranks && rank >= idle),
       measured_every_(static_cast<std::uint64_t>(choices.options.measure_errors)),
+      stages_(choices.recipe.stages),
       memory_name_(choices.recipe.memory ? choices.recipe.memory.entry->name : ""),
       capture_(plan_, rank, ranks - idle) {
   std::error_code missing;
@@ -23,9 +24,8 @@ GradientStudy::GradientStudy(const Choices& choices, int rank, int ranks, int id
     throw ConfigError(fmt::format("{}: {} holds the gradients of another run already; choose another folder",
                                   named("capture"), plan_.folder.string()));
   }
-  if (captures_ && plan_.every > 0) make_folder(plan_.folder);  // an error must not leave a run that has begun
-  if (measured_every_ == 0 || rank != idle) return;
-  errors_ = std::make_unique<CodecErrorCsv>(make_codec(choices.recipe.stages));
+  // An error must not leave a run that has begun.
+  if ((captures_ || rank == idle) && plan_.every > 0) make_folder(plan_.folder);
 }
 
 void GradientStudy::require_memory(Algorithm& algorithm, std::span<const BucketPlan> buckets) {
@@ -38,8 +38,11 @@ void GradientStudy::require_memory(Algorithm& algorithm, std::span<const BucketP
                   named("capture")));
 }
 
-void GradientStudy::begin(const std::filesystem::path& run_folder, std::uint64_t first_step) {
-  if (errors_) errors_->begin(run_folder, first_step);
+void GradientStudy::begin(const std::filesystem::path& run_folder, std::uint64_t first_step, bool mine) {
+  captures_ = captures_ || mine;
+  if (measured_every_ == 0 || !mine) return;
+  errors_ = std::make_unique<CodecErrorCsv>(make_codec(stages_));
+  errors_->begin(run_folder, first_step);
 }
 
 std::span<float> GradientStudy::room(std::size_t elements) {

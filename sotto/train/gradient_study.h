@@ -27,8 +27,8 @@ class GradientStudy {
 
   // ConfigError, on all ranks, if the algorithm cannot tell what its memory holds, which is to be captured.
   void require_memory(Algorithm& algorithm, std::span<const BucketPlan> buckets);
-  // Prepares what goes into the run folder. FileError.
-  void begin(const std::filesystem::path& run_folder, std::uint64_t first_step);
+  // Prepares what goes into the run folder. FileError. What one rank does, `mine` says that this one does.
+  void begin(const std::filesystem::path& run_folder, std::uint64_t first_step, bool mine);
 
   // Whether this rank uses the gradient of this step.
   bool due(std::uint64_t step) const { return captures(step) || measures(step); }
@@ -51,6 +51,7 @@ class GradientStudy {
   CapturePlan plan_;
   bool captures_;  // this rank does
   std::uint64_t measured_every_;
+  std::vector<StageSpec> stages_;
   std::unique_ptr<CodecErrorCsv> errors_;  // null: this rank measures nothing
   std::string_view memory_name_;
   Capture capture_;

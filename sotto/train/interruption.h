@@ -13,8 +13,10 @@ namespace sotto {
 // error in the work besides the steps, or a checkpoint that is due by the clock.
 class Interruption {
  public:
-  // Only rank 0's clock counts; 0 minutes: no checkpoint is due by the clock.
-  Interruption(double checkpoint_minutes, int rank) : minutes_(rank == 0 ? checkpoint_minutes : 0), rank_(rank) {}
+  // 0 minutes: no checkpoint is due by the clock. It began to count at the last checkpoint, perhaps of an earlier
+  // group.
+  Interruption(double checkpoint_minutes, int rank, Timer since_checkpoint)
+      : minutes_(checkpoint_minutes), rank_(rank), since_checkpoint_(since_checkpoint) {}
 
   // Runs file work that is not part of the training step. If it fails, the run ends later, after a checkpoint of all
   // ranks.
@@ -32,6 +34,7 @@ class Interruption {
   // checkpoint.
   bool wished(bool can_go_on) const;
   void saved() { since_checkpoint_.lap(); }
+  Timer since_checkpoint() const { return since_checkpoint_; }
 
   // Collective. The urgency (StopSignal::urgency()) of the error or signal that ends the run, on whichever rank it
   // occurred; 0: none.

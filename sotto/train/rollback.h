@@ -7,6 +7,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/state_copy.h"
+#include "sotto/core/timer.h"
 #include "sotto/train/manifest.h"
 #include "sotto/train/replica.h"
 #include "sotto/train/run_totals.h"
@@ -35,6 +36,9 @@ class Rollback {
   // Restores the state of that step; of the algorithm's only what it held back, by Algorithm::take_over(). REQUIRES
   // has(step), and enter(step) of a new algorithm.
   void give(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals& totals);
+
+  // Of any rank that was there: rank 0 may be another one in each generation.
+  Timer since_checkpoint;
 
  private:
   struct Origin {

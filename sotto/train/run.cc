@@ -23,6 +23,7 @@ namespace {
 std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World& world) {
   const TrainOptions& options = choices.options;
   const std::chrono::seconds deadline(options.deadline);
+  const Stop stop = world.generation > 1 && !world.ends_at_signal() ? Stop() : StopSignal::caught;
   auto communicator = choices.transport->connect(world, {.interface = options.interface,
                                                          .address = options.address,
                                                          .secret = options.secret,
@@ -30,7 +31,7 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
                                                          .streams = static_cast<int>(options.streams),
                                                          .deadline = deadline,
                                                          .connect_deadline = deadline,
-                                                         .stop = world.alone ? Stop() : StopSignal::caught});
+                                                         .stop = stop});
   return options.link ? make_shaped(std::move(communicator), choices.links) : std::move(communicator);
 }
 
@@ -61,7 +62,8 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, Heartbeat* hea
       algorithm_(make_same_algorithm()),
       together_(algorithm_->traits().counts_together),
       identity_(identity()),
-      interruption_(options_.checkpoint_minutes, world.rank),
+      interruption_(rollback == nullptr && world.rank > 0 ? 0 : options_.checkpoint_minutes, world.rank,
+                    rollback == nullptr ? Timer() : rollback->since_checkpoint),
       evaluations_(choices_.task->metrics, task_->goal(), choices_.until) {}
 
 TrainResult Run::run() {
@@ -116,13 +118,14 @@ void Run::begin(RunFolder& folder) {
   if (!(rollback_ != nullptr && rejoin(folder)) && options_.resume) resume(folder);
   for (const std::string& remark : task_->remarks()) say("warning: " + spelled(remark, choices_.spelling));
   done_ = folder.start_step();
+  if (is_behind_) save(Kept::by_clock);  // before rows of steps are cut that a later checkpoint counts on
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   const bool trains = done_ < plan_.steps && !evaluations_.reached() && world_.failure.empty();
   folder.write_options(trains);
   if (trains) begin_generation();
   interruption_.attempt([&] {
-    study_.begin(folder.path(), first_steps_[own_rank()]);
+    study_.begin(folder.path(), first_steps_[own_rank()], communicator_->rank() == first_trainer());
     for (const auto& one : listeners_) {
       one->begin({folder.path(), communicator_->rank(), communicator_->size(), first_steps_[own_rank()]});
     }

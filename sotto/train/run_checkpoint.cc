@@ -204,6 +204,16 @@ std::string RunFolder::name_of(std::uint64_t step) const {
   return fs::is_directory(folder, missing) ? folder.filename().string() : "";
 }
 
+std::uint64_t RunFolder::newest_checkpoint() {
+  std::uint64_t newest = 0;
+  files_.run("look for checkpoints", [&] {
+    if (communicator_.rank() != 0) return;
+    for (const std::uint64_t step : checkpoint::find(path_)) newest = std::max(newest, step);
+  });
+  communicator_.broadcast(std::as_writable_bytes(std::span(&newest, 1)), 0);
+  return newest;
+}
+
 std::vector<std::string> RunFolder::choose_checkpoint(const Check& check) {
   std::vector<std::uint64_t> steps;
   files_.run("look for checkpoints", [&] {

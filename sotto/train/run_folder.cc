@@ -60,6 +60,13 @@ std::string new_run_folder(std::string_view name) {
   return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
 }
 
+void require_unused(const fs::path& folder) {
+  std::error_code missing;
+  if (!fs::exists(folder / "steps.csv", missing) && checkpoint::find(folder).empty()) return;
+  throw ConfigError(fmt::format("{}: already holds a run; {} continues it, or choose another folder",
+                                named("train-dir", folder.string()), named("resume")));
+}
+
 RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation,
                      const std::string& run)
     : choices_(choices),
@@ -95,10 +102,7 @@ void RunFolder::choose(const std::string& run) {
   }
   make_folder(path_);
   take_lock(run);
-  if (!options_.resume && (fs::exists(path_ / "steps.csv", missing) || !checkpoint::find(path_).empty())) {
-    throw ConfigError(fmt::format("{}: already holds a run; {} continues it, or choose another folder",
-                                  named("train-dir", path_.string()), named("resume")));
-  }
+  if (!options_.resume) require_unused(path_);
   checkpoint::remove_partial(path_);
   remove_temporaries(path_);
 }

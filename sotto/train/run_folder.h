@@ -25,6 +25,9 @@ namespace sotto {
 // A unique name: "runs/lenet-20261121-051900-4711". Runs that start in the same second differ in the process id.
 std::string new_run_folder(std::string_view name);
 
+// ConfigError if that folder holds a run.
+void require_unused(const std::filesystem::path& folder);
+
 // The folder of one run, which all ranks share. Every public function is collective unless its comment says otherwise.
 class RunFolder {
  public:
@@ -40,6 +43,7 @@ class RunFolder {
   // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
   // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
   std::vector<std::string> choose_checkpoint(const Check& check);
+  std::uint64_t newest_checkpoint();  // its step, whole or not; 0 if there is none
   // To go on from a state in memory, which belongs to this manifest. Checkpoints of later steps, which another group
   // made, are removed with the next save(). Not collective, as the next one.
   void go_back_to(const Manifest& manifest);

@@ -84,12 +84,15 @@ void Run::resume(RunFolder& folder) {
 void Run::save(Kept kept) {
   if (is_saved_ && (kept != Kept::always || kept_ == done_)) return;
   if (kept != Kept::always && kept_ == done_) return;
-  interruption_.attempt([this] { recorder_->flush(); });  // rows are on disk before their checkpoint
-  say_of_rows();
+  if (recorder_ != nullptr) {  // rows are on disk before their checkpoint
+    interruption_.attempt([this] { recorder_->flush(); });
+    say_of_rows();
+  }
   algorithm_->rest();
   algorithm_->enter(done_);
-  if (rollback_ != nullptr && algorithm_->lead() > 0)
-    keep_together();  // so no checkpoint is later than where they go back to
+  // So no checkpoint is later than where they go back to; but at the end there must be a step to take again.
+  const bool ends = done_ == plan_.steps || evaluations_.reached();
+  if (rollback_ != nullptr && recorder_ != nullptr && algorithm_->lead() > 0 && !ends) keep_together();
   lend_batch_norm(*task_, idle_, *communicator_);
   Manifest manifest{
       .run = {}, .step = done_, .kept = kept, .course = course_.text(), .identity = identity_, .parts = {}};
@@ -103,6 +106,7 @@ void Run::save(Kept kept) {
   is_saved_ = true;
   if (kept == Kept::always) kept_ = done_;
   interruption_.saved();
+  if (rollback_ != nullptr) rollback_->since_checkpoint = interruption_.since_checkpoint();
 }
 
 std::optional<std::uint64_t> Run::best_step() const {
@@ -206,7 +210,7 @@ void Run::announce_phase(std::uint64_t step) {
 }
 
 void Run::show(const StepRow& row, std::uint64_t done) {
-  if (communicator_->rank() != 0 || follows_ || !(progress_.due() || done == plan_.steps)) return;
+  if (communicator_->rank() != first_trainer() || !(progress_.due() || done == plan_.steps)) return;
   const StepReport& r = row.report;
   const double remaining = static_cast<double>(plan_.steps - done) * r.seconds;
   progress_.show(fmt::format(

@@ -31,11 +31,7 @@ bool Run::rejoin(RunFolder& folder) {
   if (lasts.empty()) return false;
   const std::uint64_t step = together_ ? std::ranges::max(lasts) : std::ranges::min(lasts);
   if (!world_.failure.empty()) {  // a checkpoint is all that is wanted
-    std::uint64_t saved = 0;
-    if (communicator_->rank() == 0) {
-      for (const std::uint64_t one : checkpoint::find(folder.path())) saved = std::max(saved, one);
-    }
-    communicator_->broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
+    const std::uint64_t saved = folder.newest_checkpoint();
     if (saved >= step && saved > 0) end_in_failure(fmt::format("there is a checkpoint of step {} already", saved));
   }
   const std::uint64_t kept = together_ ? own : step;
@@ -53,6 +49,7 @@ bool Run::rejoin(RunFolder& folder) {
       broadcast_text(tells ? rollback_->manifest(kept).text() : std::string(), *communicator_, donor));
   manifest.step = step;
   const std::vector<int> come = newcomers();
+  is_behind_ = folder.newest_checkpoint() > step;
   if (may_follow(step)) followers_ = come;
   identity_["ranks"] = std::to_string(trainers(communicator_->size()) + idle_);
 

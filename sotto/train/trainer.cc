@@ -71,9 +71,15 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       const bool came_first = rollback.last().has_value();
       if (!world.coordinated || !came_first) throw;
       reason = error.what();
+    } catch (const Error& error) {
+      const int signal = StopSignal::caught();
+      if (world.failure.empty() || signal == 0) throw;
+      if (world.rank == 0) std::fprintf(stderr, "%s\n", spelled(error.what(), choices.spelling).c_str());
+      throw Stopped(error.what(), signal);  // the launcher was asked to end the job
     }
+    const Stop stop = world.ends_at_signal() ? StopSignal::caught : Stop();
     try {
-      world = next_generation(world, reason, !is_new && rollback.begun() > before, StopSignal::caught);
+      world = next_generation(world, reason, !is_new && rollback.begun() > before, stop);
     } catch (const Stopped&) {
       if (world.coordinated) save_alone(std::move(choices), world, rollback);
       throw;
@@ -85,6 +91,10 @@ TrainResult train_with_heartbeat(const Choices& choices, World world) {
   // What a newcomer cannot read should be its error alone. The others wait for it from its first heartbeat on or, if
   // they have a coordinator, since it has come.
   if (world.generation > 1) make_task(choices, {0, 1});
+  // Later generations go on in the folder, which the first one may have lost a rank too early to look at.
+  const TrainOptions& options = choices.options;
+  if (!world.coordinated && world.generation == 1 && !options.resume && !options.train_dir.empty())
+    require_unused(options.train_dir);
   Heartbeat heartbeat(world);
   if (world.coordinated) {
     try {

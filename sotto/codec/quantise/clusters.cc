@@ -88,7 +88,8 @@ bool ClusterQuantiser::fit_badly(std::span<const float> centres, std::span<const
       });
   const auto [low, high] = ends;
   const bool all_zero = centres.front() == 0 && centres.back() == 0;
-  return (all_zero && (low != 0 || high != 0)) || (low <= 0 && centres.front() < most * low) || (high > 0 && centres.back() > most * high);
+  return (all_zero && (low != 0 || high != 0)) || (low <= 0 && centres.front() < most * low) ||
+         (high > 0 && centres.back() > most * high);
 }
 
 bool ClusterQuantiser::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
