@@ -154,5 +154,19 @@ TEST(Generations, EndAtOnceAfterAFailure) {
   EXPECT_EQ(group.failure(), "rank 1 was killed");
 }
 
+TEST(Generations, AfterAStopThoseThatAreLeftOnlySave) {
+  Generations generations(3, 4);
+  for (const int id : {0, 1, 2}) generations.come(id);
+  ASSERT_TRUE(generations.next());
+  generations.stop("the job was stopped");
+  EXPECT_FALSE(generations.changing()) << "they agree on the end by themselves";
+  generations.come(3);
+  generations.lose(1, "rank 1 was killed");
+  for (const int id : {0, 2}) generations.report(id, "lost rank 1");
+  ASSERT_TRUE(generations.next()) << "however few are left";
+  EXPECT_EQ(generations.members(), (std::vector{0, 2})) << "nobody is taken in";
+  EXPECT_EQ(generations.failure(), "the job was stopped; rank 1 was killed");
+}
+
 }  // namespace
 }  // namespace sotto

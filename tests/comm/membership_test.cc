@@ -15,6 +15,7 @@
 #include "sotto/comm/heartbeat.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/membership_keys.h"
+#include "sotto/comm/tcp_places.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -104,26 +105,50 @@ TEST_F(Membership, MembersLeaveTheirGroupAndLearnOfTheNext) {
   EXPECT_EQ(left_out, "rank 2: the job goes on without it, with ranks 0");
 }
 
-TEST_F(Membership, AMemberThatClosedItsConnectionsIsCutOffUnlessItHasLeft) {
-  for (const int id : {4, 7}) generations_.come(id);
-  ASSERT_TRUE(generations_.next());
-  const auto meet = [&](int rank) {
+// Members 4 and 7, which have met.
+class MembershipOfTwo : public Membership {
+ protected:
+  MembershipOfTwo() {
+    for (const int id : {4, 7}) generations_.come(id);
+    generations_.next();
+    std::thread other([&] { second = meet(1); });
+    first = meet(0);
+    other.join();
+  }
+
+  std::shared_ptr<Meeting> first, second;
+
+ private:
+  std::shared_ptr<Meeting> meet(int rank) const {
     World member = world();
     member.rank = rank;
     member.size = 2;
     member.prefix = "sotto/1";
-    return std::make_unique<Meeting>(member, "tcp", std::chrono::seconds(60));
-  };
-  std::unique_ptr<Meeting> second;
-  std::thread other([&] { second = meet(1); });
-  const std::unique_ptr<Meeting> first = meet(0);
-  other.join();
+    return std::make_shared<Meeting>(member, "tcp", std::chrono::seconds(60));
+  }
+};
+
+TEST_F(MembershipOfTwo, AMemberThatClosedItsConnectionsIsCutOffUnlessItHasLeft) {
   first->report(1, "rank 0: barrier with rank 1: timed out after 20 s");
   EXPECT_TRUE(roster_.cut_off(generations_).empty());
   first->report(1, std::string("rank 0: barrier with rank 1: ") + peer_ended);
   EXPECT_EQ(roster_.cut_off(generations_), std::vector{7});
   generations_.report(7, "it gave up");
   EXPECT_TRUE(roster_.cut_off(generations_).empty());
+}
+
+TEST_F(MembershipOfTwo, APeerThatEndedBeforeItSaidWhereItListensIsLost) {
+  const TcpPlaces places(first, "tcp.0");
+  const auto until = Clock::now() + std::chrono::seconds(60);
+  EXPECT_FALSE(places.find(1, until));
+  roster_.end(generations_, 7, "rank 7 was killed");
+  try {
+    places.find(1, until);
+    ADD_FAILURE();
+  } catch (const CommError& error) {
+    EXPECT_EQ(std::string(error.what()), "it has ended: rank 7 was killed");
+  }
+  EXPECT_FALSE(places.find(0, until));
 }
 
 TEST_F(Membership, EndsWithTheRunOrInAnError) {
