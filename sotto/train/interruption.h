@@ -15,7 +15,7 @@ class Interruption {
  public:
   // 0 minutes: no checkpoint is due by the clock. It began to count at the last checkpoint, perhaps of an earlier
   // group.
-  Interruption(double checkpoint_minutes, int rank, Timer since_checkpoint)
+  Interruption(double checkpoint_minutes, int rank, Timer since_checkpoint = {})
       : minutes_(checkpoint_minutes), rank_(rank), since_checkpoint_(since_checkpoint) {}
 
   // Runs file work that is not part of the training step. If it fails, the run ends later, after a checkpoint of all

@@ -118,7 +118,6 @@ void Run::begin(RunFolder& folder) {
   if (!(rollback_ != nullptr && rejoin(folder)) && options_.resume) resume(folder);
   for (const std::string& remark : task_->remarks()) say("warning: " + spelled(remark, choices_.spelling));
   done_ = folder.start_step();
-  if (is_behind_) save(Kept::by_clock);  // before rows of steps are cut that a later checkpoint counts on
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   const bool trains = done_ < plan_.steps && !evaluations_.reached() && world_.failure.empty();

@@ -173,7 +173,6 @@ class Run {
   std::vector<std::uint64_t> first_steps_;  // of each rank, since the last start
   std::optional<std::uint64_t> continues_;  // the generation whose state in memory this one went on from
   bool newcomer_ = true;                    // this rank brought no state of its own
-  bool is_behind_ = false;                  // the newest checkpoint is of a later step than this generation began with
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
   RunTotals before_;    // what earlier starts used

@@ -49,7 +49,6 @@ bool Run::rejoin(RunFolder& folder) {
       broadcast_text(tells ? rollback_->manifest(kept).text() : std::string(), *communicator_, donor));
   manifest.step = step;
   const std::vector<int> come = newcomers();
-  is_behind_ = folder.newest_checkpoint() > step;
   if (may_follow(step)) followers_ = come;
   identity_["ranks"] = std::to_string(trainers(communicator_->size()) + idle_);
 
@@ -66,6 +65,9 @@ bool Run::rejoin(RunFolder& folder) {
   if (!come.empty()) give_state(donor, come);
   algorithm_->meet_others(replica_, newcomer_);
   if (together_) algorithm_->own_speed()->begin_at(step);
+  done_ = step;
+  // Before rows of steps are cut that a later checkpoint counts on. While newcomers follow, some ranks have no state.
+  if (folder.newest_checkpoint() > step && followers_.empty()) save(Kept::by_clock);
   const int ranks = trainers(communicator_->size()) + idle_;
   say(fmt::format("step {}  goes on with {} rank{}{}", step, ranks, ranks == 1 ? "" : "s",
                   followers_.empty() ? "" : "; newcomers get their model meanwhile"));

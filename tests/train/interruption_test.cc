@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <string>
+#include <thread>
 
 #include "sotto/comm/threads.h"
 #include "sotto/train/stop_signal.h"
@@ -38,9 +39,10 @@ TEST(Interruption, AnErrorOfOneRankEndsAll) {
   EXPECT_EQ(heard[2], heard[0]);
 }
 
-TEST(Interruption, TheClockOfRankZeroCounts) {
+TEST(Interruption, AnyClockThatCountsMakesAllSave) {
   run_threads(2, std::chrono::seconds(20), [&](Communicator& communicator) {
-    Interruption often(1e-12, communicator.rank()), never(0, communicator.rank()), seldom(1e6, communicator.rank());
+    Interruption often(communicator.rank() == 0 ? 1e-12 : 0, communicator.rank()), never(0, communicator.rank()),
+        seldom(1e6, communicator.rank());
     EXPECT_EQ(often.wished(true), communicator.rank() == 0);
     EXPECT_FALSE(often.wished(false)) << "where ranks cannot go on, they do not stop for a checkpoint";
     EXPECT_TRUE(often.agreed_late(communicator));
@@ -48,6 +50,15 @@ TEST(Interruption, TheClockOfRankZeroCounts) {
     EXPECT_FALSE(seldom.agreed_late(communicator));
     EXPECT_EQ(often.agreed_urgency(communicator), 0);
   });
+}
+
+TEST(Interruption, TheClockMayHaveBegunEarlier) {
+  const Timer earlier;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  Interruption late(0.02 / 60, 0, earlier);
+  EXPECT_TRUE(late.wished(true));
+  late.saved();
+  EXPECT_LT(late.since_checkpoint().seconds(), earlier.seconds());
 }
 
 }  // namespace
