@@ -16,11 +16,6 @@
 namespace sotto {
 namespace {
 
-template <const MnistForm& form>
-std::unique_ptr<Dataset> open_as(const DataOptions& options, Split split) {
-  return open_mnist_form(form, options, split);
-}
-
 constexpr std::string_view mnist_files =
     "the four IDX files, gzipped or not: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, "
     "t10k-labels-idx1-ubyte";
@@ -31,23 +26,19 @@ constexpr std::string_view emnist_files =
 constexpr std::array entries{
     DatasetEntry{"digits", "made handwritten-looking digits, 28x28, 10 classes, 60,000 + 10,000 or any other size", "",
                  open_digits},
-    DatasetEntry{"mnist", "handwritten digits, 28x28, 10 classes, 60,000 + 10,000", mnist_files, open_as<mnist_form>},
-    DatasetEntry{"fashion-mnist", "clothes in MNIST's form, 10 classes, 60,000 + 10,000", mnist_files,
-                 open_as<fashion_mnist_form>},
+    DatasetEntry{"mnist", "handwritten digits, 28x28, 10 classes, 60,000 + 10,000", mnist_files, open_mnist},
+    DatasetEntry{"fashion-mnist", "clothes in MNIST's form, 10 classes, 60,000 + 10,000", mnist_files, open_mnist},
     DatasetEntry{"kmnist", "cursive Japanese characters in MNIST's form, 10 classes, 60,000 + 10,000", mnist_files,
-                 open_as<kmnist_form>},
+                 open_mnist},
     DatasetEntry{"emnist-balanced", "letters and digits, 28x28, 47 classes, 112,800 + 18,800", emnist_files,
-                 open_as<emnist_balanced_form>},
+                 open_mnist},
     DatasetEntry{"emnist-byclass", "letters and digits, 28x28, 62 classes, 697,932 + 116,323", emnist_files,
-                 open_as<emnist_byclass_form>},
+                 open_mnist},
     DatasetEntry{"emnist-bymerge", "letters and digits, 28x28, 47 classes, 697,932 + 116,323", emnist_files,
-                 open_as<emnist_bymerge_form>},
-    DatasetEntry{"emnist-digits", "digits, 28x28, 10 classes, 240,000 + 40,000", emnist_files,
-                 open_as<emnist_digits_form>},
-    DatasetEntry{"emnist-letters", "letters, 28x28, classes 1 to 26 of 27, 124,800 + 20,800", emnist_files,
-                 open_as<emnist_letters_form>},
-    DatasetEntry{"emnist-mnist", "digits, 28x28, 10 classes, 60,000 + 10,000", emnist_files,
-                 open_as<emnist_mnist_form>},
+                 open_mnist},
+    DatasetEntry{"emnist-digits", "digits, 28x28, 10 classes, 240,000 + 40,000", emnist_files, open_mnist},
+    DatasetEntry{"emnist-letters", "letters, 28x28, classes 1 to 26 of 27, 124,800 + 20,800", emnist_files, open_mnist},
+    DatasetEntry{"emnist-mnist", "digits, 28x28, 10 classes, 60,000 + 10,000", emnist_files, open_mnist},
     DatasetEntry{"cifar10", "photographs, 3x32x32, 10 classes, 50,000 + 10,000",
                  "the binary version, packed by gzip or xz, or not: data_batch_1.bin to data_batch_5.bin and "
                  "test_batch.bin, here or in cifar-10-batches-bin; or the Python version, without .bin, here or in "

@@ -30,11 +30,19 @@ std::filesystem::path find_file(const std::filesystem::path& folder, std::string
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_mnist_form(const MnistForm& form, const DataOptions& options, Split split) {
-  const std::string_view test = form.prefix.empty() ? "t10k" : "test";
-  const std::string name = fmt::format("{}{}", form.prefix, split == Split::train ? "train" : test);
-  const auto images_path = find_file(options.data_dir, name + "-images", "idx3-ubyte", form.hint);
-  const auto labels_path = find_file(options.data_dir, name + "-labels", "idx1-ubyte", form.hint);
+std::string MnistForm::stem(Split split) const {
+  const bool emnist = name.starts_with("emnist-");
+  const std::string_view part = split == Split::train ? "train" : emnist ? "test" : "t10k";
+  return emnist ? fmt::format("{}-{}", name, part) : std::string(part);
+}
+
+const MnistForm& mnist_form(std::string_view name) { return *std::ranges::find(mnist_forms, name, &MnistForm::name); }
+
+std::unique_ptr<Dataset> open_mnist(const DataOptions& options, Split split) {
+  const MnistForm& form = mnist_form(options.data);
+  const std::string stem = form.stem(split);
+  const auto images_path = find_file(options.data_dir, stem + "-images", "idx3-ubyte", form.hint);
+  const auto labels_path = find_file(options.data_dir, stem + "-labels", "idx1-ubyte", form.hint);
   Idx images = read_idx(images_path, 3);
   Idx labels = read_idx(labels_path, 1);
   if (images.shape[1] != 28 || images.shape[2] != 28) {

@@ -82,24 +82,8 @@ std::uint32_t draw_of(const Drawing& drawing, std::uint32_t classes, std::uint64
   return drawn + drawn_classes * tens;
 }
 
-struct NamedForm {
-  std::string_view name;
-  MnistForm form;
-};
-constexpr std::array forms{
-    NamedForm{"mnist", mnist_form},
-    NamedForm{"fashion-mnist", fashion_mnist_form},
-    NamedForm{"kmnist", kmnist_form},
-    NamedForm{"emnist-balanced", emnist_balanced_form},
-    NamedForm{"emnist-byclass", emnist_byclass_form},
-    NamedForm{"emnist-bymerge", emnist_bymerge_form},
-    NamedForm{"emnist-digits", emnist_digits_form},
-    NamedForm{"emnist-letters", emnist_letters_form},
-    NamedForm{"emnist-mnist", emnist_mnist_form},
-};
-
 void make_idx(const DataOptions& options, Folder& folder) {
-  const MnistForm& form = std::ranges::find(forms, options.data, &NamedForm::name)->form;
+  const MnistForm& form = mnist_form(options.data);
   for (const Split split : splits) {
     const std::size_t count = generated_size(options, split, 60'000, 10'000);
     const std::size_t side = digit_drawing.side;
@@ -111,10 +95,8 @@ void make_idx(const DataOptions& options, Folder& folder) {
                                           std::span(images.values).subspan(i * side * side, side * side));
       labels.values[i] = static_cast<std::uint8_t>(form.first_label + label);
     }
-    const std::string_view test = form.prefix.empty() ? "t10k" : "test";
-    const std::string stem = fmt::format("{}{}", form.prefix, split == Split::train ? "train" : test);
-    write_idx(folder.add(stem + "-images-idx3-ubyte"), images);
-    write_idx(folder.add(stem + "-labels-idx1-ubyte"), labels);
+    write_idx(folder.add(form.stem(split) + "-images-idx3-ubyte"), images);
+    write_idx(folder.add(form.stem(split) + "-labels-idx1-ubyte"), labels);
   }
 }
 
@@ -218,8 +200,8 @@ struct StandIn {
 
 std::vector<StandIn> stand_ins() {
   std::vector<StandIn> all;
-  all.reserve(forms.size() + 5);
-  for (const NamedForm& form : forms) all.push_back({form.name, make_idx});
+  all.reserve(mnist_forms.size() + 5);
+  for (const MnistForm& form : mnist_forms) all.push_back({form.name, make_idx});
   for (const std::string_view name : {"cifar10", "cifar100"}) all.push_back({name, make_cifar});
   all.push_back({"text", make_bytes});
   for (const std::string_view name : {"libsvm", "csv"}) all.push_back({name, make_rows});
