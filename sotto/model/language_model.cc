@@ -93,9 +93,9 @@ at::Tensor NetworkLanguageModel::loss_of(const TokenBatch& batch, std::uint64_t 
 }
 
 template <auto Make>
-constexpr LanguageModelEntry adamw_entry(std::string_view name, std::string_view summary, double lr,
-                                         AnyOptions (*options)() = Made<Make>::options) {
-  return {name, summary, "adamw", lr, options, Made<Make>::make};
+constexpr LanguageModelEntry entry(std::string_view name, std::string_view summary, double lr,
+                                   AnyOptions (*options)() = Made<Make>::options) {
+  return {name, summary, lr, options, Made<Make>::make};
 }
 
 AnyOptions gpt_mini() {
@@ -115,17 +115,15 @@ AnyOptions bert_mini() {
 }
 
 constexpr std::array language_entries{
-    adamw_entry<make_gpt>("gpt-mini", "6 layers of width 128; 1,239,040 parameters on bytes", 1e-3, gpt_mini),
-    adamw_entry<make_gpt>("gpt2", "GPT-2's smallest, 12 layers of width 768; 124,439,808 parameters on its tokens",
-                          6e-4),
-    adamw_entry<make_lstm>("lstm", "2 recurrent layers of 200 units; 745,856 parameters on bytes", 2e-3),
+    entry<make_gpt>("gpt-mini", "6 layers of width 128; 1,239,040 parameters on bytes", 1e-3, gpt_mini),
+    entry<make_gpt>("gpt2", "GPT-2's smallest, 12 layers of width 768; 124,439,808 parameters on its tokens", 6e-4),
+    entry<make_lstm>("lstm", "2 recurrent layers of 200 units; 745,856 parameters on bytes", 2e-3),
 };
 constexpr Table<LanguageModelEntry> language_models("model", language_entries);
 
 constexpr std::array masked_entries{
-    adamw_entry<make_bert>("bert-mini", "4 layers of width 256; 11,201,594 parameters with 30,522 tokens", 5e-4,
-                           bert_mini),
-    adamw_entry<make_bert>("bert-base", "12 layers of width 768; 109,514,298 parameters with 30,522 tokens", 1e-4),
+    entry<make_bert>("bert-mini", "4 layers of width 256; 11,201,594 parameters with 30,522 tokens", 5e-4, bert_mini),
+    entry<make_bert>("bert-base", "12 layers of width 768; 109,514,298 parameters with 30,522 tokens", 1e-4),
 };
 constexpr Table<LanguageModelEntry> masked_models("model", masked_entries);
 

@@ -49,8 +49,7 @@ class LanguageNetwork;  // the torch side: sotto/model/language_network.h
 struct LanguageModelEntry {
   std::string_view name;
   std::string_view summary;  // one line, with its parameter count
-  std::string_view default_optimiser;
-  double default_lr;  // of this optimiser
+  double default_lr;         // of adamw
   AnyOptions (*options)();
   // ConfigError if the options do not fit.
   std::shared_ptr<LanguageNetwork> (*make)(const AnyOptions& options, std::int64_t vocabulary);

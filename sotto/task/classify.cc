@@ -41,10 +41,6 @@ double loss_of_equal_logits(const Dataset& data) {
 
 }  // namespace
 
-std::string classify_models() { return image_models(); }
-
-ModelChoice read_classify_model(const Sentence& sentence) { return read_image_model(sentence); }
-
 std::unique_ptr<Task> make_classify(const TaskSetup& setup) {
   return make_image_task(setup, {.metrics = classify_metrics,
                                  .goal = "accuracy",

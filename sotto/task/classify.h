@@ -21,8 +21,6 @@ inline constexpr std::array classify_metrics{
            .is_share = true},
 };
 
-std::string classify_models();
-ModelChoice read_classify_model(const Sentence& sentence);
 std::unique_ptr<Task> make_classify(const TaskSetup& setup);
 
 }  // namespace sotto

@@ -57,7 +57,7 @@ constexpr std::size_t most_floats = std::size_t{1} << 23;  // in the images that
 
 ImageModelSpec spec_of(const ModelChoice& choice) {
   const bool own = choice.name == library_entry().name;
-  return {own ? &library_entry() : image_model_table().find(choice.name), choice.options, choice.place};
+  return own ? ImageModelSpec{&library_entry(), choice.options, choice.place} : choice.in(image_model_table());
 }
 
 Labels all_labels(const Dataset& data) {

@@ -21,10 +21,6 @@ std::vector<double> loss_and_bits(const Tally& tally) {
 
 }  // namespace
 
-std::string language_models() { return text_models(language_model_table()); }
-
-ModelChoice read_language_model(const Sentence& sentence) { return read_text_model(language_model_table(), sentence); }
-
 std::unique_ptr<Task> make_language(const TaskSetup& setup) {
   return make_text_task(
       setup, {.metrics = language_metrics, .models = language_model_table, .add = add_next, .values = loss_and_bits});

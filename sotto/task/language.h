@@ -19,8 +19,6 @@ inline constexpr std::array language_metrics{
            .rises = false},
 };
 
-std::string language_models();
-ModelChoice read_language_model(const Sentence& sentence);
 std::unique_ptr<Task> make_language(const TaskSetup& setup);
 
 }  // namespace sotto

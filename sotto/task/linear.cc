@@ -103,7 +103,7 @@ LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
     if (part != nullptr && traits_.classes) make_classes(*part);
   }
   if (!traits_.classes && test_->size() > 0) origin_ = test_->labels.front();
-  const LinearModelSpec spec{traits_.models().find(setup.model.name), setup.model.options, setup.model.place};
+  const LinearModelSpec spec = setup.model.in(traits_.models());
   model_ = spec.entry->make(spec.options, spec.said(), test_->features);
   model_->compute_in(setup.precision);
   if (!train_) return;
@@ -221,30 +221,12 @@ constexpr LinearTraits two_class_traits{
 constexpr LinearTraits value_traits{value_model_table, value_metrics, "r2",       false,
                                     add_label,         value_values,  variance_of};
 
-std::string lines_of(const Table<LinearModelEntry>& models) {
-  std::string text;
-  for (const LinearModelEntry& model : models) {
-    text += fmt::format("  {:<12} {}; adagrad, lr {}\n", model.name, model.summary, model.default_lr);
-  }
-  return text + "Options of all:\n" + help_options(models.begin()->options());
-}
-
-ModelChoice choice_of(const Table<LinearModelEntry>& models, const Sentence& sentence) {
-  LinearModelSpec spec = models.read(sentence);
-  const ModelDefaults defaults{spec.entry->default_lr, 0.9, "adagrad"};
-  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
-}
-
 }  // namespace
 
-std::string two_class_models() { return lines_of(two_class_model_table()); }
-ModelChoice read_two_class_model(const Sentence& sentence) { return choice_of(two_class_model_table(), sentence); }
 std::unique_ptr<Task> make_two_class(const TaskSetup& setup) {
   return std::make_unique<LinearTask>(setup, two_class_traits);
 }
 
-std::string value_models() { return lines_of(value_model_table()); }
-ModelChoice read_value_model(const Sentence& sentence) { return choice_of(value_model_table(), sentence); }
 std::unique_ptr<Task> make_value(const TaskSetup& setup) { return std::make_unique<LinearTask>(setup, value_traits); }
 
 }  // namespace sotto

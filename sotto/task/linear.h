@@ -32,8 +32,6 @@ inline constexpr std::array two_class_metrics{
            .is_share = true},
     Metric{.name = "f1", .label = "F1", .summary = "harmonic mean of precision and recall", .is_share = true},
 };
-std::string two_class_models();
-ModelChoice read_two_class_model(const Sentence& sentence);
 std::unique_ptr<Task> make_two_class(const TaskSetup& setup);
 
 // The second one predicts the label as a number.
@@ -41,8 +39,6 @@ inline constexpr std::array value_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean squared error of an example", .rises = false},
     Metric{.name = "r2", .label = "R2", .summary = "share of the labels' variance that the outputs explain"},
 };
-std::string value_models();
-ModelChoice read_value_model(const Sentence& sentence);
 std::unique_ptr<Task> make_value(const TaskSetup& setup);
 
 }  // namespace sotto

@@ -48,10 +48,6 @@ void hide_tokens(std::span<const std::uint16_t> piece, std::int64_t mask, Philox
   }
 }
 
-std::string masked_models() { return text_models(masked_model_table()); }
-
-ModelChoice read_masked_model(const Sentence& sentence) { return read_text_model(masked_model_table(), sentence); }
-
 std::unique_ptr<Task> make_masked(const TaskSetup& setup) {
   return make_text_task(setup, {.metrics = masked_metrics,
                                 .models = masked_model_table,

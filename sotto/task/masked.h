@@ -25,8 +25,6 @@ inline constexpr std::array masked_metrics{
 // Adds a piece of a text whose tokens are below `mask` to the batch, with hidden places that `random` chooses.
 void hide_tokens(std::span<const std::uint16_t> piece, std::int64_t mask, Philox random, TextBatch& batch);
 
-std::string masked_models();
-ModelChoice read_masked_model(const Sentence& sentence);
 std::unique_ptr<Task> make_masked(const TaskSetup& setup);
 
 }  // namespace sotto

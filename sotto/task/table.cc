@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/data/dataset.h"
@@ -18,6 +19,7 @@
 #include "sotto/model/linear_model.h"
 #include "sotto/model/translation_model.h"
 #include "sotto/task/classify.h"
+#include "sotto/task/image_task.h"
 #include "sotto/task/language.h"
 #include "sotto/task/linear.h"
 #include "sotto/task/masked.h"
@@ -32,24 +34,57 @@ std::vector<std::string_view> names_in() {
   return table().names();
 }
 
+constexpr std::string_view adamw = "adamw", adagrad = "adagrad";
+
+// The models of a task in a table of their own, with the optimiser that their learning rates are for.
+template <const auto& (*table)(), const std::string_view& optimiser>
+struct Models {
+  static std::string help() {
+    const auto& models = table();
+    std::size_t width = 12;
+    for (const auto& model : models) width = std::max(width, model.name.size());
+    std::string text;
+    for (const auto& model : models) {
+      text += fmt::format("  {:<{}} {}; {}, lr {}\n", model.name, width, model.summary, optimiser, model.default_lr);
+    }
+    const std::string common = help_options(models.begin()->options());
+    const auto has_these = [&](const auto& model) { return help_options(model.options()) == common; };
+    const bool same = std::all_of(models.begin(), models.end(), has_these);
+    return text + (same ? "Options of all:\n" + common : models.options());
+  }
+  static ModelChoice read(const Sentence& sentence) {
+    auto spec = table().read(sentence);
+    const ModelDefaults defaults{spec.entry->default_lr, 0.9, optimiser};
+    return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
+  }
+};
+
+template <const auto& (*models)(), const std::string_view& optimiser, const auto& (*data)()>
+constexpr TaskEntry entry(std::string_view name, std::string_view summary, std::span<const Metric> metrics,
+                          std::string_view goal, std::unique_ptr<Task> (*make)(const TaskSetup& setup),
+                          bool has_labels = false) {
+  using Its = Models<models, optimiser>;
+  return {name, summary, metrics, goal, names_in<models>, names_in<data>, Its::help, Its::read, make, has_labels};
+}
+
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
-              names_in<image_model_table>, names_in<dataset_table>, classify_models, read_classify_model, make_classify,
-              true, true},
+              names_in<image_model_table>, names_in<dataset_table>, image_models,
+              [](const Sentence& sentence) { return read_image_model(sentence); }, make_classify, true, true},
     TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2",
               names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress,
               true, true},
-    TaskEntry{"language", "predicts the next token of a text", language_metrics, "loss", names_in<language_model_table>,
-              names_in<text_table>, language_models, read_language_model, make_language},
-    TaskEntry{"masked", "finds hidden tokens of a text", masked_metrics, "loss", names_in<masked_model_table>,
-              names_in<text_table>, masked_models, read_masked_model, make_masked},
-    TaskEntry{"translate", "translates sentences", translate_metrics, "bleu", names_in<translation_model_table>,
-              names_in<pair_table>, translate_models, read_translate_model, make_translate},
-    TaskEntry{"classify-rows", "tells to which of two classes a sparse row belongs", two_class_metrics, "accuracy",
-              names_in<two_class_model_table>, names_in<row_table>, two_class_models, read_two_class_model,
-              make_two_class, true},
-    TaskEntry{"regress-rows", "predicts the label of a sparse row as a number", value_metrics, "r2",
-              names_in<value_model_table>, names_in<row_table>, value_models, read_value_model, make_value, true},
+    entry<language_model_table, adamw, text_table>("language", "predicts the next token of a text", language_metrics,
+                                                   "loss", make_language),
+    entry<masked_model_table, adamw, text_table>("masked", "finds hidden tokens of a text", masked_metrics, "loss",
+                                                 make_masked),
+    entry<translation_model_table, adamw, pair_table>("translate", "translates sentences", translate_metrics, "bleu",
+                                                      make_translate),
+    entry<two_class_model_table, adagrad, row_table>("classify-rows",
+                                                     "tells to which of two classes a sparse row belongs",
+                                                     two_class_metrics, "accuracy", make_two_class, true),
+    entry<value_model_table, adagrad, row_table>("regress-rows", "predicts the label of a sparse row as a number",
+                                                 value_metrics, "r2", make_value, true),
 };
 constexpr Table<TaskEntry> table("task", entries);
 

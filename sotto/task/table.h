@@ -30,6 +30,12 @@ struct ModelChoice {
   Place place{};  // in the user's text
   ModelDefaults defaults{};
   std::string fingerprint{};  // of the file that makes the model; empty if sotto makes it
+
+  // The same line in that table. REQUIRES a table that has it.
+  template <class Entry>
+  Spec<Entry> in(const Table<Entry>& models) const {
+    return {models.find(name), options, place};
+  }
 };
 
 // What make() needs to make a task.

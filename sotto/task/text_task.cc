@@ -105,8 +105,7 @@ TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits)
       seed_(setup.seed) {
   std::unique_ptr<Text> test = open_text(setup.data, Split::test);
   std::unique_ptr<Text> train = setup.batch > 0 ? open_text(setup.data, Split::train) : nullptr;
-  const LanguageModelSpec spec{traits.models().find(setup.model.name), setup.model.options, setup.model.place};
-  model_ = make_language_model(spec, test->vocabulary + traits.marks, setup.seed);
+  model_ = make_language_model(setup.model.in(traits.models()), test->vocabulary + traits.marks, setup.seed);
   model_->compute_in(setup.precision);
   const std::size_t context = model_->context();
   const auto logits = context * static_cast<std::size_t>(test->vocabulary);
@@ -158,21 +157,6 @@ Tally TextTask::evaluate(Split split, Share share, const AfterBatch& after_batch
 
 std::unique_ptr<Task> make_text_task(const TaskSetup& setup, const TextTraits& traits) {
   return std::make_unique<TextTask>(setup, traits);
-}
-
-std::string text_models(const Table<LanguageModelEntry>& models) {
-  std::string text;
-  for (const LanguageModelEntry& model : models) {
-    text +=
-        fmt::format("  {:<12} {}; {}, lr {}\n", model.name, model.summary, model.default_optimiser, model.default_lr);
-  }
-  return text + models.options();
-}
-
-ModelChoice read_text_model(const Table<LanguageModelEntry>& models, const Sentence& sentence) {
-  LanguageModelSpec spec = models.read(sentence);
-  const ModelDefaults defaults{spec.entry->default_lr, 0.9, spec.entry->default_optimiser};
-  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
 }
 
 }  // namespace sotto

@@ -43,9 +43,4 @@ struct TextTraits {
 // ConfigError or FileError for a model, data or share that cannot be used.
 std::unique_ptr<Task> make_text_task(const TaskSetup& setup, const TextTraits& traits);
 
-// A line for each model, and their options, for help.
-std::string text_models(const Table<LanguageModelEntry>& models);
-// ConfigError, with a caret, for an unknown model or wrong options.
-ModelChoice read_text_model(const Table<LanguageModelEntry>& models, const Sentence& sentence);
-
 }  // namespace sotto

@@ -88,8 +88,7 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs, LengthOrde
 TranslateTask::TranslateTask(const TaskSetup& setup)
     : ModelTask{setup.batch > 0 ? open_pairs(setup.data, Split::train) : nullptr, open_pairs(setup.data, Split::test),
                 2 + std::tuple_size_v<BleuCounts>} {
-  const TranslationModelSpec spec{translation_model_table().find(setup.model.name), setup.model.options,
-                                  setup.model.place};
+  const TranslationModelSpec spec = setup.model.in(translation_model_table());
   model_ = spec.entry->make(spec.options, spec.said(), test_->vocabulary->size(), setup.seed);
   model_->compute_in(setup.precision);
   require_short(*test_, "test");
@@ -156,20 +155,6 @@ Tally TranslateTask::evaluate(Split split, Share share, const AfterBatch& after_
 }
 
 }  // namespace
-
-std::string translate_models() {
-  std::string text;
-  for (const TranslationModelEntry& model : translation_model_table()) {
-    text += fmt::format("  {:<16} {}; adamw, lr {}\n", model.name, model.summary, model.default_lr);
-  }
-  return text + translation_model_table().options();
-}
-
-ModelChoice read_translate_model(const Sentence& sentence) {
-  TranslationModelSpec spec = translation_model_table().read(sentence);
-  const ModelDefaults defaults{spec.entry->default_lr, 0.9, "adamw"};
-  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
-}
 
 std::unique_ptr<Task> make_translate(const TaskSetup& setup) { return std::make_unique<TranslateTask>(setup); }
 

@@ -23,8 +23,6 @@ inline constexpr std::array translate_metrics{
             "only"},
 };
 
-std::string translate_models();
-ModelChoice read_translate_model(const Sentence& sentence);
 std::unique_ptr<Task> make_translate(const TaskSetup& setup);
 
 }  // namespace sotto
