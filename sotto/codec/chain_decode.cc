@@ -24,8 +24,8 @@ std::span<T> part_of(std::span<T> all, Range range) {
 
 }  // namespace
 
-OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, const Header& header,
-                                             const Layout& layout, const Plan& plan) {
+Quantised OpenedChain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
+                                 const Plan& plan) {
   ByteReader reader(body);
   const bool is_shared = parts_->selection_is_shared();
   if (is_shared) {
@@ -129,17 +129,17 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
   runs_.clear();
   const bool whole_coded = (header.flags & flag_coded) != 0 && !stages_.code->of_symbols();
   const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
-  sections_ = read_body(body, header, layout, plan);
+  quantised_ = read_body(body, header, layout, plan);
   if (parts_->whole == nullptr) cut_stretches(parts_->slice);
   visit_all_unit_parts([&](const UnitPart& some) {
-    const auto packed = part_of(sections_.packed, some.packed);
-    if (!kernels::tail_is_zero(packed, some.values.size() * parts_->packing.width)) {
+    const Quantised its = quantised_.part(some.side, some.packed);
+    if (!kernels::tail_is_zero(its.packed, some.values.size() * parts_->packing.width)) {
       throw WireError("bits after the last symbol of a segment that are not zero");
     }
-    stages_.quantise->check(part_of(sections_.side, some.side), packed, some.values.size());
+    stages_.quantise->check(its, some.values.size());
   });
   if (stages_.transform) {
-    decode_units(sections_, 1);
+    decode_units(quantised_, 1);
     if (too_large() != nullptr) throw WireError("values whose sums are too large for floats");
   }
   is_open_ = true;
@@ -150,12 +150,12 @@ void OpenedChain::add_to(Bucket& out, float scale) {
   if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::add_to: bucket and layout differ");
   if (parts_->in_place()) {
     visit_all_unit_parts([&](const UnitPart& some) {
-      stages_.quantise->add_decoded(part_of(sections_.side, some.side), part_of(sections_.packed, some.packed), scale,
+      stages_.quantise->add_decoded(quantised_.part(some.side, some.packed), scale,
                                     part_of(out.values.subspan(some.unit->value), some.values));
     });
     return;
   }
-  if (!stages_.transform) decode_units(sections_, scale);
+  if (!stages_.transform) decode_units(quantised_, scale);
   for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
@@ -176,14 +176,14 @@ void OpenedChain::clear_selected(Bucket& out) {
 }
 
 // Decodes all units into values_, times `scale`.
-void ChainMessage::decode_units(const Sections& sections, float scale) {
+void ChainMessage::decode_units(const Quantised& in, float scale) {
   const auto values = values_.room(values_in_slots());
   const auto decoded =
       stages_.within ? kept_values_.room(units_.empty() ? 0 : units_.back().kept_at + units_.back().kept) : values;
   visit_all_unit_parts([&](const UnitPart& some) {
     const auto its = part_of(decoded.subspan(some.unit->kept_at), some.values);
     std::ranges::fill(its, 0.0F);
-    stages_.quantise->add_decoded(part_of(sections.side, some.side), part_of(sections.packed, some.packed), scale, its);
+    stages_.quantise->add_decoded(in.part(some.side, some.packed), scale, its);
   });
   if (!stages_.within) return;
   std::ranges::fill(values, 0.0F);

@@ -134,7 +134,7 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
 
 // Readers refuse rows whose sums may be too large. Quantising, or scaling the floats within rows, may enlarge the rows.
 // If they are near the limit, this function decodes them and checks them as a reader does.
-void ChainEncoder::require_readable(const Sections& sections, const Bucket& bucket, const Key& key) {
+void ChainEncoder::require_readable(const Quantised& written, const Bucket& bucket, const Key& key) {
   constexpr double margin = 0x1p48;
   bool near = false;
   for (const Slot& slot : slots_) {
@@ -148,7 +148,7 @@ void ChainEncoder::require_readable(const Sections& sections, const Bucket& buck
   }
   if (!near) return;
   if (!parts_->whole) cut_stretches(parts_->slice);
-  decode_units(sections, 1);
+  decode_units(written, 1);
   if (const Slot* slot = too_large()) {
     throw NumericError(fmt::format("{} has values whose sums are too large for floats at step {} on rank {}",
                                    bucket.layout->segments()[slot->piece.segment].name, key.step, key.rank));

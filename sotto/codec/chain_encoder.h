@@ -36,7 +36,7 @@ class ChainEncoder : public ChainMessage {
                              std::span<std::byte> packed);
   SummedBytes quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                                   std::span<std::byte> packed);
-  void require_readable(const Sections& sections, const Bucket& bucket, const Key& key);
+  void require_readable(const Quantised& written, const Bucket& bucket, const Key& key);
   using ChainMessage::throw_not_finite;
   [[noreturn]] void throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key);
   [[noreturn]] static void throw_not_finite(std::size_t segment, const Bucket& bucket, const Key& key);

@@ -26,7 +26,7 @@ void OpenedChain::add_mean_of_holders(std::span<const std::unique_ptr<Opened>> m
 
 void OpenedChain::add_to_sums(float share, std::span<float> all_sums, std::span<std::uint32_t> holders) {
   require_open("Codec::add_mean_of_holders");
-  if (!stages_.transform) decode_units(sections_, 1);
+  if (!stages_.transform) decode_units(quantised_, 1);
   for (const Slot& slot : slots_) {
     const std::size_t width = slot.atoms.width;
     const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);

@@ -18,8 +18,8 @@ bool OpenedChain::visit_units_of(std::span<const std::unique_ptr<Opened>> messag
     if (unit.kept == 0) continue;
     merging_.clear();
     for (const auto& message : messages) {
-      const Sections& all = dynamic_cast<const OpenedChain&>(*message).sections_;
-      merging_.push_back({all.side.subspan(side.begin, side.size()), all.packed.subspan(packed.begin, packed.size())});
+      const Quantised& all = dynamic_cast<const OpenedChain&>(*message).quantised_;
+      merging_.push_back(all.part(side, packed));
     }
     if (!visit(unit, side)) return false;
   }
@@ -33,7 +33,7 @@ bool OpenedChain::add_merged(std::span<const std::unique_ptr<Opened>> messages, 
   if (!visit_units_of(messages, [&](const Unit& unit, Range) { return quantise.can_merge(merging_, unit.kept); })) {
     return false;
   }
-  const auto merged = merged_.room(dynamic_cast<const OpenedChain&>(*messages.front()).sections_.side.size());
+  const auto merged = merged_.room(dynamic_cast<const OpenedChain&>(*messages.front()).quantised_.side.size());
   const bool in_place = parts_->in_place();
   if (!in_place) {
     const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
@@ -46,7 +46,7 @@ bool OpenedChain::add_merged(std::span<const std::unique_ptr<Opened>> messages, 
     return true;
   });
   for (std::size_t i = 0; !in_place && i < slots_.size(); ++i) add_rows(slots_[i], 1, out);
-  for (const auto& message : messages) dynamic_cast<OpenedChain&>(*message).sections_.side = merged;
+  for (const auto& message : messages) dynamic_cast<OpenedChain&>(*message).quantised_.side = merged;
   return true;
 }
 

@@ -125,15 +125,12 @@ class ChainMessage {
     RunLimits runs;               // of the symbols of all units
     std::size_t max_body = 0;     // bytes of a body, before the code stage
   };
-  struct Sections {  // of a body
-    std::span<const std::byte> side, packed;
-  };
   // The start of a stretch of the floats of all units; one thread quantises or decodes a stretch. It starts at float
-  // `begin` of the unit. `side` and `packed` are where that unit's sections begin.
+  // `begin` of the unit. `side` and `packed` are where that unit's bytes begin.
   struct StretchStart {
     std::size_t unit = 0, begin = 0, side = 0, packed = 0;
   };
-  // The part of one unit that lies in a stretch: its values and the positions of their sections.
+  // The part of one unit that lies in a stretch: its values and the positions of their bytes.
   struct UnitPart {
     const Unit* unit = nullptr;
     Range values, side, packed;
@@ -157,7 +154,7 @@ class ChainMessage {
   std::span<std::uint32_t> room_for_blocks(const Plan& plan);
   void spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan);
   std::span<const std::uint32_t> atoms_of(const Slot& slot);
-  void decode_units(const Sections& sections, float scale);
+  void decode_units(const Quantised& in, float scale);
   static double bound_of_sums(const Slot& slot, std::span<const float> rows);
   const Slot* too_large();
 

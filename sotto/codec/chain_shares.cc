@@ -28,7 +28,7 @@ std::int64_t OpenedChain::add_shares(std::span<std::size_t> bytes) {
 
   std::vector<std::size_t> coded(runs_.size());
   const bool symbols_coded = (header_.flags & flag_coded) != 0 && stages_.code->of_symbols();
-  const bool told = symbols_coded && stages_.code->add_shares({sections_.packed, runs_}, coded);
+  const bool told = symbols_coded && stages_.code->add_shares({quantised_.packed, runs_}, coded);
   std::vector<std::size_t> symbols(units_.size());
   for (std::size_t r = 0; told && r < runs_.size(); ++r) symbols[runs_[r].unit] += coded[r];
   for (std::size_t u = 0; u < units_.size(); ++u) {

@@ -34,7 +34,7 @@ class OpenedChain final : public Opened, private ChainMessage {
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan);
   std::span<const std::byte> decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
                                                 std::size_t packed);
-  Sections read_body(std::span<const std::byte> body, const Header& header, const Layout& layout, const Plan& plan);
+  Quantised read_body(std::span<const std::byte> body, const Header& header, const Layout& layout, const Plan& plan);
   std::size_t read_sizes(std::span<const std::byte> side);
   void read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan);
   void read_selected_within(std::span<const std::byte> index, IndexCode code);
@@ -47,13 +47,13 @@ class OpenedChain final : public Opened, private ChainMessage {
   bool is_open_ = false;
   // Of the message that is open:
   Header header_;
-  Sections sections_;
+  Quantised quantised_;  // its units
   std::span<const std::byte> index_list_, within_list_;
 
-  Scratch<float> sums_;                     // of the rows of all atoms, over the messages
-  Scratch<std::uint32_t> holders_;          // number of messages that hold each atom
-  Scratch<std::byte> merged_;               // side information of messages that were merged
-  std::vector<MergedUnits::Unit> merging_;  // a unit of each of these messages
+  Scratch<float> sums_;             // of the rows of all atoms, over the messages
+  Scratch<std::uint32_t> holders_;  // number of messages that hold each atom
+  Scratch<std::byte> merged_;       // side information of messages that were merged
+  std::vector<Quantised> merging_;  // a unit of each of these messages
 };
 
 }  // namespace sotto

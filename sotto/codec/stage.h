@@ -182,6 +182,15 @@ struct Packing {
   std::size_t bytes_of(std::size_t symbols) const { return (symbols * bytes + group - 1) / group; }
 };
 
+// What a quantiser makes of a unit, of whole blocks of it, or of all units of a message.
+struct Quantised {
+  std::span<const std::byte> side, packed;  // side information and symbols, without alignment
+
+  Quantised part(Range of_side, Range of_packed) const {
+    return {side.subspan(of_side.begin, of_side.size()), packed.subspan(of_packed.begin, of_packed.size())};
+  }
+};
+
 // Maps floats to side information and symbols, both as bytes without alignment. If the contract's grain is an element
 // or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
 // called for such stretches whatever the grain is. `side` then holds the blocks of that stretch; if the piece is one
@@ -198,11 +207,9 @@ class Quantise : public Stage {
   // above.
   virtual bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) = 0;
   // WireError if encode() cannot have written these bytes for `values` values.
-  virtual void check(std::span<const std::byte> /*side*/, std::span<const std::byte> /*packed*/,
-                     std::size_t /*values*/) const {}
+  virtual void check(const Quantised& /*in*/, std::size_t /*values*/) const {}
   // out[i] += scale * value i. REQUIRES bytes that passed check().
-  virtual void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                           std::span<float> out) const = 0;
+  virtual void add_decoded(const Quantised& in, float scale, std::span<float> out) const = 0;
   virtual Contract contract(std::size_t largest) const = 0;  // for pieces of at most `largest` values
 };
 
@@ -237,16 +244,13 @@ class AgreedNumbers {
 class MergedUnits {
  public:
   virtual ~MergedUnits() = default;
-  struct Unit {
-    std::span<const std::byte> side, packed;
-  };
   virtual bool merges() const = 0;  // false: not with these options
   // Whether such units of `values` values, one of each message, can be added up. They have passed check().
-  virtual bool can_merge(std::span<const Unit> units, std::size_t values) const = 0;
+  virtual bool can_merge(std::span<const Quantised> units, std::size_t values) const = 0;
   // out[i] += scale * (the sum over the units of value i). Writes the side information that replaces that of each unit:
   // add_decoded() with it gives the share that a single unit has in the sum, except for the rounding of sums. REQUIRES
   // can_merge(), `merged` of the size of a unit's side information, and out.size() values.
-  virtual void add_merged(std::span<const Unit> units, float scale, std::span<std::byte> merged,
+  virtual void add_merged(std::span<const Quantised> units, float scale, std::span<std::byte> merged,
                           std::span<float> out) const = 0;
 };
 

@@ -84,13 +84,12 @@ class Trimmed final : public Quantise, public WholeUnits {
     }
     return true;
   }
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override {
-    const auto bytes = kernels::load<std::uint32_t>(side.data(), 0);
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override {
+    const auto bytes = kernels::load<std::uint32_t>(in.side.data(), 0);
     for (std::size_t i = 0; i < out.size(); ++i) {
       std::uint32_t bits = 0;
       for (std::uint32_t b = 0; b < bytes; ++b)
-        bits |= std::to_integer<std::uint32_t>(packed[i * bytes + b]) << (24 - 8 * b);
+        bits |= std::to_integer<std::uint32_t>(in.packed[i * bytes + b]) << (24 - 8 * b);
       out[i] += scale * std::bit_cast<float>(bits);
     }
   }
@@ -120,15 +119,14 @@ class Thirds final : public Quantise, public AgreedNumbers {
     }
     return true;
   }
-  void check(std::span<const std::byte>, std::span<const std::byte> packed, std::size_t values) const override {
-    EXPECT_EQ(packed.size(), packing().bytes_of(values));
+  void check(const Quantised& in, std::size_t values) const override {
+    EXPECT_EQ(in.packed.size(), packing().bytes_of(values));
   }
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override {
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override {
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const int three = std::to_integer<int>(packed[i / 3]);
+      const int three = std::to_integer<int>(in.packed[i / 3]);
       const int level = (i % 3 == 0 ? three : i % 3 == 1 ? three / 5 : three / 25) % 5 - 2;
-      out[i] += scale * kernels::load<float>(side.data(), 0) * static_cast<float>(level) / 2;
+      out[i] += scale * kernels::load<float>(in.side.data(), 0) * static_cast<float>(level) / 2;
     }
   }
   Contract contract(std::size_t) const override {

@@ -25,9 +25,8 @@ class Watching final : public Quantise, public AgreedNumbers {
     }
     return true;
   }
-  void add_decoded(std::span<const std::byte>, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += scale * kernels::load<float>(packed.data(), i);
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += scale * kernels::load<float>(in.packed.data(), i);
   }
   Contract contract(std::size_t) const override { return {}; }
   int stretches = 0;

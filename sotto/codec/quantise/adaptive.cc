@@ -55,18 +55,17 @@ bool Adaptive::encode(const Values& values, std::span<std::byte> side, std::span
   return true;
 }
 
-void Adaptive::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
-  check_norms(side.subspan(head), "adaptive");
-  if (!kernels::tail_is_zero(packed, values * levels(side).width())) {
+void Adaptive::check(const Quantised& in, std::size_t values) const {
+  check_norms(in.side.subspan(head), "adaptive");
+  if (!kernels::tail_is_zero(in.packed, values * levels(in.side).width())) {
     throw WireError("adaptive: bits after the last symbol of a segment that are not zero");
   }
 }
 
-void Adaptive::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                           std::span<float> out) const {
-  const LevelBlocks levels = this->levels(side);
+void Adaptive::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  const LevelBlocks levels = this->levels(in.side);
   pool().run_stretches(out.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
-    levels.add_symbols(side.subspan(head), packed, scale, begin, end, out);
+    levels.add_symbols({in.side.subspan(head), in.packed}, scale, begin, end, out);
   });
 }
 

@@ -15,13 +15,12 @@ bool Cast::encode(const Values& values, std::span<std::byte> /*side*/, std::span
   return write(values.data, 1, packed);
 }
 
-void Cast::check(std::span<const std::byte> /*side*/, std::span<const std::byte> packed, std::size_t /*values*/) const {
-  if (!kind_.all_finite(packed)) throw WireError(fmt::format("{}: a value that is not finite", name_of(kind_.type)));
+void Cast::check(const Quantised& in, std::size_t /*values*/) const {
+  if (!kind_.all_finite(in.packed)) throw WireError(fmt::format("{}: a value that is not finite", name_of(kind_.type)));
 }
 
-void Cast::add_decoded(std::span<const std::byte> /*side*/, std::span<const std::byte> packed, float scale,
-                       std::span<float> out) const {
-  kind_.add(packed, scale, out);
+void Cast::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  kind_.add(in.packed, scale, out);
 }
 
 bool Cast::write(std::span<const float> values, float scale, std::span<std::byte> out) const {

@@ -13,9 +13,8 @@ class Cast : public Quantise, public LinearForm {
 
   Packing packing() const final { return Packing::of_width(static_cast<unsigned>(8 * size_of(kind_.type))); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) final;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const final;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const final;
+  void check(const Quantised& in, std::size_t values) const final;
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const final;
   Contract contract(std::size_t /*largest*/) const final { return kind_.contract; }
 
  protected:

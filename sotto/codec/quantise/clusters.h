@@ -34,15 +34,14 @@ class ClusterQuantiser final : public Quantise,
   void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const override;
   void reserve(std::optional<std::uint64_t> place, std::size_t values) override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override;
+  void check(const Quantised& in, std::size_t values) const override;
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override;
   std::size_t agreed_count() const override { return options_.shared ? (shares_out() ? 2 : 1) * clusters() : 0; }
   void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) override;
   bool merges() const override { return options_.shared; }
   bool pools() const override { return options_.scope == "bucket"; }
-  bool can_merge(std::span<const Unit> units, std::size_t values) const override;
-  void add_merged(std::span<const Unit> units, float scale, std::span<std::byte> merged,
+  bool can_merge(std::span<const Quantised> units, std::size_t values) const override;
+  void add_merged(std::span<const Quantised> units, float scale, std::span<std::byte> merged,
                   std::span<float> out) const override;
   void visit_state(StateVisitor& visitor) override;
   Contract contract(std::size_t largest) const override;
@@ -74,8 +73,8 @@ class ClusterQuantiser final : public Quantise,
                       std::span<std::byte> packed);
   std::array<std::uint32_t, most_clusters> read_sizes(std::span<const std::byte> side) const;
   void check_tables(std::span<const std::byte> side) const;
-  void count(std::span<const Unit> units, std::size_t begin, std::span<std::uint8_t> counts) const;
-  void merge_tables(std::span<const Unit> units, std::span<std::byte> merged) const;
+  void count(std::span<const Quantised> units, std::size_t begin, std::span<std::uint8_t> counts) const;
+  void merge_tables(std::span<const Quantised> units, std::span<std::byte> merged) const;
   static bool are_centres(std::span<const std::byte> centres);
   bool are_clusters(std::span<const float> centres, std::span<const float> sizes) const;
 

@@ -66,28 +66,27 @@ bool ClusterQuantiser::are_centres(std::span<const std::byte> centres) {
   return true;
 }
 
-void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const std::byte> packed,
-                             std::size_t values) const {
+void ClusterQuantiser::check(const Quantised& in, std::size_t values) const {
   if (goes_raw(values)) {
-    if (!kernels::all_finite_f32(packed)) throw WireError("clusters: a value that is not finite");
+    if (!kernels::all_finite_f32(in.packed)) throw WireError("clusters: a value that is not finite");
     return;
   }
-  if (!kernels::tail_is_zero(packed, values * width_)) {
+  if (!kernels::tail_is_zero(in.packed, values * width_)) {
     throw WireError("clusters: bits after the last symbol of a segment that are not zero");
   }
   if (hashed()) {
-    check_tables(side);
-  } else if (!are_centres(side)) {
+    check_tables(in.side);
+  } else if (!are_centres(in.side)) {
     throw WireError("clusters: centres that do not ascend, or are not finite, or not of their side");
   }
   if (clusters() == std::size_t{1} << width_) return;
   pool().run_stretches(values, PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
-    const auto some = packed.subspan(begin / 8 * width_, kernels::packed_bytes(end - begin, width_));
+    const auto some = in.packed.subspan(begin / 8 * width_, kernels::packed_bytes(end - begin, width_));
     std::size_t largest = 0;
     if (width_ <= 8) {
       largest = kernels::largest_symbol(some, width_, end - begin);
     } else {
-      symbols().unpack(begin, end, packed, [&](std::size_t, std::span<const std::uint16_t> all) {
+      symbols().unpack(begin, end, in.packed, [&](std::size_t, std::span<const std::uint16_t> all) {
         largest = std::max<std::size_t>(largest, *std::ranges::max_element(all));
       });
     }
@@ -95,14 +94,13 @@ void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const st
   });
 }
 
-void ClusterQuantiser::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                                   std::span<float> out) const {
-  if (goes_raw(out.size())) return kernels::add_f32(packed, scale, out);
-  const auto tables = tables_of(read_sizes(side));
-  const auto means = side.subspan(sizes_bytes());
+void ClusterQuantiser::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  if (goes_raw(out.size())) return kernels::add_f32(in.packed, scale, out);
+  const auto tables = tables_of(read_sizes(in.side));
+  const auto means = in.side.subspan(sizes_bytes());
   const PackedSymbols all = symbols();
   pool().run_stretches(out.size(), PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
-    all.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
+    all.unpack(begin, end, in.packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
       const auto target = out.subspan(from, symbols.size());
       if (hashed()) {
         kernels::add_buckets(symbols, from, tables, means, scale, target);

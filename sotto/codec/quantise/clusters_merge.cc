@@ -62,22 +62,22 @@ const Clusters& ClusterQuantiser::agreed_clusters(std::span<const float> numbers
 }
 
 // Units can be merged if they have the same centres, or tables of the same sizes.
-bool ClusterQuantiser::can_merge(std::span<const Unit> units, std::size_t values) const {
+bool ClusterQuantiser::can_merge(std::span<const Quantised> units, std::size_t values) const {
   if (goes_raw(values)) return true;
-  const auto facts = [&](const Unit& unit) { return hashed() ? unit.side.first(sizes_bytes()) : unit.side; };
-  return std::ranges::all_of(units,
-                             [&](const Unit& unit) { return std::ranges::equal(facts(unit), facts(units.front())); });
+  const auto facts = [&](const Quantised& unit) { return hashed() ? unit.side.first(sizes_bytes()) : unit.side; };
+  return std::ranges::all_of(
+      units, [&](const Quantised& unit) { return std::ranges::equal(facts(unit), facts(units.front())); });
 }
 
 // A bucket of the merged table gets the mean of the means that are not 0; a bucket without values has 0.
-void ClusterQuantiser::merge_tables(std::span<const Unit> units, std::span<std::byte> merged) const {
+void ClusterQuantiser::merge_tables(std::span<const Quantised> units, std::span<std::byte> merged) const {
   std::ranges::copy(units.front().side, merged.begin());
   if (!hashed()) return;
   const auto means = merged.subspan(sizes_bytes());
   for (std::size_t b = 0; b < static_cast<std::size_t>(options_.buckets); ++b) {
     double sum = 0;
     std::size_t count = 0;
-    for (const Unit& unit : units) {
+    for (const Quantised& unit : units) {
       const auto mean = kernels::load<float>(unit.side.data() + sizes_bytes(), b);
       sum += static_cast<double>(mean);
       count += mean != 0 ? 1 : 0;
@@ -86,10 +86,10 @@ void ClusterQuantiser::merge_tables(std::span<const Unit> units, std::span<std::
   }
 }
 
-void ClusterQuantiser::add_merged(std::span<const Unit> units, float scale, std::span<std::byte> merged,
+void ClusterQuantiser::add_merged(std::span<const Quantised> units, float scale, std::span<std::byte> merged,
                                   std::span<float> out) const {
   if (goes_raw(out.size())) {
-    for (const Unit& unit : units) add_decoded(unit.side, unit.packed, scale, out);
+    for (const Quantised& unit : units) add_decoded(unit, scale, out);
     return;
   }
   merge_tables(units, merged);
@@ -114,7 +114,8 @@ void ClusterQuantiser::add_merged(std::span<const Unit> units, float scale, std:
 }
 
 // counts[k n + i] = the number of units in which value begin + i has cluster k, for a block of n values.
-void ClusterQuantiser::count(std::span<const Unit> units, std::size_t begin, std::span<std::uint8_t> counts) const {
+void ClusterQuantiser::count(std::span<const Quantised> units, std::size_t begin,
+                             std::span<std::uint8_t> counts) const {
   const std::size_t n = counts.size() / clusters();
   const bool as_packed = 8 % width_ == 0;  // no symbol crosses a byte
   const unsigned width = as_packed ? width_ : 8;

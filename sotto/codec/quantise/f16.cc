@@ -39,16 +39,16 @@ bool F16::encode(const Values& values, std::span<std::byte> side, std::span<std:
   return true;
 }
 
-void F16::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t) const {
-  check_units(side, "f16");
-  if (!kernels::all_finite_f16(packed)) throw WireError("f16: a value that is not finite");
+void F16::check(const Quantised& in, std::size_t) const {
+  check_units(in.side, "f16");
+  if (!kernels::all_finite_f16(in.packed)) throw WireError("f16: a value that is not finite");
 }
 
-void F16::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                      std::span<float> out) const {
+void F16::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
   for (std::size_t b = 0; b * block < out.size(); ++b) {
     const auto part = out.subspan(b * block, std::min(block, out.size() - b * block));
-    kernels::add_f16(packed.subspan(b * block * 2, part.size() * 2), kernels::load<float>(side.data(), b), scale, part);
+    kernels::add_f16(in.packed.subspan(b * block * 2, part.size() * 2), kernels::load<float>(in.side.data(), b), scale,
+                     part);
   }
 }
 

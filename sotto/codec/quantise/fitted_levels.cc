@@ -35,34 +35,33 @@ bool FittedLevels::encode(const Values& values, std::span<std::byte> side, std::
   return true;
 }
 
-void FittedLevels::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
-  check_norms(side.subspan(head()), name_);
+void FittedLevels::check(const Quantised& in, std::size_t values) const {
+  check_norms(in.side.subspan(head()), name_);
   float last = 0;
   for (std::size_t j = 0; j < count() - 2; ++j) {
-    const auto level = kernels::load<float>(side.data(), j);
+    const auto level = kernels::load<float>(in.side.data(), j);
     if (std::signbit(level) || !(level >= last && level <= 1)) {
       throw WireError(std::string(name_) + ": levels that do not ascend from 0 to 1");
     }
     last = level;
   }
-  if (!kernels::tail_is_zero(packed, values * width())) {
+  if (!kernels::tail_is_zero(in.packed, values * width())) {
     throw WireError(std::string(name_) + ": bits after the last symbol of a segment that are not zero");
   }
 }
 
-void FittedLevels::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                               std::span<float> out) const {
+void FittedLevels::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
   std::array<float, 2 * kernels::most_shares> table;  // by symbol
   table[0] = 0;
   for (std::size_t j = 1; j < count(); ++j) {
-    const float level = j + 1 < count() ? kernels::load<float>(side.data(), j - 1) : 1.0F;
+    const float level = j + 1 < count() ? kernels::load<float>(in.side.data(), j - 1) : 1.0F;
     table[2 * j] = level;
     table[2 * j - 1] = -level;
   }
   table[2 * count() - 1] = -1;  // no encoder writes this symbol
-  const auto norms = side.subspan(head());
+  const auto norms = in.side.subspan(head());
   pool().run_stretches(out.size(), PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
-    PackedSymbols{width()}.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
+    PackedSymbols{width()}.unpack(begin, end, in.packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
       kernels::add_from_table(symbols, blocks_.norms(norms, from), std::span(table).first(2 * count()), scale,
                               out.subspan(from, symbols.size()));
     });

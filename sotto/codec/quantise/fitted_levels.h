@@ -36,9 +36,8 @@ class FittedLevels : public Quantise, public WholeUnits {
   }
   void reserve(std::optional<std::uint64_t> place, std::size_t values) override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override;
+  void check(const Quantised& in, std::size_t values) const override;
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;
 
  protected:

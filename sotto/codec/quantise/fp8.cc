@@ -41,16 +41,15 @@ bool Fp8::encode(const Values& values, std::span<std::byte> side, std::span<std:
   });
 }
 
-void Fp8::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t) const {
-  check_units(side, "fp8");
-  if (!(e4m3_ ? kernels::all_numbers_e4m3 : kernels::all_numbers_e5m2)(packed)) {
+void Fp8::check(const Quantised& in, std::size_t) const {
+  check_units(in.side, "fp8");
+  if (!(e4m3_ ? kernels::all_numbers_e4m3 : kernels::all_numbers_e5m2)(in.packed)) {
     throw WireError("fp8: a value that is not finite");
   }
 }
 
-void Fp8::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                      std::span<float> out) const {
-  (e4m3_ ? kernels::add_e4m3 : kernels::add_e5m2)(packed, {side, block_}, scale, out);
+void Fp8::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  (e4m3_ ? kernels::add_e4m3 : kernels::add_e5m2)(in.packed, {in.side, block_}, scale, out);
 }
 
 Contract Fp8::contract(std::size_t largest) const {

@@ -27,9 +27,8 @@ class Fp8 final : public Quantise {
   Packing packing() const override { return Packing::of_width(8); }
   std::size_t side_bytes(std::size_t values) const override { return block_count(values, block_) * sizeof(float); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override;
+  void check(const Quantised& in, std::size_t values) const override;
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;
 
  private:

@@ -6,9 +6,8 @@ bool Int4::encode(const Values& values, std::span<std::byte> side, std::span<std
   return levels_.encode(values, largest_magnitudes, side, packed);
 }
 
-void Int4::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                       std::span<float> out) const {
-  levels_.add_decoded(side, packed, scale, out);
+void Int4::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  levels_.add_decoded(in, scale, out);
 }
 
 Contract Int4::contract(std::size_t largest) const {

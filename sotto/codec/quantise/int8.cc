@@ -20,14 +20,13 @@ bool Int8::encode(const Values& values, std::span<std::byte> side, std::span<std
   });
 }
 
-void Int8::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t) const {
-  check_norms(side, "int8");
-  if (!kernels::valid_int8(packed)) throw WireError("int8: a value of -128");
+void Int8::check(const Quantised& in, std::size_t) const {
+  check_norms(in.side, "int8");
+  if (!kernels::valid_int8(in.packed)) throw WireError("int8: a value of -128");
 }
 
-void Int8::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                       std::span<float> out) const {
-  kernels::add_int8(packed, blocks_.norms(side, 0), scale, out);
+void Int8::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  kernels::add_int8(in.packed, blocks_.norms(in.side, 0), scale, out);
 }
 
 Contract Int8::contract(std::size_t largest) const {

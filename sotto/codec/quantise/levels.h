@@ -99,16 +99,14 @@ struct LevelBlocks {
     }
   }
 
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const {
-    add_symbols(side, packed, scale, 0, out.size(), out);
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+    add_symbols(in, scale, 0, out.size(), out);
   }
 
   // As add_decoded(), for values [begin, end) alone. REQUIRES begin a multiple of 8.
-  void add_symbols(std::span<const std::byte> side, std::span<const std::byte> packed, float scale, std::size_t begin,
-                   std::size_t end, std::span<float> out) const {
-    PackedSymbols{width()}.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
-      kernels::add_levels(symbols, blocks.norms(side, from), top(), scale, out.subspan(from, symbols.size()));
+  void add_symbols(const Quantised& in, float scale, std::size_t begin, std::size_t end, std::span<float> out) const {
+    PackedSymbols{width()}.unpack(begin, end, in.packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
+      kernels::add_levels(symbols, blocks.norms(in.side, from), top(), scale, out.subspan(from, symbols.size()));
     });
   }
 

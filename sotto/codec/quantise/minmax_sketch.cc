@@ -145,9 +145,9 @@ std::size_t MinMaxSketch::encode_block(std::span<const float> values, std::uint6
   return its.bytes();
 }
 
-void MinMaxSketch::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
-  const SketchBlocks all = blocks(side, values, BinValues(side.first(quantise_->side_bytes(values))));
-  all.visit(pool(), blocks_a_task(), packed,
+void MinMaxSketch::check(const Quantised& in, std::size_t values) const {
+  const SketchBlocks all = blocks(in.side, values, BinValues(in.side.first(quantise_->side_bytes(values))));
+  all.visit(pool(), blocks_a_task(), in.packed,
             [&](std::size_t b, const SketchBlock& its, std::span<const std::byte> bytes) {
               const SketchClasses& classes = *its.classes;
               Symbols room;
@@ -171,12 +171,11 @@ void MinMaxSketch::check(std::span<const std::byte> side, std::span<const std::b
             });
 }
 
-void MinMaxSketch::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                               std::span<float> out) const {
-  BinValues terms(side.first(quantise_->side_bytes(out.size())));
-  const SketchBlocks all = blocks(side, out.size(), terms);
+void MinMaxSketch::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  BinValues terms(in.side.first(quantise_->side_bytes(out.size())));
+  const SketchBlocks all = blocks(in.side, out.size(), terms);
   for (float& value : terms.values) value *= scale;
-  all.visit(pool(), blocks_a_task(), packed,
+  all.visit(pool(), blocks_a_task(), in.packed,
             [&](std::size_t, const SketchBlock& its, std::span<const std::byte> bytes) {
               const SketchClasses& classes = *its.classes;
               Symbols room;

@@ -26,18 +26,17 @@ bool Natural::encode(const Values& values, std::span<std::byte> side, std::span<
   return true;
 }
 
-void Natural::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
-  check_units(side, "natural");
-  for (std::size_t b = 0; b < side.size() / sizeof(float); ++b) {
-    if (kernels::load<std::uint32_t>(side.data(), b) < unit_bits_for(0)) {
+void Natural::check(const Quantised& in, std::size_t) const {
+  check_units(in.side, "natural");
+  for (std::size_t b = 0; b < in.side.size() / sizeof(float); ++b) {
+    if (kernels::load<std::uint32_t>(in.side.data(), b) < unit_bits_for(0)) {
       throw WireError("natural: the unit of a block is below 2^-126");
     }
   }
 }
 
-void Natural::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                          std::span<float> out) const {
-  kernels::add_powers(packed, {side, block}, scale, out);
+void Natural::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  kernels::add_powers(in.packed, {in.side, block}, scale, out);
 }
 
 Contract Natural::contract(std::size_t) const {

@@ -15,10 +15,9 @@ bool Nf4::encode(const Values& values, std::span<std::byte> side, std::span<std:
   });
 }
 
-void Nf4::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                      std::span<float> out) const {
-  PackedSymbols{4}.unpack(0, out.size(), packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
-    kernels::add_from_table(symbols, blocks_.norms(side, from), kernels::nf4_levels, scale,
+void Nf4::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  PackedSymbols{4}.unpack(0, out.size(), in.packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
+    kernels::add_from_table(symbols, blocks_.norms(in.side, from), kernels::nf4_levels, scale,
                             out.subspan(from, symbols.size()));
   });
 }

@@ -27,13 +27,10 @@ bool Qsgd::encode(const Values& values, std::span<std::byte> side, std::span<std
                                : levels_.encode(values, largest_magnitudes, side, packed);
 }
 
-void Qsgd::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
-  check_norms(side, "qsgd");
-}
+void Qsgd::check(const Quantised& in, std::size_t) const { check_norms(in.side, "qsgd"); }
 
-void Qsgd::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                       std::span<float> out) const {
-  levels_.add_decoded(side, packed, scale, out);
+void Qsgd::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  levels_.add_decoded(in, scale, out);
 }
 
 Contract Qsgd::contract(std::size_t largest) const {

@@ -26,9 +26,8 @@ class Qsgd final : public Quantise {
   Packing packing() const override { return Packing::of_width(levels_.width()); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override;
+  void check(const Quantised& in, std::size_t values) const override;
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;
 
  private:

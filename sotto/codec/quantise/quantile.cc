@@ -105,20 +105,19 @@ bool Quantile::encode(const Values& values, std::span<std::byte> side, std::span
   return true;
 }
 
-void Quantile::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
-  check_bins(side);
-  const std::size_t count = BinValues(side).count();
+void Quantile::check(const Quantised& in, std::size_t values) const {
+  check_bins(in.side);
+  const std::size_t count = BinValues(in.side).count();
   if (count == std::size_t{1} << width_) return;
-  PackedSymbols{width_}.unpack(0, values, packed, [&](std::size_t, std::span<const std::uint16_t> bins) {
+  PackedSymbols{width_}.unpack(0, values, in.packed, [&](std::size_t, std::span<const std::uint16_t> bins) {
     if (*std::ranges::max_element(bins) >= count) throw WireError("quantile: a bin that has no value");
   });
 }
 
-void Quantile::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                           std::span<float> out) const {
-  BinValues terms(side);
+void Quantile::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  BinValues terms(in.side);
   for (float& value : terms.values) value *= scale;
-  PackedSymbols{width_}.unpack(0, out.size(), packed, [&](std::size_t from, std::span<const std::uint16_t> bins) {
+  PackedSymbols{width_}.unpack(0, out.size(), in.packed, [&](std::size_t from, std::span<const std::uint16_t> bins) {
     kernels::add_terms(bins, terms.values.data(), out.subspan(from, bins.size()));
   });
 }

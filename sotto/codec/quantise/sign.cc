@@ -42,15 +42,12 @@ bool Sign::encode(const Values& values, std::span<std::byte> side, std::span<std
   return true;
 }
 
-void Sign::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
-  check_norms(side, "sign");
-}
+void Sign::check(const Quantised& in, std::size_t) const { check_norms(in.side, "sign"); }
 
-void Sign::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                       std::span<float> out) const {
+void Sign::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
   for (std::size_t b = 0; b < block_count(out.size(), block_); ++b) {
     const Range range = block_range(b, out.size());
-    kernels::add_signs(packed, range.begin, scale * kernels::load<float>(side.data(), b),
+    kernels::add_signs(in.packed, range.begin, scale * kernels::load<float>(in.side.data(), b),
                        out.subspan(range.begin, range.size()));
   }
 }

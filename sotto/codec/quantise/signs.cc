@@ -10,9 +10,8 @@ bool Signs::encode(const Values& values, std::span<std::byte> /*side*/, std::spa
   return std::isfinite(kernels::pack_drawn_signs(values.data, values.draws, packed));
 }
 
-void Signs::add_decoded(std::span<const std::byte> /*side*/, std::span<const std::byte> packed, float scale,
-                        std::span<float> out) const {
-  kernels::add_signs(packed, 0, scale, out);
+void Signs::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  kernels::add_signs(in.packed, 0, scale, out);
 }
 
 Contract Signs::contract(std::size_t /*largest*/) const {

@@ -13,8 +13,7 @@ class Signs final : public Quantise {
 
   Packing packing() const override { return Packing::of_width(1); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override;
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;
 };
 

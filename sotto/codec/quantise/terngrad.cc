@@ -72,20 +72,19 @@ void TernGrad::write_trits(const Values& values, std::size_t begin, std::size_t 
   }
 }
 
-void TernGrad::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
-  check_norms(side, "terngrad");
-  if (trits_ && !kernels::valid_trits(packed, values)) throw WireError("terngrad: a byte that is no five trits");
+void TernGrad::check(const Quantised& in, std::size_t values) const {
+  check_norms(in.side, "terngrad");
+  if (trits_ && !kernels::valid_trits(in.packed, values)) throw WireError("terngrad: a byte that is no five trits");
 }
 
-void TernGrad::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                           std::span<float> out) const {
-  if (!trits_) return levels_.add_decoded(side, packed, scale, out);
+void TernGrad::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  if (!trits_) return levels_.add_decoded(in, scale, out);
   std::array<std::uint16_t, trit_chunk> symbols;
   for (std::size_t begin = 0; begin < out.size(); begin += trit_chunk) {
     const auto part = out.subspan(begin, std::min(trit_chunk, out.size() - begin));
     const auto some = std::span(symbols).first(part.size());
-    kernels::unpack_trits(packed.subspan(kernels::trit_bytes(begin), kernels::trit_bytes(part.size())), some);
-    kernels::add_levels(some, levels_.blocks.norms(side, begin), top, scale, part);
+    kernels::unpack_trits(in.packed.subspan(kernels::trit_bytes(begin), kernels::trit_bytes(part.size())), some);
+    kernels::add_levels(some, levels_.blocks.norms(in.side, begin), top, scale, part);
   }
 }
 

@@ -49,9 +49,8 @@ class TernGrad final : public Quantise, public AgreedNumbers {
   std::size_t agreed_count() const override { return options_.shared ? 1 : 0; }
   void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override;
+  void check(const Quantised& in, std::size_t values) const override;
+  void add_decoded(const Quantised& in, float scale, std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;
 
  private:

@@ -23,19 +23,19 @@ bool UInt8::encode(const Values& values, std::span<std::byte> side, std::span<st
   });
 }
 
-void UInt8::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t) const {
+void UInt8::check(const Quantised& in, std::size_t) const {
   const auto end_of = [&](std::size_t i) {
-    const auto end = kernels::load<float>(side.data(), i);
+    const auto end = kernels::load<float>(in.side.data(), i);
     if (!std::isfinite(end) || (end == 0 && std::signbit(end))) {
       throw WireError("uint8: an end of a block's values is -0 or not finite");
     }
     return end;
   };
-  for (std::size_t b = 0; b * blocks_.bytes() < side.size(); ++b) {
+  for (std::size_t b = 0; b * blocks_.bytes() < in.side.size(); ++b) {
     const float low = end_of(2 * b), high = end_of(2 * b + 1);
     if (low > high) throw WireError("uint8: the least value of a block is above the largest");
     if (low < high) continue;
-    const auto rest = packed.subspan(b * blocks_.block);
+    const auto rest = in.packed.subspan(b * blocks_.block);
     if (std::ranges::any_of(rest.first(std::min(blocks_.block, rest.size())),
                             [](std::byte level) { return level != std::byte{0}; })) {
       throw WireError("uint8: a level other than 0 in a block of equal values");
@@ -43,9 +43,8 @@ void UInt8::check(std::span<const std::byte> side, std::span<const std::byte> pa
   }
 }
 
-void UInt8::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                        std::span<float> out) const {
-  kernels::add_uint8(packed, blocks_.norms(side, 0), scale, out);
+void UInt8::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  kernels::add_uint8(in.packed, blocks_.norms(in.side, 0), scale, out);
 }
 
 Contract UInt8::contract(std::size_t largest) const {
