@@ -9,6 +9,7 @@
 #include "sotto/core/output.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/evaluator.h"
+#include "sotto/train/progress.h"
 #include "sotto/train/stop_signal.h"
 
 namespace sotto {
@@ -37,10 +38,12 @@ int run_eval(std::span<const std::string> arguments) {
                path_exists(options.model_dir) ? "" : ", which is not there yet");
   }
   const StopSignal signals;
+  Progress progress("");
   bool damaged = false;
   evaluate_folder(
       options,
       [&](const EvalLine& line) {
+        progress.clear();
         if (!line.problem.empty()) {
           fmt::print(stderr, "sotto: {}; passed over\n", line.problem);
           damaged = true;
@@ -52,7 +55,11 @@ int run_eval(std::span<const std::string> arguments) {
         fmt::print("step {}  {}\n", line.step, line.metrics.text());
         flush_output();
       },
+      [&](std::uint64_t step, std::uint64_t done, std::uint64_t all) {
+        if (progress.due()) progress.show(fmt::format("step {}  {} of {} examples are evaluated", step, done, all));
+      },
       [] { return StopSignal::caught() == 0; });
+  progress.clear();
   return StopSignal::caught() != 0 ? 128 + StopSignal::caught() : damaged ? 1 : 0;
 }
 

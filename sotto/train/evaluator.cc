@@ -33,12 +33,17 @@ TrainOptions run_of(const EvalOptions& options) {
   return run;
 }
 
+// Ends an evaluation between two batches.
+struct Left {};
+
 // Evaluates checkpoints with one task, as long as they have the same model.
 class Checkpoints {
  public:
   explicit Checkpoints(const EvalOptions& options) : options_(options) {}
 
-  EvalLine evaluate(std::uint64_t step) {
+  // `after_batch` hears how many of how many examples are done.
+  EvalLine evaluate(std::uint64_t step,
+                    const std::function<void(std::uint64_t examples, std::uint64_t of)>& after_batch) {
     const std::filesystem::path folder = checkpoint::folder(options_.model_dir, step);
     Manifest manifest;
     std::filesystem::path file;
@@ -54,7 +59,9 @@ class Checkpoints {
     if (is_new) make_task(manifest.identity, file);
     reader.read(task_->layout(), task_->parameters());
     reader.read(task_->buffer_layout(), task_->buffers());
-    const Metrics metrics = task_->metrics(task_->evaluate(Split::test, {}));
+    const std::uint64_t all = task_->examples(Split::test);
+    const Metrics metrics = task_->metrics(
+        task_->evaluate(Split::test, {}, [&](std::uint64_t examples) { after_batch(examples, all); }));
     if (!options_.texts.empty()) write_texts(step);
     return {step, metrics, is_new ? task_->remarks() : std::vector<std::string>()};
   }
@@ -111,7 +118,7 @@ void EvalOptions::visit(OptionVisitor& v) {
 }
 
 void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
-                     const std::function<bool()>& keep_going) {
+                     const EvalProgress& progress, const std::function<bool()>& keep_going) try {
   std::error_code missing;
   if (!options.follow && !std::filesystem::is_directory(options.model_dir, missing)) {
     throw ConfigError(fmt::format("{}: there is no such folder; {} waits for it", named("model-dir", options.model_dir),
@@ -123,7 +130,10 @@ void evaluate_folder(const EvalOptions& options, const std::function<void(const 
     for (const std::uint64_t step : checkpoint::find(options.model_dir)) {
       if (!keep_going()) return;
       if (!seen.insert(step).second) continue;
-      const EvalLine line = checkpoints.evaluate(step);
+      const EvalLine line = checkpoints.evaluate(step, [&](std::uint64_t examples, std::uint64_t of) {
+        if (!keep_going()) throw Left();
+        progress(step, examples, of);
+      });
       // The run may have removed it in the meantime: it does not keep all of its checkpoints.
       if (line.problem.empty() || path_exists(checkpoint::folder(options.model_dir, step))) report(line);
     }
@@ -137,6 +147,7 @@ void evaluate_folder(const EvalOptions& options, const std::function<void(const 
     throw ConfigError(fmt::format("{}: holds no model_step_N; {} waits for one", named("model-dir", options.model_dir),
                                   named("follow")));
   }
+} catch (const Left&) {  // NOLINT(bugprone-empty-catch)
 }
 
 }  // namespace sotto

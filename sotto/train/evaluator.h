@@ -30,10 +30,13 @@ struct EvalLine {
   std::string problem{};               // why there are no metrics, since the checkpoint is damaged; or empty
 };
 
+// Hears after each batch how many test examples of a checkpoint are evaluated.
+using EvalProgress = std::function<void(std::uint64_t step, std::uint64_t examples, std::uint64_t of)>;
+
 // Evaluates every model_step_N of the folder in order of N and reports each. With `follow`, it keeps looking for new
-// ones until `keep_going` returns false. Damaged ones are reported, too. ConfigError if there is none and `follow` is
-// not set.
+// ones. Damaged ones are reported, too. It ends when `keep_going` returns false, and does not report a checkpoint that
+// is evaluated in part. ConfigError if there is none and `follow` is not set.
 void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
-                     const std::function<bool()>& keep_going);
+                     const EvalProgress& progress, const std::function<bool()>& keep_going);
 
 }  // namespace sotto

@@ -23,9 +23,13 @@ void Progress::show(const std::string& line) {
   std::fflush(stderr);
 }
 
-void Progress::say(const std::string& line) {
+void Progress::clear() {
   if (style_ == Style::terminal && drawn_) std::fputs("\r\033[K", stderr);
   drawn_ = false;
+}
+
+void Progress::say(const std::string& line) {
+  clear();
   std::fprintf(stderr, "%s\n", line.c_str());
   std::fflush(stderr);
 }

@@ -16,6 +16,7 @@ class Progress {
   void show(const std::string& line);
   // Prints a line that stays.
   void say(const std::string& line);
+  void clear();  // takes the progress line off a terminal
 
  private:
   enum class Style { launcher, terminal, plain };

@@ -8,8 +8,10 @@ import signal
 import pytest
 
 from conftest import TINY, has_step, summary, wait_until
+from terminal import Terminal
 
 FLAGS = ["train", *TINY, "--ranks", 2]  # 32 steps an epoch
+SLOW_TESTS = "train --model resnet20 --data digits --train-size 64 --batch-size 8 --threads 1".split()
 ALGORITHMS = [
     ("sync", []), ("push_sum", []), ("d_psgd", ["--topology", "ring"]), ("local(h=3)", []), ("parameter_server", []),
     ("parameter_server(mode=async)", []), ("ad_psgd", ["--topology", "star"]), ("ad_psgd(count=each)", ["--topology", "star"]),
@@ -139,6 +141,22 @@ def test_a_resumed_run_goes_on_with_the_rows(start, good, tmp_path):
     assert [float(row["seconds"]) for row in killed] == sorted(float(row["seconds"]) for row in killed)
     for name in ("best", "until"):
         assert summary(tmp_path / "killed")[name] == summary(tmp_path / "whole")[name]
+
+
+def broken_off(sotto, tmp_path, progress, *flags):
+    """What a terminal shows of a command that gets a signal after a part of an evaluation."""
+    screen = Terminal(sotto, *[str(flag) for flag in flags], cwd=tmp_path, columns=100)
+    screen.wait_for(progress)
+    os.kill(screen.process.pid, signal.SIGINT)
+    assert screen.end() == 128 + signal.SIGINT, screen.text
+    return screen.text
+
+
+def test_a_signal_ends_an_evaluation_of_a_checkpoint(sotto, good, tmp_path):
+    good(*SLOW_TESTS, "--test-size", 10, "--max-steps", 1, "--train-dir", "run")
+    shown = broken_off(sotto, tmp_path, " of 10000 examples are evaluated", "eval", "--model-dir", "run", "--test-size", 0,
+                       "--eval-batch-size", 10)  # fmt: skip
+    assert "Prec@1" not in shown, shown
 
 
 def test_a_target_stays_reached(good, tmp_path):
