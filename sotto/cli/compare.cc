@@ -64,7 +64,7 @@ TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::
     }
     const RunSummary& s = *row.summary;
     const auto ms = [](double value) { return fmt::format("{:.1f}", value); };
-    cells.push_back(s.goal.with_unit(s.tested));
+    cells.push_back(s.tested_text());
     if (apart && s.rank_goals.empty()) {
       cells.insert(cells.end(), {"the same", "0"});
     } else if (apart) {

@@ -33,7 +33,7 @@ void print_result(const std::string& train_dir, Console& console) {
   if (!path_exists(std::filesystem::path(train_dir) / "summary.json")) return;
   const RunSummary run = read_summary(train_dir);
   console.line(stdout, fmt::format("test {} {} after {} steps; {} sent a rank{} ({} a step, dense {}); {}",
-                                   run.goal.name, run.goal.with_unit(run.tested), run.steps, bytes_text(run.bytes_sent),
+                                   run.goal.name, run.tested_text(), run.steps, bytes_text(run.bytes_sent),
                                    run.first_step > 0 ? fmt::format(" since step {}", run.first_step) : "",
                                    bytes_text(run.bytes_per_step), bytes_text(run.dense_bytes_per_step), train_dir));
   if (run.best) {

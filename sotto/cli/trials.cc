@@ -64,7 +64,7 @@ TrialResult read_result(const Trial& trial, const Scoring& scoring) {
                                 : mean_loss(run.loss, scales_loss(amp_table().read("amp", trial.options.amp)));
   result.steps = run.summary->steps;
   result.reached = reached_by(*run.summary);
-  result.tested = run.task->goal_metric().with_unit(run.summary->tested);
+  result.tested = run.summary->tested_text();
   result.bytes_per_step = run.summary->bytes_per_step;
   result.seconds = last->seconds;
   return result;

@@ -130,7 +130,8 @@ std::string state_line(const LiveRun& run) {
   const RunSummary& s = *run.summary;
   std::string line =
       s.signal != 0 ? fmt::format("stopped by signal {} ({})", s.signal, ::strsignal(s.signal)) : "ended";
-  line += fmt::format(" after {} steps: test {} {}", s.steps, s.goal.name, s.goal.with_unit(s.tested));
+  line += fmt::format(" after {} steps", s.steps);
+  if (s.tested) line += fmt::format(": test {} {}", s.goal.name, s.tested_text());
   if (s.until)
     line += fmt::format("; {} {}{}", s.until->target.text(), s.until->reached ? "reached " : "", s.until->text());
   return line;

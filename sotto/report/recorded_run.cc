@@ -65,9 +65,9 @@ void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& no
   }
 }
 
-// Every run that ends has a test at its end.
+// Every run that ends has a test at its end, unless a signal ended it.
 void check_evaluations(const RecordedRun& run, std::vector<Note>& notes) {
-  if (const auto last = run.last(); run.summary && (!last || last->step != run.summary->steps)) {
+  if (const auto last = run.last(); run.summary && run.summary->tested && (!last || last->step != run.summary->steps)) {
     notes.push_back({fmt::format("evaluations.csv lacks the test after {} steps", run.summary->steps)});
   }
   for (const EvaluationRow& row : run.evaluations) {

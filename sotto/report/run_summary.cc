@@ -41,7 +41,9 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     summary.codec = json.at("codec").get<std::string>();
     const TaskEntry& task = task_table().require(path.string() + ": task", json.at("task").get<std::string>());
     summary.goal = metric_table(task.metrics).require(path.string() + ": goal", json.at("goal").get<std::string>());
-    summary.tested = json.at(fmt::format("test_{}", summary.goal.name)).get<double>();
+    if (const auto& tested = json.at(fmt::format("test_{}", summary.goal.name)); !tested.is_null()) {
+      summary.tested = tested.get<double>();
+    }
     summary.rank_goals = json.at(fmt::format("rank_{}", summary.goal.name)).get<std::vector<double>>();
     summary.consensus_distance = json.at("consensus_distance").get<double>();
     if (const auto& best = json.at("best"); !best.is_null()) {

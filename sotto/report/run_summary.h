@@ -30,8 +30,10 @@ struct TargetReport {
 // The part of a run's summary.json that the tables show.
 struct RunSummary {
   std::string codec;
-  Metric goal;        // decides which of two models is better
-  double tested = 0;  // its value on the test examples, for the mean model if ranks have models of their own
+  Metric goal;  // decides which of two models is better
+  // Its value on the test examples, for the mean model if ranks have models of their own; nothing if a signal ended the
+  // run before they were tested.
+  std::optional<double> tested;
   std::vector<double> rank_goals;  // its value for each of those models
   double consensus_distance = 0;   // how far those models are apart
   std::optional<BestEvaluation> best;
@@ -46,6 +48,8 @@ struct RunSummary {
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;
   std::string parameters_sha256;  // at the end
+
+  std::string tested_text() const { return tested ? goal.with_unit(*tested) : "-"; }
 };
 
 // Whether there are rows of later steps: the run went on after it had written this, and has not ended since.

@@ -25,6 +25,12 @@ Calendar::Due Calendar::due(std::uint64_t before, std::uint64_t done) const {
   return {evaluation, passes(before, done, checkpoint_every_), passes(before, done, check_replicas_)};
 }
 
+bool Calendar::evaluates_after(std::uint64_t done) const {
+  if (done == 0) return false;
+  if (eval_freq_ == 0 && done * course_.size().accumulate <= course_.start().position) return false;
+  return due(done - 1, done).evaluation;
+}
+
 std::uint64_t Calendar::next_meeting(std::uint64_t done) const {
   std::uint64_t next = steps_;
   for (const std::uint64_t every : {checkpoint_every_, eval_freq_}) {

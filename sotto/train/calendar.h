@@ -20,6 +20,8 @@ class Calendar {
 
   // What became due after step `before`, up to step `done`.
   Due due(std::uint64_t before, std::uint64_t done) const;
+  // Whether an evaluation was due after step `done`. Unknown, and false, if an epoch ended where this course begins.
+  bool evaluates_after(std::uint64_t done) const;
   // The first step after `done` at which an evaluation or a checkpoint is due, or the last step of the run.
   std::uint64_t next_meeting(std::uint64_t done) const;
   // The step that counts as reached when the ranks, which were to meet at step `meeting`, have all come and have made

@@ -26,20 +26,35 @@ class Replaced {
   std::vector<float> own_;
 };
 
-}  // namespace
-
-Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split, const AfterBatch& after_batch) {
-  const Replaced wanted(task.parameters(), parameters);
-  return task.evaluate(split, {}, after_batch);
+// A rank that breaks off cannot leave the others alone, so all agree at the end.
+std::optional<Tally> evaluate_share(Task& task, Split split, Share share, Communicator& communicator,
+                                    const AfterBatch& after_batch) {
+  std::optional<Tally> sums;
+  try {
+    sums = task.evaluate(split, share, after_batch);
+  } catch (const BrokenOff&) {  // NOLINT(bugprone-empty-catch)
+  }
+  auto broken_off = sums ? 0.0F : 1.0F;
+  communicator.all_reduce(std::span(&broken_off, 1), ReduceOp::max);
+  if (broken_off > 0) sums.reset();
+  return sums;
 }
 
-Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator,
-                        const AfterBatch& after_batch) {
+}  // namespace
+
+std::optional<Tally> evaluate_alone(Task& task, std::span<const float> parameters, Split split,
+                                    Communicator& communicator, const AfterBatch& after_batch) {
+  const Replaced wanted(task.parameters(), parameters);
+  return evaluate_share(task, split, {}, communicator, after_batch);
+}
+
+std::optional<Tally> evaluate_together(Task& task, std::span<const float> parameters, Split split,
+                                       Communicator& communicator, const AfterBatch& after_batch) {
   std::vector<float> buffers(task.buffers().begin(), task.buffers().end());
   aggregate(buffers, Op::avg, communicator);
   const Replaced mean(task.buffers(), buffers), wanted(task.parameters(), parameters);
-  Tally sums = task.evaluate(split, {communicator.rank(), communicator.size()}, after_batch);
-  communicator.all_reduce(std::span<double>(sums));
+  auto sums = evaluate_share(task, split, {communicator.rank(), communicator.size()}, communicator, after_batch);
+  if (sums) communicator.all_reduce(std::span<double>(*sums));
   return sums;
 }
 

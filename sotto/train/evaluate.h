@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -8,13 +9,17 @@
 
 namespace sotto {
 
-// Counts over all examples of a split, on this rank alone. `parameters` replace the task's, unless empty.
-Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split, const AfterBatch& after_batch);
+// What an AfterBatch throws to break off an evaluation. The other ranks finish their part of it.
+struct BrokenOff {};
+
+// Counts over all examples of a split, by each rank for itself. `parameters` replace the task's, unless empty.
+// Collective: nothing on all ranks if one of them broke off.
+std::optional<Tally> evaluate_alone(Task& task, std::span<const float> parameters, Split split,
+                                    Communicator& communicator, const AfterBatch& after_batch);
 
 // Like evaluate_alone(), but divided among the ranks. During the evaluation the buffers are their mean over the ranks.
-// `parameters` replace the task's, unless empty.
-Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator,
-                        const AfterBatch& after_batch);
+std::optional<Tally> evaluate_together(Task& task, std::span<const float> parameters, Split split,
+                                       Communicator& communicator, const AfterBatch& after_batch);
 
 // The mean of the ranks' models, and their distance from it: the root of the mean of |x_r - mean|^2.
 struct MeanModel {

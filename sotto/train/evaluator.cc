@@ -60,8 +60,8 @@ class Checkpoints {
     reader.read(task_->layout(), task_->parameters());
     reader.read(task_->buffer_layout(), task_->buffers());
     const std::uint64_t all = task_->examples(Split::test);
-    const Metrics metrics = task_->metrics(
-        task_->evaluate(Split::test, {}, [&](std::uint64_t examples) { after_batch(examples, all); }));
+    const Metrics metrics =
+        task_->metrics(task_->evaluate(Split::test, {}, [&](std::uint64_t examples) { after_batch(examples, all); }));
     if (!options_.texts.empty()) write_texts(step);
     return {step, metrics, is_new ? task_->remarks() : std::vector<std::string>()};
   }

@@ -81,10 +81,12 @@ TrainResult Run::run() {
   std::uint64_t step = first;  // this rank's next step
   meeting_ = calendar_.next_meeting(done_);
   finished_ = done_;
-  counted_ = traffic();
   communicator_->deadlines().lap();
   try {
-    for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) {
+    // A signal may have broken off the evaluation after the last step.
+    const bool lacks_test = !continues_ && calendar_.evaluates_after(done_) && !evaluations_.has(done_);
+    bool stop = evaluations_.reached() || (lacks_test && evaluate_due());
+    for (counted_ = traffic(); done_ < plan_.steps && !stop; ++step) {
       finished_ = done_;
       stop = train_step(step);
     }
@@ -97,15 +99,9 @@ TrainResult Run::run() {
     keep_what_is_left();
     throw;
   }
-  if (step == first && evaluations_.reached()) {
-    note_reached();
-  } else if (step == first) {
-    say(fmt::format(
-        "nothing was left to do: the run ends after {} steps, as {} and {} say; summary.json stays as it was",
-        plan_.steps, spelled(named("epochs", std::to_string(options_.epochs)), choices_.spelling),
-        spelled(named("max-steps", format_optional(options_.max_steps)), choices_.spelling)));
-  }
-  if (result.signal == 0) require_sense(tested_, task_->loss_of_guessing(), done_);
+  if (result.signal != 0) return result;
+  if (step == first) note_untrained();
+  require_sense(tested_, task_->loss_of_guessing(), done_);
   return result;
 }
 
@@ -172,14 +168,17 @@ void Run::end(TrainResult& result) {
     interruption_.end_in_error(rank, done_);
   };
   end_if_failed(urgency);
-  if (done_ < plan_.steps && (urgency > 0 || !evaluations_.reached())) {
-    result.signal = std::max(1, StopSignal::of_urgency(urgency));
-  }
-  if (!is_tested_) {
+  const auto end_by_signal = [&](int agreed) { result.signal = std::max(1, StopSignal::of_urgency(agreed)); };
+  const bool leaves_out_test = urgency > 0 && !is_tested_ && !world_.coordinated;
+  if (leaves_out_test || (done_ < plan_.steps && (urgency > 0 || !evaluations_.reached()))) end_by_signal(urgency);
+  if (!is_tested_ && result.signal == 0) {
     evaluate();
     if (best_step() == done_) folder_->remove_superseded(done_);
-    end_if_failed(interruption_.agreed_urgency(*communicator_));
+    const int urgency_of_test = interruption_.agreed_urgency(*communicator_);
+    end_if_failed(urgency_of_test);
+    if (!is_tested_) end_by_signal(urgency_of_test);
   }
+  if (!is_tested_) tested_ = untested(choices_.task->metrics, task_->goal());
   result.steps = done_;
   result.tested = tested_.metrics;
 }
@@ -291,15 +290,7 @@ bool Run::train_step(std::uint64_t step) {
   if (ends && options_.final_average) average_models();
   if (due.comparison) check_replicas();
   show(row, std::max(done_, together_ ? rate_step : 0));
-  if (due.evaluation) {
-    const bool reached = evaluate();
-    follow_evaluation();
-    if (reached && !ends) {
-      ends = true;
-      say(reached_text());
-      if (options_.final_average) average_models();
-    }
-  }
+  if (due.evaluation) ends = evaluate_due() || ends;
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();
   const bool pauses = row.report.stop || row.report.meets || (all_needed && algorithm_->exchanges(step));
@@ -328,6 +319,8 @@ void Run::save_beside() {
 void Run::average_models() {
   algorithm_->rest();
   algorithm_->average_models(replica_);
+  is_saved_ = false;
+  kept_.reset();
 }
 
 // REQUIRES a replicated algorithm, and a call of complete() before.

@@ -111,7 +111,8 @@ class Run {
   void take_course(Course course);
   void save(Kept kept);
   std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
-  bool evaluate();
+  void evaluate();
+  bool evaluate_due();
   void follow_evaluation();
   void record(const RunTotals& spent);
   void tell(StepRow& row, const Tally& before);
@@ -119,7 +120,7 @@ class Run {
   RunTotals totals() const;
   Traffic traffic() const;
   std::string reached_text() const;
-  void note_reached();
+  void note_untrained();
   void announce_phase(std::uint64_t step);
   void show(const StepRow& row, std::uint64_t done);
   void say_of_rows();

@@ -5,9 +5,11 @@
 #include <array>
 
 #include "sotto/train/batch_norm.h"
+#include "sotto/train/evaluate.h"
 #include "sotto/train/identity.h"
 #include "sotto/train/other_ranks.h"
 #include "sotto/train/run.h"
+#include "sotto/train/stop_signal.h"
 #include "sotto/train/summary.h"
 
 namespace sotto {
@@ -120,24 +122,38 @@ RunTotals Run::totals() const {
           before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : steps_.bytes_sent)};
 }
 
-// Returns whether the target is reached. Collective.
-bool Run::evaluate() {
+// Afterwards `is_tested_` says whether a signal broke it off. With a coordinator none does, since the ranks that were
+// not asked to stop go on. Collective.
+void Run::evaluate() {
   algorithm_->rest();
   const RunTotals spent = totals();
   lend_batch_norm(*task_, idle_, *communicator_);
-  tested_ = test_together(replica_, replicated_, *communicator_, [this](std::uint64_t examples) {
+  const auto tested = test_together(replica_, replicated_, *communicator_, [this](std::uint64_t examples) {
     require_group();
+    if (StopSignal::caught() != 0 && !world_.coordinated) throw BrokenOff();
     if (own_rank() != 0 || !progress_.due()) return;
     progress_.show(fmt::format("step {}  {} examples of rank 0 are evaluated", done_, examples));
   });
+  if (!tested) return say(fmt::format("step {}  the evaluation is left out, since a signal stops the run", done_));
+  tested_ = *tested;
   is_tested_ = true;
   say(fmt::format("step {}  {}", done_, tested_.text()));
   if (!evaluations_.has(done_)) record(spent);
-  return evaluations_.reached().has_value();
 }
 
-// An evaluation that is not due, such as the one at the end of an interrupted run, changes no rate: a resumed run must
-// have the bits of an undisturbed one.
+// Returns whether training ends here: the target is reached, or a signal broke the evaluation off.
+bool Run::evaluate_due() {
+  evaluate();
+  if (!is_tested_) return true;
+  follow_evaluation();
+  if (!evaluations_.reached() || done_ == plan_.steps) return false;
+  say(reached_text());
+  if (options_.final_average) average_models();
+  return true;
+}
+
+// An evaluation that is not due, such as the one at the end of a run, changes no rate: a run that goes on from there
+// must have the bits of an undisturbed one.
 void Run::follow_evaluation() {
   Plateau* plateau = schedule_.plateau();
   if (plateau == nullptr) return;
@@ -186,12 +202,24 @@ std::string Run::reached_text() const {
   return fmt::format("step {}  {} is reached", evaluations_.reached()->step, evaluations_.target()->text());
 }
 
-// The target was reached before this start.
-void Run::note_reached() {
+// No step was left to do in this start, but perhaps the test of a run that a signal ended before it.
+void Run::note_untrained() {
+  std::string noted;
   if (communicator_->rank() == 0) {
-    note_target(folder_->path() / "summary.json", *evaluations_.target(), *evaluations_.reached());
+    const std::filesystem::path path = folder_->path() / "summary.json";
+    const auto& best = evaluations_.best();
+    if (note_test(path, done_, tested_, best, best ? folder_->name_of(best->step) : ""))
+      noted = " got the test, and else";
+    if (evaluations_.reached()) note_target(path, *evaluations_.target(), *evaluations_.reached());
   }
-  say(fmt::format("nothing was left to do: {}; summary.json says so, and else stays as it was", reached_text()));
+  if (evaluations_.reached()) {
+    return say(
+        fmt::format("nothing was left to do: {}; summary.json says so, and else stays as it was", reached_text()));
+  }
+  say(fmt::format(
+      "nothing was left to do: the run ends after {} steps, as {} and {} say; summary.json{} stays as it was",
+      plan_.steps, spelled(named("epochs", std::to_string(options_.epochs)), choices_.spelling),
+      spelled(named("max-steps", format_optional(options_.max_steps)), choices_.spelling), noted));
 }
 
 Traffic Run::traffic() const {

@@ -25,6 +25,35 @@ Json until_json(const Target& target, const std::optional<EvaluationRow>& reache
   return until;
 }
 
+void add_test(Json& json, const TestResult& tested, const std::optional<EvaluationRow>& best,
+              const std::string& best_checkpoint) {
+  const std::string_view goal = tested.goal.name;
+  json["goal"] = goal;
+  for (std::size_t i = 0; i < tested.metrics.kinds.size(); ++i) {
+    json[fmt::format("test_{}", tested.metrics.kinds[i].name)] = tested.metrics.values[i];
+  }
+  json[fmt::format("rank_{}", goal)] = tested.rank_goals;
+  json["consensus_distance"] = tested.consensus_distance;
+  json["best"] = nullptr;
+  if (!best) return;
+  json["best"] = {{"step", best->step}, {goal, best->metrics.value(goal)}};
+  if (!best_checkpoint.empty()) json["best"]["checkpoint"] = best_checkpoint;
+}
+
+// Calls change(json), and writes the file if that returns true. Does nothing if there is no file.
+template <class F>
+bool change_summary(const std::filesystem::path& path, F&& change) {
+  if (!path_exists(path)) return false;
+  try {
+    Json json = Json::parse(read_text(path));
+    if (!change(json)) return false;
+    write_file_atomic(path, json.dump(2) + "\n");
+    return true;
+  } catch (const Json::exception& error) {
+    throw FileError(fmt::format("{}: not the summary of a run: {}", path.string(), error.what()));
+  }
+}
+
 }  // namespace
 
 void write_summary(const std::filesystem::path& path, const Summary& s) {
@@ -54,17 +83,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
     json["skipped_steps"] = s.skipped_steps;
   }
   json["interrupted_by_signal"] = s.signal;
-  json["goal"] = s.tested.goal.name;
-  for (std::size_t i = 0; i < s.tested.metrics.kinds.size(); ++i) {
-    json[fmt::format("test_{}", s.tested.metrics.kinds[i].name)] = s.tested.metrics.values[i];
-  }
-  json[fmt::format("rank_{}", s.tested.goal.name)] = s.tested.rank_goals;
-  json["consensus_distance"] = s.tested.consensus_distance;
-  json["best"] = nullptr;
-  if (s.best) {
-    json["best"] = {{"step", s.best->step}, {s.tested.goal.name, s.best->metrics.value(s.tested.goal.name)}};
-    if (!s.best_checkpoint.empty()) json["best"]["checkpoint"] = s.best_checkpoint;
-  }
+  add_test(json, s.tested, s.best, s.best_checkpoint);
   json["until"] = s.target ? until_json(*s.target, s.reached) : Json();
   json["ms_per_step"] = s.step.step_ms;
   json["median_ms_per_step"] = s.median_step_ms;
@@ -87,17 +106,23 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   write_file_atomic(path, json.dump(2) + "\n");
 }
 
+bool note_test(const std::filesystem::path& path, std::uint64_t steps, const TestResult& tested,
+               const std::optional<EvaluationRow>& best, const std::string& best_checkpoint) {
+  return change_summary(path, [&](Json& json) {
+    if (json.at("interrupted_by_signal") == 0 || json.at("steps") != steps) return false;
+    if (!json.at(fmt::format("test_{}", tested.goal.name)).is_null()) return false;
+    json["interrupted_by_signal"] = 0;
+    add_test(json, tested, best, best_checkpoint);
+    return true;
+  });
+}
+
 void note_target(const std::filesystem::path& path, const Target& target, const EvaluationRow& reached) {
-  if (!path_exists(path)) return;
-  try {
-    Json json = Json::parse(read_text(path));
+  change_summary(path, [&](Json& json) {
     const Json found = std::exchange(json["until"], until_json(target, reached));
     const auto is_same = [&](const char* key) { return found.is_object() && found.at(key) == json["until"].at(key); };
-    if (is_same("metric") && is_same("value")) return;
-    write_file_atomic(path, json.dump(2) + "\n");
-  } catch (const Json::exception& error) {
-    throw FileError(fmt::format("{}: not the summary of a run: {}", path.string(), error.what()));
-  }
+    return !(is_same("metric") && is_same("value"));
+  });
 }
 
 }  // namespace sotto

@@ -46,6 +46,11 @@ struct Summary {
 // Writes the whole file or none. FileError.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
+// Writes into a summary that is there how the model was tested after `steps` steps, if a signal ended the run before
+// that. Returns whether it did. FileError.
+bool note_test(const std::filesystem::path& path, std::uint64_t steps, const TestResult& tested,
+               const std::optional<EvaluationRow>& best, const std::string& best_checkpoint);
+
 // Writes into a summary that is there the target that its run has reached already, unless it says so. FileError.
 void note_target(const std::filesystem::path& path, const Target& target, const EvaluationRow& reached);
 

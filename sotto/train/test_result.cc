@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sotto/core/error.h"
 #include "sotto/train/evaluate.h"
@@ -18,22 +19,31 @@ std::string TestResult::text() const {
                             consensus_distance);
 }
 
-TestResult test_together(Replica& replica, bool replicated, Communicator& communicator, const AfterBatch& after_batch) {
+std::optional<TestResult> test_together(Replica& replica, bool replicated, Communicator& communicator,
+                                        const AfterBatch& after_batch) {
   Task& task = replica.task();
   TestResult result{.metrics = {}, .goal = task.goal(), .rank_goals = {}};
   auto parameters = replica.to_evaluate();
   MeanModel mean;
   if (!replicated) {
-    const Metrics mine = task.metrics(evaluate_alone(task, parameters, Split::test, after_batch));
-    const double goal = mine.value(result.goal.name);
+    const auto mine = evaluate_alone(task, parameters, Split::test, communicator, after_batch);
+    if (!mine) return std::nullopt;
+    const double goal = task.metrics(*mine).value(result.goal.name);
     result.rank_goals.resize(static_cast<std::size_t>(communicator.size()));
     communicator.all_gather(std::as_bytes(std::span(&goal, 1)), std::as_writable_bytes(std::span(result.rank_goals)));
     mean = mean_model(parameters.empty() ? task.parameters() : parameters, communicator);
     result.consensus_distance = mean.distance;
     parameters = mean.parameters;
   }
-  result.metrics = task.metrics(evaluate_together(task, parameters, Split::test, communicator, after_batch));
+  const auto all = evaluate_together(task, parameters, Split::test, communicator, after_batch);
+  if (!all) return std::nullopt;
+  result.metrics = task.metrics(*all);
   return result;
+}
+
+TestResult untested(std::span<const Metric> kinds, const Metric& goal) {
+  const std::vector<double> none(kinds.size(), std::numeric_limits<double>::quiet_NaN());
+  return {.metrics = {kinds, none}, .goal = goal, .rank_goals = {}};
 }
 
 void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,12 @@ struct TestResult {
 };
 
 // Collective. Ranks share out the examples of a common model. A rank first evaluates a model of its own on all
-// examples, if it has one. `after_batch` hears of each evaluation.
-TestResult test_together(Replica& replica, bool replicated, Communicator& communicator, const AfterBatch& after_batch);
+// examples, if it has one. `after_batch` hears of each evaluation. Nothing if it broke off an evaluation of some rank.
+std::optional<TestResult> test_together(Replica& replica, bool replicated, Communicator& communicator,
+                                        const AfterBatch& after_batch);
+
+// That of a model that was not tested: each metric is NaN.
+TestResult untested(std::span<const Metric> kinds, const Metric& goal);
 
 // NumericError if a model is so much worse than guessing that it has learned nothing, whatever its parameters are.
 void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step);

@@ -159,6 +159,33 @@ def test_a_signal_ends_an_evaluation_of_a_checkpoint(sotto, good, tmp_path):
     assert "Prec@1" not in shown, shown
 
 
+@pytest.mark.parametrize("algorithm", ["sync", "local(h=2)"])
+def test_an_evaluation_that_a_signal_broke_off_is_made_by_a_resumed_run(sotto, good, tmp_path, algorithm):
+    flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 5000, "--eval-freq", 2, "--algorithm", algorithm]
+    shown = broken_off(sotto, tmp_path, "step 2  1", *flags, "--max-steps", 3, "--train-dir", "run")
+    assert "step 2  the evaluation is left out, since a signal stops the run" in shown and "Prec@1" not in shown, shown
+    assert rows_of(tmp_path / "run") == [] and steps_of(tmp_path / "run") == [2]
+    ended = summary(tmp_path / "run")
+    assert (ended["interrupted_by_signal"], ended["steps"], ended["test_accuracy"]) == (signal.SIGINT, 2, None)
+    assert "evaluations.csv lacks" not in good("report", "run", "-o", "page.html").err
+    good("train", "--resume", "--train-dir", "run")
+    good(*flags, "--max-steps", 3, "--train-dir", "whole")
+    assert without_time(rows_of(tmp_path / "run")) == without_time(rows_of(tmp_path / "whole"))
+    assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "whole")["parameters_sha256"]
+
+
+def test_the_last_evaluation_can_be_broken_off(sotto, good, tmp_path):
+    flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 5000]
+    broken_off(sotto, tmp_path, "step 3  1", *flags, "--max-steps", 3, "--train-dir", "run")
+    before = summary(tmp_path / "run")
+    assert before["interrupted_by_signal"] == signal.SIGINT and before["test_loss"] is None and rows_of(tmp_path / "run") == []
+    job = good("train", "--resume", "--train-dir", "run")
+    assert "nothing was left to do" in job.err and "summary.json got the test, and else stays as it was" in job.err
+    tested = {"interrupted_by_signal": 0, "best": summary(tmp_path / "run")["best"], "rank_accuracy": [], "consensus_distance": 0}
+    tested |= {f"test_{name}": float(rows_of(tmp_path / "run", "test")[0][name]) for name in ("loss", "accuracy", "top5")}
+    assert summary(tmp_path / "run") == before | tested and tested["best"]["step"] == 3
+
+
 def test_a_target_stays_reached(good, tmp_path):
     flags = [*FLAGS, "--epochs", 1000, "--eval-freq", 8, "--train-dir", "run"]
     good(*flags, "--until", "accuracy=0.5")
@@ -183,7 +210,7 @@ def test_a_file_that_is_no_record_is_refused(good, run, tmp_path):
     assert job.status == 1 and "evaluations.csv: its columns are not" in job.err, job.err
     (tmp_path / "run" / "evaluations.csv").unlink()
     good("train", "--resume", "--train-dir", "run", "--max-steps", 12)
-    assert [row["step"] for row in rows_of(tmp_path / "run", "test")] == ["12"]
+    assert [row["step"] for row in rows_of(tmp_path / "run", "test")] == ["8", "12"], "the one that was due at step 8 is made again"
 
 
 def test_tables_say_what_a_target_took(good):
