@@ -13,6 +13,7 @@
 #include "sotto/cli/freed_memory.h"
 #include "sotto/cli/train_flags.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/report/text_table.h"
 #include "sotto/train/amp.h"
 
@@ -252,10 +253,9 @@ int run_advise(std::span<const std::string> arguments) {
   Advice advice = advise(choices, methods, {threads, own.ranks_per_host});
   advice.refused.insert(advice.refused.begin(), refused.begin(), refused.end());
   if (advice.compute.share < busy) {
-    fmt::print(
-        stderr,
+    print_error(fmt::format(
         "sotto: warning: other work had this machine for {:.0f} % of the time: steps are shorter on an idle one\n",
-        100 * (1 - advice.compute.share));
+        100 * (1 - advice.compute.share)));
   }
   if (own.json) {
     print_json(advice, choices);

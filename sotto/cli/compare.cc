@@ -13,6 +13,7 @@
 #include "sotto/cli/train_job.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/output.h"
 #include "sotto/report/run_summary.h"
 #include "sotto/report/text_table.h"
 #include "sotto/task/table.h"
@@ -133,7 +134,7 @@ int run_job(const TrainOptions& options, const std::string& label, Row& row) {
   }
   row.error = result.error;
   row.interrupted = is_stop_status(result.status);
-  if (!result.error.empty()) fmt::print(stderr, "sotto: {}, {}: {}\n", row.algorithm, row.codec, result.error);
+  if (!result.error.empty()) print_error(fmt::format("sotto: {}, {}: {}\n", row.algorithm, row.codec, result.error));
   return result.status;
 }
 
@@ -166,8 +167,8 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     rows.push_back(std::move(row));
   }
   if (rows.back().interrupted) {
-    fmt::print(stderr, "sotto: interrupted in run {} of {}{}\n", rows.size(), count,
-               rows.size() < count ? "; those after it were not begun" : "");
+    print_error(fmt::format("sotto: interrupted in run {} of {}{}\n", rows.size(), count,
+                            rows.size() < count ? "; those after it were not begun" : ""));
   }
   const std::string_view goal = read_choices(job_of(options, rows.front())).task->goal;
   switch (style) {

@@ -13,6 +13,7 @@
 #include "sotto/cli/flags.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/output.h"
 #include "sotto/core/table.h"
 #include "sotto/core/thread_pool.h"
 #include "sotto/data/dataset.h"
@@ -113,7 +114,7 @@ int get(std::span<const std::string> arguments) {
     case Fetched::done: fmt::print("{} is in {}\n", name, options.data_dir); return 0;
     case Fetched::cancelled: break;
   }
-  fmt::print(stderr, "sotto: stopped; the same command goes on from here\n");
+  print_error(fmt::format("sotto: stopped; the same command goes on from here\n"));
   return 128 + StopSignal::caught();
 }
 
@@ -190,12 +191,12 @@ int prepare_pictures(const PrepareOptions& options) {
                                          });
   console.clear();
   if (!report) {
-    fmt::print(stderr, "sotto: stopped; nothing was written\n");
+    print_error(fmt::format("sotto: stopped; nothing was written\n"));
     return 128 + StopSignal::caught();
   }
-  for (const std::string& broken : report->broken) fmt::print(stderr, "warning: {}\n", broken);
+  for (const std::string& broken : report->broken) print_error(fmt::format("warning: {}\n", broken));
   if (!report->broken.empty()) {
-    fmt::print(stderr, "warning: these {} pictures cannot be decoded and are left out\n", report->broken.size());
+    print_error(fmt::format("warning: these {} pictures cannot be decoded and are left out\n", report->broken.size()));
   }
   fmt::print("{} pictures to train with and {} for tests, {}, in {}\n", report->pictures[0], report->pictures[1],
              bytes_text(static_cast<double>(report->bytes)), options.out);

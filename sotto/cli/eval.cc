@@ -34,8 +34,8 @@ int run_eval(std::span<const std::string> arguments) {
   if (options.model_dir.empty()) throw ConfigError("sotto eval: say which run with --model-dir");
 
   if (options.follow && checkpoint::find(options.model_dir).empty()) {
-    fmt::print(stderr, "waiting for a first model_step_N in {}{}\n", options.model_dir,
-               path_exists(options.model_dir) ? "" : ", which is not there yet");
+    print_error(fmt::format("waiting for a first model_step_N in {}{}\n", options.model_dir,
+                            path_exists(options.model_dir) ? "" : ", which is not there yet"));
   }
   const StopSignal signals;
   Progress progress("");
@@ -45,12 +45,12 @@ int run_eval(std::span<const std::string> arguments) {
       [&](const EvalLine& line) {
         progress.clear();
         if (!line.problem.empty()) {
-          fmt::print(stderr, "sotto: {}; passed over\n", line.problem);
+          print_error(fmt::format("sotto: {}; passed over\n", line.problem));
           damaged = true;
           return;
         }
         for (const std::string& remark : line.remarks) {
-          fmt::print(stderr, "warning: {}\n", spelled(remark, flag_spelling));
+          print_error(fmt::format("warning: {}\n", spelled(remark, flag_spelling)));
         }
         fmt::print("step {}  {}\n", line.step, line.metrics.text());
         flush_output();

@@ -16,6 +16,7 @@
 #include "sotto/cli/flags.h"
 #include "sotto/cli/ssh_flags.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/core/timer.h"
 #include "sotto/launch/console.h"
 #include "sotto/launch/share.h"
@@ -246,7 +247,7 @@ bool push_file(const Ssh& ssh, const std::vector<JobHost>& hosts, const std::str
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (copies[i].ended() == 0) continue;
     good = false;
-    fmt::print(stderr, "sotto: {}: {} was not copied: {}\n", hosts[i].name, path, copies[i].last_words());
+    print_error(fmt::format("sotto: {}: {} was not copied: {}\n", hosts[i].name, path, copies[i].last_words()));
   }
   return good;
 }

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/core/table.h"
 #include "sotto/launch/fork_server.h"
 #include "sotto/launch/launcher.h"
@@ -87,7 +89,7 @@ std::string shortened(const std::string& message) {
 
 int fail(int status, const std::string& whole, Reason reason = Reason::other) {
   const std::string message = shortened(whole);
-  if (!report_to_launcher(message, reason)) fmt::print(stderr, "sotto: {}\n", message);
+  if (!report_to_launcher(message, reason)) print_error(fmt::format("sotto: {}\n", message));
   return status;
 }
 
@@ -136,7 +138,19 @@ int run_program(const std::vector<std::string>& arguments) {
   return status_of(arguments);
 }
 
+// A descriptor that is closed, as by `2>&-`, would be that of the next file which is opened, and messages would go into
+// it. Standard output still cannot be written to then.
+void fill_closed_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) != -1) continue;
+    static_cast<void>(::open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
+
 }  // namespace
 }  // namespace sotto
 
-int main(int argc, char** argv) { return sotto::run_program({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  sotto::fill_closed_descriptors();
+  return sotto::run_program({argv + 1, argv + argc});
+}

@@ -7,7 +7,6 @@
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
-#include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/relay_server.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -51,10 +50,9 @@ int run_relay(std::span<const std::string> arguments) {
   const StopSignal signals;
   const MeetingPlace place = read_meeting_place("--listen " + own.listen, own.listen, 0);
   allow_many_files();
-  ignore_broken_pipes();  // of the log
   const std::string host = own.listen.substr(0, own.listen.rfind(':'));
   const auto listens = [&](std::uint16_t port) {
-    write_text(stderr, fmt::format("sotto: the relay listens at {}:{}\n", host, port));
+    print_error(fmt::format("sotto: the relay listens at {}:{}\n", host, port));
   };
   return 128 + serve_relay(place, listens, StopSignal::caught);
 }

@@ -22,6 +22,7 @@
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/run_folder.h"
 
@@ -142,7 +143,7 @@ World find_coordinator(const std::string& text, TrainOptions& options, std::int6
   world.host = place.host;
   world.port = place.port;
   world.coordinated = true;
-  fmt::print(stderr, "joining the job of the coordinator at {}, as soon as it answers\n", text);
+  print_error(fmt::format("joining the job of the coordinator at {}, as soon as it answers\n", text));
   const JobSize size = size_of_job(world);
   least_ranks = static_cast<std::int64_t>(size.least);
   options.ranks = static_cast<std::int64_t>(size.most);
@@ -241,10 +242,9 @@ int run_train(std::span<const std::string> arguments) {
   if (!flags.given("backend") && !are_private(options, own, joins ? coordinator : world)) {
     options.backend = "gloo";
     if (world.rank == 0) {
-      fmt::print(
-          stderr,
+      print_error(fmt::format(
           "backend: gloo, since others could read and change on the way what ranks send; with --secret it is private, "
-          "and goes over tcp\n");
+          "and goes over tcp\n"));
     }
   }
   const Transport& transport = transport_table().require("backend", options.backend);

@@ -17,6 +17,7 @@
 #include "sotto/cli/trial_table.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/output.h"
 #include "sotto/core/table.h"
 #include "sotto/launch/remote.h"
 #include "sotto/report/step_rows.h"
@@ -175,7 +176,7 @@ std::vector<Round> rounds_of(std::size_t trials, const TuneOptions& own) {
 void say_plan(std::span<const Round> rounds, std::size_t jobs, bool goes_on, const std::string& folder) {
   std::string plan = fmt::format("{} trials of {} steps", rounds[0].trials, rounds[0].steps);
   for (const Round& round : rounds.subspan(1)) plan += fmt::format(", {} of {}", round.trials, round.steps);
-  fmt::print(stderr, "{}; {} at a time; {}{}\n", plan, jobs, goes_on ? "going on in " : "", folder);
+  print_error(fmt::format("{}; {} at a time; {}{}\n", plan, jobs, goes_on ? "going on in " : "", folder));
 }
 
 }  // namespace
@@ -238,15 +239,20 @@ int run_tune(std::span<const std::string> all) {
     for (const std::string& argument : arguments) again += " " + quoted(argument);
     if (is_unnamed) again += " --train-dir " + quoted(folder);
     const auto open = std::ranges::count_if(trials, [](const Trial& t) { return t.scores.empty() && t.error.empty(); });
-    fmt::print(stderr, "sotto: interrupted, with {} of {} trials not done; this goes on: {}\n", open, trials.size(),
-               again);
+    print_error(fmt::format("sotto: interrupted, with {} of {} trials not done; this goes on: {}\n", open,
+                            trials.size(), again));
     return status;
   }
   if (const auto folders = folders_of(trials); !folders.empty()) {
-    fmt::print(own.json ? stderr : stdout, "report: {}\n", write_report(folders, {}, folder + "/report.html"));
+    const std::string line = fmt::format("report: {}\n", write_report(folders, {}, folder + "/report.html"));
+    if (own.json) {
+      print_error(line);
+    } else {
+      fmt::print("{}", line);
+    }
   }
   if (has_best) return status;
-  fmt::print(stderr, "sotto: no trial came to an end: {}: {}\n", best.name, best.error);
+  print_error(fmt::format("sotto: no trial came to an end: {}: {}\n", best.name, best.error));
   return std::max(1, status);
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 
 namespace sotto {
 namespace {
@@ -89,7 +90,7 @@ void MpiSession::end() {
   try {
     finalize();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "sotto: rank {}: MPI_Finalize: {}\n", rank_, error.what());
+    print_error(fmt::format("sotto: rank {}: MPI_Finalize: {}\n", rank_, error.what()));
   }
 }
 

@@ -33,6 +33,6 @@ void TcpRefusals::add_silent(const std::string& from, Clock::time_point now) {
   --silent_;
 }
 
-void TcpRefusals::to_stderr(const std::string& line) { write_text(stderr, "sotto: " + line + "\n"); }
+void TcpRefusals::to_stderr(const std::string& line) { print_error("sotto: " + line + "\n"); }
 
 }  // namespace sotto

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <system_error>
 
 namespace sotto {
@@ -24,6 +26,17 @@ int write_text(std::FILE* file, std::string_view text) {
     }
   }
   return 0;
+}
+
+// SIGPIPE of this write alone: that of standard output ends the program, as a reader like `head` expects.
+void print_error(std::string_view text) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const timespec at_once{};
+  if (write_text(stderr, text) == EPIPE && sigismember(&before, SIGPIPE) == 0) sigtimedwait(&pipe, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void flush_output() {
