@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view examples = R"text(
 On a terminal the view is drawn anew until the run ends; elsewhere it is a line for each look. Exit status: 0 when the
-run has ended, 1 when it failed or was killed.
+run has ended, 1 when it diverged, failed or was killed.
 
 Examples:
   sotto watch runs/topk
@@ -179,7 +179,7 @@ class Watch {
   }
 
   int end(const LiveRun& run) {
-    const int status = run.summary ? 0 : 1;
+    const int status = run.summary && !run.summary->diverged ? 0 : 1;
     if (!server_) return status;
     screen_.say("the page stays until Ctrl-C");
     while (StopSignal::caught() == 0) pause(1);

@@ -89,6 +89,10 @@ void check_summary(std::optional<RunSummary>& summary, std::span<const StepFigur
     notes.push_back({fmt::format("signal {} ({}) ended it after {} steps", summary->signal,
                                  ::strsignal(summary->signal), summary->steps)});
   }
+  if (summary->diverged) {
+    notes.push_back(
+        {fmt::format("it diverged: its last test is far worse than guessing, after {} steps", summary->steps)});
+  }
   if (summary->until && !summary->until->reached) {
     notes.push_back({fmt::format("it did not reach {}", summary->until->target.text())});
   }

@@ -68,6 +68,7 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     summary.dense_bytes_per_step = json.at("dense_bytes_per_step").get<double>();
     summary.remark = json.at("remark").get<std::string>();
     summary.signal = json.at("interrupted_by_signal").get<int>();
+    summary.diverged = json.value("diverged", false);
     summary.first_step = json.at("first_step").get<std::uint64_t>();
     summary.ms_per_step = json.at("ms_per_step").get<double>();
     summary.compute_ms = json.at("compute_ms").get<double>();

@@ -44,6 +44,7 @@ struct RunSummary {
   double dense_bytes_per_step = 0;            // of an uncompressed all-reduce, per rank
   std::string remark;                         // what was chosen during the run, and why
   int signal = 0;                             // that ended the run early, or 0
+  bool diverged = false;                      // it learned nothing, and its exit status was 1
   std::uint64_t first_step = 0;               // of the last start: that of the checkpoint it went on from
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;

@@ -300,6 +300,7 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   }
   summary.signal = result.signal;
   summary.tested = tested_;
+  summary.diverged = is_tested_ && !makes_sense(tested_, task_->loss_of_guessing());
   summary.best = evaluations_.best();
   if (summary.best) summary.best_checkpoint = folder_->name_of(summary.best->step);
   summary.target = evaluations_.target();

@@ -83,6 +83,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
     json["skipped_steps"] = s.skipped_steps;
   }
   json["interrupted_by_signal"] = s.signal;
+  json["diverged"] = s.diverged;
   add_test(json, s.tested, s.best, s.best_checkpoint);
   json["until"] = s.target ? until_json(*s.target, s.reached) : Json();
   json["ms_per_step"] = s.step.step_ms;

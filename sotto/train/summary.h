@@ -31,6 +31,7 @@ struct Summary {
   std::uint64_t skipped_steps = 0;        // in that case, those that overflowed
   int signal = 0;                         // the signal that ended the run early, or 0
   TestResult tested;
+  bool diverged = false;                                  // that test makes no sense (test_result.h)
   std::optional<EvaluationRow> best;                      // by the goal metric
   std::string best_checkpoint;                            // name of its folder; empty: none
   std::optional<Target> target;                           // of `until`

@@ -46,14 +46,18 @@ TestResult untested(std::span<const Metric> kinds, const Metric& goal) {
   return {.metrics = {kinds, none}, .goal = goal, .rank_goals = {}};
 }
 
-void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step) {
+bool makes_sense(const TestResult& tested, double loss_of_guessing) {
   constexpr double far = 100;
   const double loss = tested.metrics.value("loss");
-  if (std::isfinite(loss) && (loss_of_guessing <= 0 || loss <= far * loss_of_guessing)) return;
+  return std::isfinite(loss) && (loss_of_guessing <= 0 || loss <= far * loss_of_guessing);
+}
+
+void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step) {
+  if (makes_sense(tested, loss_of_guessing)) return;
   throw NumericError(
       fmt::format("the training diverged: its test loss is {:.3g} after step {}, and guessing has {:.3g}; a smaller "
                   "learning rate or a schedule with warmup may help",
-                  loss, step, loss_of_guessing));
+                  tested.metrics.value("loss"), step, loss_of_guessing));
 }
 
 }  // namespace sotto

@@ -30,7 +30,9 @@ std::optional<TestResult> test_together(Replica& replica, bool replicated, Commu
 // That of a model that was not tested: each metric is NaN.
 TestResult untested(std::span<const Metric> kinds, const Metric& goal);
 
-// NumericError if a model is so much worse than guessing that it has learned nothing, whatever its parameters are.
+// Not if a model is so much worse than guessing that it has learned nothing, whatever its parameters are: it diverged.
+bool makes_sense(const TestResult& tested, double loss_of_guessing);
+// NumericError unless it makes sense.
 void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step);
 
 }  // namespace sotto

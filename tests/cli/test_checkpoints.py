@@ -166,4 +166,7 @@ def test_rows_that_are_taken_away_begin_anew(start, tmp_path):
 def test_a_training_that_diverged_says_so(run, tmp_path):
     job = run("train", *TINY, "--ranks", 2, "--lr", 1e8, "--max-steps", 20, "--train-dir", "run")
     assert job.status == 1 and "the training diverged: its test loss is" in job.err and job.err.count("sotto: ") == 1, job.err
-    assert summary(tmp_path / "run")["steps"] == 20
+    assert summary(tmp_path / "run")["steps"] == 20 and summary(tmp_path / "run")["diverged"]
+    watched = run("watch", "run")
+    assert watched.status == 1 and "it diverged" in watched.out, watched.out
+    assert run("report", "run").status == 0 and "<li class=\"wrong\">it diverged" in (tmp_path / "report.html").read_text()
