@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <variant>
 
 #include "sotto/core/error.h"
@@ -100,6 +101,27 @@ class Flags::Impl {
   const CLI::Option* find(std::string_view name) const {
     const CLI::Option* option = app.get_option_no_throw("--" + std::string(name));
     return option != nullptr && option->count() > 0 ? option : nullptr;
+  }
+
+  // Refuses what CLI11 would take for a value, or tell in words of its own: an option whose value was forgotten, and
+  // one that is given twice.
+  void require_values(std::span<const std::string> arguments) const {
+    std::set<const CLI::Option*> seen;
+    for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+      const std::size_t equals = arguments[i].find('=');
+      const std::string name = arguments[i].substr(0, equals);
+      const CLI::Option* option = name.starts_with('-') ? app.get_option_no_throw(name) : nullptr;
+      if (option == nullptr || option->get_items_expected_max() == 0) continue;
+      if (!seen.insert(option).second && option->get_items_expected_max() == 1) {
+        throw ConfigError(fmt::format("{}: it is given twice; say it once", name));
+      }
+      if (equals != std::string::npos) continue;
+      if (++i == arguments.size() || arguments[i].starts_with("--")) {
+        throw ConfigError(fmt::format("{}: it needs a value{}; see {} --help", name,
+                                      i < arguments.size() ? fmt::format(", and {} follows", arguments[i]) : "",
+                                      app.get_name()));
+      }
+    }
   }
 
   [[noreturn]] void fail_unknown(const std::string& argument) const {
@@ -212,6 +234,7 @@ void Flags::add_positionals(std::string_view name, std::vector<std::string>& val
 
 bool Flags::parse(std::span<const std::string> arguments) {
   CLI::App& app = impl_->app;
+  impl_->require_values(arguments);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them in reverse order
   } catch (const CLI::CallForHelp&) {

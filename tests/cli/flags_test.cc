@@ -85,8 +85,15 @@ TEST(Flags, SuggestWhatWasMeant) {
 }
 
 TEST(Flags, RefuseWhatIsIncompleteOrTwice) {
-  EXPECT_NE(error_of({"--lr"}), "");
-  EXPECT_NE(error_of({"--lr", "1", "--lr", "2"}), "");
+  EXPECT_EQ(error_of({"--lr"}), "--lr: it needs a value; see sotto test --help");
+  EXPECT_EQ(error_of({"--codec", "--lr", "1"}), "--codec: it needs a value, and --lr follows; see sotto test --help");
+  EXPECT_EQ(error_of({"--lr", "1", "--lr=2"}), "--lr: it is given twice; say it once");
+  EXPECT_EQ(error_of({"--codec", "none", "--compressor", "int8"}), "--compressor: it is given twice; say it once");
+}
+
+TEST(Flags, ValuesMayBeginWithADash) {
+  EXPECT_EQ(read({"--codec=--odd"}).codec, "--odd");
+  EXPECT_EQ(read({"--codec", "-odd"}).codec, "-odd");
 }
 
 TEST(Flags, TakeListsTogetherOrOneByOne) {
