@@ -12,6 +12,7 @@
 #include "sotto/codec/measure.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
+#include "sotto/core/error.h"
 #include "sotto/core/table.h"
 #include "sotto/report/text_table.h"
 
@@ -133,6 +134,7 @@ int list_codecs(std::span<const std::string> arguments) {
               "Bytes an element are those of a message of 256 x 256 normal values, header included. What is linear can "
               "be summed\non its way. `sotto codec describe NAME` says more of each.");
   if (!flags.read(arguments, options)) return 0;
+  if (options.what && options.json) throw ConfigError("--what: JSON says it in any case; leave --what or --json out");
   const std::vector<Line> lines = all_lines();
   fmt::print("{}", options.json ? to_json(lines) : to_table(lines, options.what));
   return 0;

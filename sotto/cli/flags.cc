@@ -124,6 +124,19 @@ class Flags::Impl {
     }
   }
 
+  // Refuses --overlap with --no-overlap, of which the last one would count.
+  void require_one_way() const {
+    for (const CLI::Option* option : app.get_options()) {
+      const auto& said = option->results();
+      if (option->get_items_expected_max() > 0 ||
+          std::ranges::count(said, said.empty() ? "" : said[0]) == std::ssize(said)) {
+        continue;
+      }
+      throw ConfigError(fmt::format("{}: it is given both ways, as {}; say one of them", option->get_name(),
+                                    fmt::join(said, " and as ")));
+    }
+  }
+
   [[noreturn]] void fail_unknown(const std::string& argument) const {
     if (!argument.starts_with("--")) {
       throw ConfigError(
@@ -243,6 +256,7 @@ bool Flags::parse(std::span<const std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     throw ConfigError(fmt::format("{}: {}; see {} --help", app.get_name(), error.what(), app.get_name()));
   }
+  impl_->require_one_way();
   const auto rest = app.remaining();
   if (!rest.empty()) impl_->fail_unknown(rest.front());
   return true;

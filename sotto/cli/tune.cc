@@ -170,7 +170,15 @@ std::vector<Dimension> read_search(const Flags& flags, std::span<const std::stri
 std::vector<Round> rounds_of(std::size_t trials, const TuneOptions& own) {
   const auto steps = static_cast<std::uint64_t>(own.steps);
   if (!own.halving) return {{trials, steps}};
-  return halving_rounds(trials, steps, static_cast<std::uint64_t>(own.eta.value_or(usual_eta)));
+  const std::int64_t eta = own.eta.value_or(usual_eta);
+  std::vector<Round> rounds = halving_rounds(trials, steps, static_cast<std::uint64_t>(eta));
+  if (rounds.size() < 2) {
+    throw ConfigError(
+        fmt::format("--halving: one in {} of {} trials goes on, and a second round needs two of them; try {} values or "
+                    "more, take a smaller --eta, or leave --halving out",
+                    eta, trials, 2 * eta));
+  }
+  return rounds;
 }
 
 void say_plan(std::span<const Round> rounds, std::size_t jobs, bool goes_on, const std::string& folder) {

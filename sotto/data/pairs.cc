@@ -95,7 +95,11 @@ PairLanguages pair_languages(const DataOptions& options) {
     throw ConfigError(fmt::format("{}: say from which language to which, as de-en, the endings of the files",
                                   named("languages", said)));
   }
-  return {said.substr(0, dash), said.substr(dash + 1)};
+  const PairLanguages two{said.substr(0, dash), said.substr(dash + 1)};
+  if (two.source == two.target) {
+    throw ConfigError(fmt::format("{}: the two are one; say from which language to which", named("languages", said)));
+  }
+  return two;
 }
 
 std::filesystem::path pair_vocabulary_file(const std::filesystem::path& folder) {

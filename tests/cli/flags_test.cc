@@ -65,6 +65,9 @@ TEST(Flags, ReadBooleansInEveryForm) {
   EXPECT_FALSE(read({"--overlap=false"}).overlap);
   EXPECT_FALSE(read({"--overlap=off"}).overlap);
   EXPECT_NE(error_of({"--overlap=maybe"}), "");
+  EXPECT_EQ(error_of({"--overlap", "--no-overlap"}),
+            "--overlap: it is given both ways, as true and as false; say one of them");
+  EXPECT_FALSE(read({"--no-overlap", "--no-overlap"}).overlap);
 }
 
 TEST(Flags, KnowOtherNames) { EXPECT_EQ(read({"--compressor", "int8"}).codec, "int8"); }

@@ -87,13 +87,13 @@ def test_what_fails_is_shown_and_tried_again(run, tmp_path):
 
 
 def test_another_command_in_the_folder_is_refused(good, run, tmp_path):
-    rest = ["--grid", "lr=0.1,0.2", *SMALL, "--train-dir", "search"]
+    rest = ["--grid", "lr=0.1,0.2,0.3,0.4", *SMALL, "--train-dir", "search"]
     command = ["tune", "--steps", 2, *rest]
     good(*command)
     same = ["--steps", 2]
     for other, reason in [(["--steps", 3], "has steps 2, this one has 3"),
                           ([*same, "--momentum", 0.5], "has momentum auto, this one has 0.5"),
-                          ([*same, "--halving"], "has halving off, this one has 3"),
+                          ([*same, "--halving", "--eta", 2], "has halving off, this one has 2"),
                           ([*same, "--metric", "loss"], "has metric auto, this one has loss")]:  # fmt: skip
         job = run("tune", *other, *rest)
         assert job.status == 2 and reason in job.err and "choose a new folder" in job.err
@@ -221,6 +221,7 @@ def test_random_trials_and_a_metric(good, tmp_path):
     (["--grid", "seed=1..100000"], "it has more than 10000 trials; take fewer values, or draw some with --random"),
     (["--grid", "lr=1,2", "--random", "3"], "--random 3: there are only 2 different trials"),
     (["--grid", "lr=0.1", "--eta", "2"], "--eta: has no effect without --halving"),
+    (["--grid", "lr=2^-5..2^-1", "--halving"], "--halving: one in 3 of 5 trials goes on, and a second round needs two of them; try 6 values"),
     (["--grid", "lr=0.1", "--metric", "bleu"], "trial lr=0.1: --metric: unknown metric `bleu`"),
     (["--grid", "model=lenet,gpt-mini"], "trial model=gpt-mini: its task is language, that of others classify"),
     (["--grid", "lr=0.1", "--resume"], "--resume: the same command goes on by itself"),
