@@ -57,7 +57,7 @@ def elastic(
 
     coordinator: its HOST:PORT. None: that of the variable SOTTO_COORDINATOR.
     timeout: of exchanges, and until the ranks of a group have met; at most 140 s. A machine that vanishes without a word is
-        noticed after this time; a process that ends, at once.
+        noticed after this time; a process that ends, at once, or after 30 s if it is killed before the group is connected.
 
     Make wrappers within the function, and keep none of them elsewhere. Every rank returns when all have come to the end.
     The result is that of the last call; None if the run had come to its end before this rank was needed.

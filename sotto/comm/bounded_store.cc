@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
 #include "sotto/comm/bounded.h"
@@ -11,9 +12,20 @@
 #include "sotto/core/error.h"
 
 namespace sotto {
+namespace {
+
+c10::intrusive_ptr<BoundedStore> outer_of(c10::intrusive_ptr<c10d::Store> store) {
+  if (auto* part = dynamic_cast<c10d::PrefixStore*>(store.get())) store = part->getUnderlyingNonPrefixStore();
+  auto* outer = dynamic_cast<BoundedStore*>(store.get());
+  if (outer == nullptr) return {};
+  return c10::intrusive_ptr<BoundedStore>::reclaim_copy(outer);
+}
+
+}  // namespace
 
 BoundedStore::BoundedStore(c10::intrusive_ptr<c10d::Store> store, std::string place, std::chrono::milliseconds limit)
     : Store(limit), inner_(std::make_shared<Inner>()), limit_(limit) {
+  inner_->outer = outer_of(store);
   inner_->store = std::move(store);
   inner_->place = std::move(place);
 }
@@ -23,8 +35,16 @@ BoundedStore::BoundedStore(std::shared_ptr<Inner> inner, std::chrono::millisecon
     : Store(limit), inner_(std::move(inner)), limit_(limit), end_(end), stop_(std::move(stop)) {}
 
 c10::intrusive_ptr<BoundedStore> BoundedStore::until(Clock::time_point end, Stop stop) const {
-  return c10::intrusive_ptr<BoundedStore>::unsafe_steal_from_new(
-      new BoundedStore(inner_, limit_, end, std::move(stop)));
+  auto store =
+      c10::intrusive_ptr<BoundedStore>::unsafe_steal_from_new(new BoundedStore(inner_, limit_, end, std::move(stop)));
+  store->why_in_vain_ = why_in_vain_;
+  return store;
+}
+
+c10::intrusive_ptr<BoundedStore> BoundedStore::unless(WhyInVain why) const {
+  auto store = until(end_, stop_);
+  store->why_in_vain_ = std::move(why);
+  return store;
 }
 
 template <class Request>
@@ -43,6 +63,13 @@ auto BoundedStore::ask(Request request) {
   inner_->silent = true;
   throw CommError(fmt::format("{} does not answer, for {:.3g} s", inner_->place,
                               std::chrono::duration<double>(Clock::now() - begin).count()));
+}
+
+std::optional<std::string> BoundedStore::why_in_vain() {
+  std::optional<std::string> why;
+  if (why_in_vain_) why = why_in_vain_(*this);
+  if (!why && inner_->outer) why = ask([outer = inner_->outer](c10d::Store&) { return outer->why_in_vain(); });
+  return why;
 }
 
 c10::intrusive_ptr<c10d::Store> BoundedStore::clone() { return until(end_, stop_); }
@@ -86,6 +113,7 @@ void BoundedStore::wait(const std::vector<std::string>& keys, const std::chrono:
   const auto until = std::min(Clock::now() + timeout, end_);
   for (Patience patience(std::chrono::milliseconds(100)); !check(keys); patience.pause(until)) {
     throw_if_stopped(stop_);
+    if (const auto why = why_in_vain()) C10_THROW_ERROR(DistStoreError, *why);
     if (Clock::now() >= until) C10_THROW_ERROR(DistStoreError, "timed out");
   }
 }

@@ -18,7 +18,7 @@ std::string plain_reason(std::string_view what, std::chrono::milliseconds deadli
 }
 
 std::string reason_with(const std::string& reason, const std::string& cause) {
-  if (cause.empty()) return reason;
+  if (cause.empty() || reason.ends_with(cause)) return reason;
   return fmt::format("{} (because of {})", reason == peer_ended ? "it gave up" : reason, cause);
 }
 

@@ -57,6 +57,14 @@ std::optional<std::pair<int, std::string>> read_numbered(c10d::Store& store, con
   return read_numbered(text_of(store.get(key)));
 }
 
+// "rank 2 gave up: ERROR", of the rank that failed last; nothing if none has failed.
+std::optional<std::string> failure_beneath(c10d::Store& store, const std::string& prefix) {
+  if (!store.check({prefix + failed_key})) return std::nullopt;
+  const int who = read_numbered(store, prefix + failed_key).value_or(std::pair(-1, std::string())).first;
+  const auto said = read_numbered(store, prefix + key(failed_key, who));
+  return fmt::format("rank {} gave up: {}", who, said ? said->second : "(unreadable)");
+}
+
 // "node1 (process 42)"
 std::string this_process() {
   std::array<char, 256> host{};
@@ -157,10 +165,12 @@ Meeting::StorePtr Meeting::until(Clock::time_point end, const Stop& stop) const 
 
 void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, const Stop& stop) {
   try {
-    const StorePtr store = until(end + 1s, stop);  // a request made just before `end` is still answered
+    const auto all = store_->until(end + 1s, stop);  // a request made just before `end` is still answered
+    const StorePtr store = c10::make_intrusive<c10d::PrefixStore>(prefix_, all);
     arrive(*store);
     for (Patience patience(100ms); !store->check({outcome_key}); patience.pause(end)) {
       throw_if_stopped(stop);
+      if (const auto why = all->why_in_vain()) throw CommError(fmt::format("rank {}: {}", rank_, *why));
       if (Clock::now() < end) continue;
       const StorePtr late = until(Clock::now() + 1s);
       if (late->check({outcome_key})) break;
@@ -171,9 +181,7 @@ void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, co
       refuse(*late, error);
     }
     if (text_of(store->get(outcome_key)) == "met") return;
-    const int who = read_numbered(*store, failed_key).value_or(std::pair(-1, std::string())).first;
-    const auto said = read_numbered(*store, key(failed_key, who));
-    throw CommError(fmt::format("rank {}: rank {} gave up: {}", rank_, who, said ? said->second : "(unreadable)"));
+    throw CommError(fmt::format("rank {}: {}", rank_, failure_beneath(*store, "").value_or("another rank gave up")));
   } catch (const c10::DistStoreError&) {
     throw CommError(fmt::format("rank {}: another rank gave up at {}, and has not said why", rank_, place_));
   }
@@ -256,7 +264,8 @@ void Meeting::leave() {
 }
 
 Meeting::StorePtr Meeting::section(const std::string& name) const {
-  return c10::make_intrusive<c10d::PrefixStore>(prefix_ + "/" + name, store_);
+  auto watched = store_->unless([all = prefix_ + "/"](c10d::Store& store) { return failure_beneath(store, all); });
+  return c10::make_intrusive<c10d::PrefixStore>(prefix_ + "/" + name, std::move(watched));
 }
 
 std::string Meeting::next_name(const std::string& name) {

@@ -43,7 +43,8 @@ class Meeting {
   // failure in the meantime.
   void wait_for_all(std::chrono::milliseconds deadline) { meet(Clock::now() + deadline, deadline, {}); }
 
-  // A part of the store with its own key prefix.
+  // A part of the store with its own key prefix. When a rank of this meeting has failed or is lost, a wait for keys in
+  // it ends, since that rank may be the one that should write them.
   c10::intrusive_ptr<c10d::Store> section(const std::string& name) const;
   // "NAME.0", then "NAME.1", ...: the same on every rank if all ask in the same order.
   std::string next_name(const std::string& name);

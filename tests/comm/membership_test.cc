@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,15 @@ class Membership : public testing::Test {
     world.id = id;
     world.generation = generation;
     return world;
+  }
+
+  // As a rank of a first generation of two.
+  std::unique_ptr<Meeting> meet(int rank, const Stop& stop = {}) const {
+    World member = world();
+    member.rank = rank;
+    member.size = 2;
+    member.prefix = "sotto/1";
+    return std::make_unique<Meeting>(member, "tcp", std::chrono::seconds(60), stop);
   }
 
   StoreServer store_{"127.0.0.1"};
@@ -117,15 +127,6 @@ class MembershipOfTwo : public Membership {
   }
 
   std::shared_ptr<Meeting> first, second;
-
- private:
-  std::shared_ptr<Meeting> meet(int rank) const {
-    World member = world();
-    member.rank = rank;
-    member.size = 2;
-    member.prefix = "sotto/1";
-    return std::make_shared<Meeting>(member, "tcp", std::chrono::seconds(60));
-  }
 };
 
 TEST_F(MembershipOfTwo, AMemberThatClosedItsConnectionsIsCutOffUnlessItHasLeft) {
@@ -149,6 +150,25 @@ TEST_F(MembershipOfTwo, APeerThatEndedBeforeItSaidWhereItListensIsLost) {
     EXPECT_EQ(std::string(error.what()), "it has ended: rank 7 was killed");
   }
   EXPECT_FALSE(places.find(0, until));
+}
+
+TEST_F(MembershipOfTwo, NobodyWaitsInPartsOfAMeetingForARankThatIsLost) {
+  const auto part = first->section("python");
+  Meeting inner(c10::make_intrusive<c10d::PrefixStore>("group", part), 0, 2);
+  const auto inner_part = inner.section("gloo");
+  roster_.end(generations_, 7, "rank 7 has been silent");
+  const auto expect_lost = [](const std::function<void()>& wait, const std::string& who) {
+    try {
+      wait();
+      ADD_FAILURE() << "there is nobody to wait for";
+    } catch (const std::exception& error) {
+      EXPECT_EQ(plain_reason(error.what(), {}), who + "rank 1 gave up: rank 7 has been silent");
+    }
+  };
+  expect_lost([&] { part->get("address of rank 1"); }, "");
+  expect_lost([&] { part->clone()->wait({"address of rank 1"}, std::chrono::seconds(60)); }, "");
+  expect_lost([&] { inner.wait_for_all(std::chrono::seconds(60)); }, "rank 0: ");
+  expect_lost([&] { inner_part->wait({"address of rank 1"}); }, "");
 }
 
 TEST_F(Membership, EndsWithTheRunOrInAnError) {

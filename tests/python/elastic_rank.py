@@ -6,7 +6,9 @@
     die: the stage after whose second step this rank kills itself, and the moment: forward, backward, step, commit
     when: a file; before that it waits until the file is there
     die_in: send_from (while new ranks get the state), close (when it has noticed a loss) or agree_on_change
+    fail_in: init_process_group or compress, where it raises its own exception
     fail: the stage after whose second step it raises its own exception
+    timeout: of exchanges; above what sotto.elastic allows, too
     wrapper, codec: how gradients are averaged, or models; OWN has the wrappers with which each rank has a model of its own
     topology: of gossip
     end: a file; a job of one rank ends when it is there
@@ -95,6 +97,10 @@ def killed(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def fail(*_, **__):
+    raise KeyError("the user's own")
+
+
 def kill_at(moment, stage, count):
     if [stage, moment] == wish.get("die") and count == 2:
         while not os.path.exists(wish.get("when", "/")):
@@ -135,7 +141,7 @@ def step(model, state):
     kill_at("forward", stage, count)
     loss = loss_of(model if isinstance(model, torch.nn.Module) else state.net, x)
     if wish.get("fail") == stage and count == 2:
-        raise KeyError("the user's own")
+        fail()
     hook = state.net[0].weight.register_hook(lambda _: kill_at("backward", stage, count))
     loss.backward()
     hook.remove()
@@ -170,11 +176,14 @@ def train(state):
 
 def run(wanted):
     wish.update(wanted)
-    elastic_train = sotto.elastic(wish["coordinator"], timeout=120)(train)
+    _elastic.LONGEST = 3600
+    elastic_train = sotto.elastic(wish["coordinator"], timeout=wish.get("timeout", 120))(train)
     if wish.get("die_in") == "agree_on_change":
         _elastic._Job.agree_on_change = killed
     elif "die_in" in wish:
         setattr(_elastic, wish["die_in"], killed)
+    if "fail_in" in wish:
+        setattr(*{"init_process_group": (dist, "init_process_group"), "compress": (sotto, "compress")}[wish["fail_in"]], fail)
     torch.set_num_threads(1)
     torch.set_default_device(os.environ.get("SOTTO_TEST_DEVICE", "cpu"))
     torch.manual_seed(os.getpid())  # so models of ranks differ before the first call

@@ -149,6 +149,16 @@ def test_the_users_own_exception_ends_one_rank(job):
     assert "rank" in job.boss.err() and "KeyError" in job.boss.err() and "silent" not in job.boss.err()
 
 
+@pytest.mark.parametrize("moment", ["init_process_group", "compress"])
+def test_nobody_waits_for_a_rank_that_ended_while_they_are_connected(job, moment):
+    job.coordinate("--ranks", "2:3")
+    plan = [[2, 3]]
+    ranks = [job.join(plan, timeout=3000, **({"fail_in": moment} if r == 1 else {})) for r in range(3)]
+    assert ranks.pop(1).finish() == 1
+    job.finish(ranks)
+    check_calls(ranks)
+
+
 def test_one_that_is_asked_to_end_leaves_and_the_others_lose_no_step(job):
     job.coordinate("--ranks", "2:3")
     plan = [[3, 3], [2, 4]]
