@@ -45,7 +45,9 @@ auto interruptible(const std::function<int()>& asked, Work work) {
   };
   const py::gil_scoped_release released;
   try {
-    return work(stop);
+    auto result = work(stop);
+    if (raised) std::rethrow_exception(raised);  // it has come to its end all the same
+    return result;
   } catch (const Stopped&) {
     if (raised) std::rethrow_exception(raised);
     throw;
@@ -99,7 +101,10 @@ void bind_member(py::module_& module) {
            })
       .def("next",
            [](Member& member, const std::string& reason, bool moved, const Asked& asked) {
-             interruptible(asked, [&](const Stop& stop) { member.next(reason, moved, stop); });
+             interruptible(asked, [&](const Stop& stop) {
+               member.next(reason, moved, stop);
+               return true;
+             });
            })
       .def("meet",
            [](Member& member, double deadline, const Asked& asked) {

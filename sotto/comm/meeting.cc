@@ -100,7 +100,7 @@ Meeting::Meeting(const World& world, std::string_view transport, std::chrono::mi
     const char* const name = sigabbrev_np(stopped.signal());
     const std::string error =
         fmt::format("rank {}: stopped by SIG{} while the ranks met at {}", rank_, name == nullptr ? "?" : name, place_);
-    if (store_) give_up(error);
+    if (store_ && has_met(error)) return;  // the others count on this rank, and may stop with it
     leave();
     throw Stopped(error, stopped.signal());
   } catch (...) {
@@ -206,6 +206,19 @@ void Meeting::arrive(c10d::Store& store) {
   }
   store.set(key("here", rank_), bytes(this_process()));
   if (store.add(arrived_key, 1) == size_ && store.add(settled_key, 1) == 1) store.set(outcome_key, bytes("met"));
+}
+
+// Whether all have met before this rank was stopped. Otherwise they never will, and hear this error.
+bool Meeting::has_met(const std::string& error) {
+  try {
+    const StorePtr store = until(Clock::now() + 3s);
+    const bool first = store->add(settled_key, 1) == 1;
+    if (!first && text_of(store->get(outcome_key)) == "met") return true;
+    tell(*store, rank_, error);
+    if (first) store->set(outcome_key, bytes("failed"));
+  } catch (const std::exception&) {  // the store is gone; treated as no answer
+  }
+  return false;
 }
 
 // Ends the wait of ranks that come or wait; ranks that have already met are not affected.

@@ -27,9 +27,10 @@ namespace sotto {
 // only a few requests, however many ranks there are, and one for each poll.
 class Meeting {
  public:
-  // Joins, and waits until all ranks have joined, or `stop` says so (Stopped). CommError names missing ranks, a rank
-  // that was started twice, with another number of ranks or another transport (the name is that of the table), a port
-  // in use, or a place that does not answer; ConfigError names an unknown host.
+  // Joins, and waits until all ranks have joined, or `stop` says so (Stopped). If `stop` says so when all have joined,
+  // the rank has met the others like any other one. CommError names missing ranks, a rank that was started twice, with
+  // another number of ranks or another transport (the name is that of the table), a port in use, or a place that does
+  // not answer; ConfigError names an unknown host.
   Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop = {});
   // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait.
   Meeting(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size);
@@ -75,6 +76,7 @@ class Meeting {
   StorePtr until(Clock::time_point end, const Stop& stop = {}) const;
   void meet(Clock::time_point end, std::chrono::milliseconds deadline, const Stop& stop);
   void arrive(c10d::Store& store);
+  bool has_met(const std::string& error);
   void leave();
   [[noreturn]] void refuse(c10d::Store& store, const std::string& error);
   void tell(c10d::Store& store, int peer, const std::string& error);

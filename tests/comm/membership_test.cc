@@ -171,6 +171,18 @@ TEST_F(MembershipOfTwo, NobodyWaitsInPartsOfAMeetingForARankThatIsLost) {
   expect_lost([&] { inner_part->wait({"address of rank 1"}); }, "");
 }
 
+TEST_F(Membership, ASignalThatComesWhenAllHaveMetDoesNotUndoIt) {
+  std::unique_ptr<Meeting> first;
+  const Stop when_all_have_met = [&] {
+    if (!store_.find("sotto/1/here/1")) return 0;
+    if (!first) first = meet(0);
+    return 15;
+  };
+  const std::unique_ptr<Meeting> second = meet(1, when_all_have_met);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(first->failure_of(1, Clock::now() + std::chrono::seconds(60)));
+}
+
 TEST_F(Membership, EndsWithTheRunOrInAnError) {
   roster_.close("");
   EXPECT_FALSE(join_generation(world(), {}));
