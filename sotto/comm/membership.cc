@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -16,6 +17,7 @@
 #include "sotto/comm/patience.h"
 #include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
+#include "sotto/core/output.h"
 #include "sotto/core/text.h"
 
 namespace sotto {
@@ -27,6 +29,7 @@ namespace keys = membership_keys;
 constexpr char failed_mark = '-', ended_mark = '+';  // the first character of a farewell
 constexpr auto answer_limit = 30s;                   // to one request
 constexpr auto absence_limit = 10min;                // a coordinator may be started again, with its state
+constexpr auto silent_limit = 5s;                    // then a rank says for whom it waits
 
 // Of the keys of a generation's meeting.
 std::string prefix_of(std::uint64_t generation) {
@@ -54,14 +57,24 @@ Number read_number(const std::string& text) {
 // Asks the store until there is an answer. A coordinator may be gone for a while; its next one has a new store.
 template <class Request>
 auto ask(const World& world, const Stop& stop, Request request) {
-  const auto until = Clock::now() + (world.coordinated ? Clock::duration(absence_limit) : answer_limit);
+  const auto begin = Clock::now();
+  const auto until = begin + (world.coordinated ? Clock::duration(absence_limit) : answer_limit);
   const std::string server = world.coordinated ? "the coordinator" : "the launcher";
   const std::string place = fmt::format("{} at {}:{}", server, world.host, world.port);
   const auto ends = [&] { return !world.coordinated || Clock::now() > until; };
+  bool told = !world.coordinated;
+  const Stop look = [&] {
+    if (!told && Clock::now() >= begin + silent_limit) {
+      told = true;
+      write_text(stderr, fmt::format("sotto: {} does not answer; it is tried for {} minutes\n", place,
+                                     std::chrono::minutes(absence_limit).count()));
+    }
+    return stop ? stop() : 0;
+  };
   for (Patience patience(1s);; patience.pause(until)) {
     const auto left = std::max(1ms, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
     const auto store =
-        c10::make_intrusive<BoundedStore>(join_store(world.host, world.port, left, stop, server), place, answer_limit);
+        c10::make_intrusive<BoundedStore>(join_store(world.host, world.port, left, look, server), place, answer_limit);
     try {
       return request(*store);
     } catch (const Stopped&) {

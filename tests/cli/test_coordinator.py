@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 
 import pytest
 
@@ -273,6 +274,20 @@ def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
     else:
         assert len(saved) == 1 and f"a checkpoint was written after step {saved[0]}; --resume goes on from there" in first.err, first.err
         good("train", *LONG[:-2], "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", saved[0] + 5)
+
+
+def test_one_that_comes_before_the_coordinator_says_once_for_whom_it_waits(start, join):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        job = join(port, "--max-steps", 5)
+        said = f"sotto: the coordinator at 127.0.0.1:{port} does not answer; it is tried for 10 minutes\n"
+        while (line := job.process.stderr.readline()) != said:
+            assert line, "it ended"
+    boss = start("coordinator", "--listen", f"127.0.0.1:{port}", "--ranks", "1:1")
+    for one in (job, boss):
+        assert one.finish().status == 0, one.err
+    assert "does not answer" not in job.err
 
 
 def test_one_that_comes_when_the_run_is_over(coordinator, join):

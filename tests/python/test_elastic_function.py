@@ -4,6 +4,7 @@ import collections
 import hashlib
 import re
 import signal
+import socket
 
 import pytest
 
@@ -196,6 +197,16 @@ def test_one_that_waits_for_others_can_be_stopped(job, number, status):
     wait_until(lambda: "rank 0 has come" in job.boss.err())
     rank.send(number)
     assert rank.finish() == status, rank.err()
+
+
+def test_one_says_that_it_finds_no_coordinator(job):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{nobody.getsockname()[1]}"
+        rank = job.start({"coordinator": place, "plan": [[1, 1]]})
+        wait_until(lambda: f"sotto: the coordinator at {place} does not answer; it is tried for 10 minutes\n" in rank.err())
+        rank.send(signal.SIGTERM)
+        assert rank.finish() == 128 + signal.SIGTERM, rank.err()
 
 
 def test_one_that_comes_when_there_is_no_room(job):
