@@ -18,13 +18,13 @@ from sotto import _check
 from sotto._averaging import averaging, trained_parameters
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting, start_alike
-from sotto._state import Stats, remember, stats
+from sotto._state import Connected, Stats, remember, stats
 
 
 _all: weakref.WeakSet[AllReduceDataParallel] = weakref.WeakSet()  # those that average
 
 
-class AllReduceDataParallel(torch.nn.Module):
+class AllReduceDataParallel(Connected, torch.nn.Module):
     """Wraps a module. After each backward() its gradients are the mean over all ranks.
 
         model = sotto.AllReduceDataParallel(net, "ef | topk(0.01)")

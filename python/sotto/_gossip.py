@@ -14,12 +14,12 @@ from sotto import _C, _check
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting
-from sotto._state import remember_within_node, Stats, stats
+from sotto._state import Connected, Stats, remember_within_node, stats
 from sotto._steps import Steps
 from sotto._topology import Topology, sentence_of
 
 
-class GossipDataParallel(torch.nn.Module):
+class GossipDataParallel(Connected, torch.nn.Module):
     """Wraps a module. Each rank trains a model of its own, and mixes it with those of neighbours after each step.
 
         model = sotto.GossipDataParallel(net, "push_sum", topology="exponential")

@@ -10,11 +10,11 @@ import torch.distributed as dist
 
 from sotto import _check
 from sotto._errors import ConfigError
-from sotto._state import Stats, load_state_dict, state_dict, stats
+from sotto._state import Connected, Stats, load_state_dict, state_dict, stats
 from sotto._steps import Steps
 
 
-class _LocalSteps:
+class _LocalSteps(Connected):
     _steps: Steps
 
     def average(self) -> contextlib.AbstractContextManager[None]:

@@ -6,7 +6,7 @@ import io
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -24,6 +24,15 @@ _counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary
 
 # While sotto.elastic follows which engines there are. The first argument lives as long as the engine is used.
 on_remember: Callable[[Any, _C.Hook | _C.Stepper], bool] | None = None
+
+
+class Connected:
+    """A wrapper: it belongs to this process, and the module that it wraps to the user."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        own = "model.module" if isinstance(self, torch.nn.Module) else "the module that it was made for"
+        raise ConfigError(f"{type(self).__name__} is connected to other ranks, and can be neither copied nor saved; copy {own}, and "
+                          "save its state_dict(), beside sotto.state_dict() of this wrapper")
 
 
 def remember(owner: Any, engine: _C.Hook | _C.Stepper, *, user: Any = None) -> bool:

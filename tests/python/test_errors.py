@@ -1,5 +1,7 @@
 """An error of one rank ends the step on all, as an exception of backward that names rank and step."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -25,6 +27,16 @@ def test_not_finite_as_ddp_has_it(pair):
 
 def test_a_failed_module_can_be_looked_at(pair):
     assert pair.values("again_after_an_error") == [["NumericError", 0], ["CommError", 0]]
+
+
+@pytest.mark.parametrize("name, own", [
+    ("AllReduceDataParallel", "model.module"), ("GossipDataParallel", "model.module"), ("LocalSGD", "the module that it was made for"),
+    ("DiLoCo", "the module that it was made for")])
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_wrapper_is_not_copied(package, name, own, how):
+    kind = getattr(package, name)
+    with pytest.raises(package.ConfigError, match=f"^{name} is connected to other ranks, and can be neither copied nor saved; copy {own}, "):
+        how([kind.__new__(kind)] if how is not copy.copy else kind.__new__(kind))
 
 
 def test_a_rank_that_stalls(start_ranks):
