@@ -133,7 +133,7 @@ bool describe_from(const Table<SourceEntry<Data>>& table, std::string_view kind,
     flush_output();
     Console console;
     check_picture_pack(options.data_dir, [&](std::size_t done, std::size_t all) {
-      console.progress(fmt::format("{} of {} pictures are read and whole", done, all));
+      console.progress(fmt::format("checking: {} of {} pictures", done, all));
       return true;
     });
   }

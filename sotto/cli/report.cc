@@ -11,6 +11,7 @@
 #include "sotto/cli/train_command.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/output.h"
 
 namespace sotto {
 namespace {
@@ -42,8 +43,33 @@ struct OwnOptions {
 std::string said_of(const Report& report, const std::string& out, std::size_t bytes) {
   std::string text = fmt::format("{} run{} in {} ({} KB)", report.runs.size(), report.runs.size() == 1 ? "" : "s", out,
                                  (bytes + 999) / 1000);
-  for (const std::string& name : report.left_out) text += fmt::format("; {} has made no step, and was left out", name);
+  for (const LeftOut& run : report.left_out) text += fmt::format("; {} {}, and was left out", run.name, run.why);
   return text;
+}
+
+// Nothing if the run cannot be shown: it is left out. A folder that is not there was misspelled, which is an error.
+std::optional<RecordedRun> read_or_leave_out(const std::string& folder, bool alone, std::vector<LeftOut>& left_out) {
+  try {
+    RecordedRun run = read_recorded_run(folder);
+    if (!run.ranks.empty()) return run;
+    left_out.push_back({run.name, "has made no step", ""});
+  } catch (const Error& error) {
+    if (alone || !path_exists(folder)) throw;
+    print_error(fmt::format("sotto: warning: {}; it is left out\n", error.what()));
+    left_out.push_back({folder, "cannot be read", error.what()});
+  }
+  return std::nullopt;
+}
+
+// Takes the target if the task of this run has its metric. Otherwise the run says so.
+void take_target(const std::string& text, RecordedRun& run, std::optional<Target>& target) {
+  const std::string name = text.substr(0, text.find('='));
+  if (metric_table(run.task->metrics).find(name) != nullptr) {
+    target = read_target("target", text, run.task->metrics);
+  } else {
+    run.notes.push_back(
+        {fmt::format("the target {} is not for it: its task {} has no {}", text, run.task->name, name), false});
+  }
 }
 
 }  // namespace
@@ -53,22 +79,22 @@ Report read_report(std::span<const std::string> folders, const std::optional<std
   std::vector<std::filesystem::path> known;
   std::vector<std::string> names;
   for (const std::string& folder : folders) {
-    RecordedRun read = read_recorded_run(folder);
+    std::optional<RecordedRun> read = read_or_leave_out(folder, folders.size() == 1, report.left_out);
     const auto same = [&](const auto& other) { return std::filesystem::equivalent(other, folder); };
     if (std::ranges::any_of(known, same)) throw ConfigError(fmt::format("{}: the run is given twice", folder));
     known.emplace_back(folder);
-    if (read.ranks.empty()) {
-      report.left_out.push_back(read.name);
-      continue;
-    }
-    const RecordedRun& run = report.runs.emplace_back(std::move(read));
+    if (!read) continue;
+    RecordedRun& run = report.runs.emplace_back(std::move(*read));
     report.settings.push_back(read_settings(run.options));
     report.commands.push_back(train_command(report.settings.back()));
     names.push_back(run.name);
-    if (target) report.target = read_target("target", *target, run.task->metrics);
+    if (target) take_target(*target, run, report.target);
   }
-  if (report.runs.empty())
-    throw FileError(fmt::format("{}/steps.csv: it has no rows: no step was made", report.left_out.at(0)));
+  if (report.runs.empty()) {
+    const LeftOut& first = report.left_out.at(0);
+    throw FileError(first.detail.empty() ? first.name + "/steps.csv: it has no rows: no step was made" : first.detail);
+  }
+  if (target && !report.target) report.target = read_target("target", *target, report.runs[0].task->metrics);
   report.groups = group_by_seed(report.settings, names);
   return report;
 }

@@ -44,7 +44,7 @@ void assign_train_flags(const Flags& flags, TrainOptions& options) {
   TrainFlagOptions own;
   flags.assign(own);
   options.ranks = 0;
-  if (!own.config.empty()) from_toml(own.config, options);
+  if (!own.config.empty()) from_toml(own.config, options, named("config", own.config));
   TrainOptions said = options;
   flags.assign(said);
   // A resumed run keeps its options, except for those that are given now.

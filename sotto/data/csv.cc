@@ -23,9 +23,14 @@ bool is_number(std::string_view cell) {
   return error != std::errc::invalid_argument && end == cell.data() + cell.size();  // 1stFlrSF is a name
 }
 
+// Some programs quote all cells.
+std::string_view unquoted(std::string_view cell) {
+  const bool quoted = cell.size() >= 2 && cell.starts_with('"') && cell.ends_with('"');
+  return quoted ? trimmed(cell.substr(1, cell.size() - 2)) : cell;
+}
+
 std::string name_of(std::string_view cell) {
   std::string name(cell);
-  std::erase(name, '"');
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
 }
@@ -49,7 +54,7 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       lines.fail("an empty line");
     }
     split_cells(line, cells);
-    for (std::string_view& cell : cells) cell = trimmed(cell);
+    for (std::string_view& cell : cells) cell = unquoted(trimmed(cell));
     if (columns == 0) {
       columns = cells.size();
       if (columns < 2) lines.fail("a label and one feature at least are wanted, with commas between them");

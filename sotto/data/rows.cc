@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/data/csv.h"
@@ -72,14 +73,30 @@ std::vector<Rows::SeenLabel> seen_in(const Rows& train, const Rows& test) {
   return all;
 }
 
-}  // namespace
-
-std::filesystem::path test_rows_beside(std::filesystem::path file) {
+std::filesystem::path unpacked_test_file(std::filesystem::path file) {
   std::string name = file.filename().string();
   for (const std::string_view packed : {".gz", ".xz"}) {
     if (name.ends_with(packed)) name.resize(name.size() - packed.size());
   }
-  return find_packed(file.replace_filename(name + ".t"));
+  return file.replace_filename(name + ".t");
+}
+
+// Whether the columns of a layout have no names.
+bool is_nameless(std::string layout) {
+  constexpr std::string_view mark = " (label)";
+  if (const std::size_t at = layout.find(mark); at != std::string::npos) layout.erase(at, mark.size());
+  return layout.find_first_not_of(',') == std::string::npos;
+}
+
+std::string columns_text(const std::string& layout) {
+  if (!is_nameless(layout)) return fmt::format("the columns `{}`", layout);
+  return fmt::format("no line of names and {} columns", 1 + std::ranges::count(layout, ','));
+}
+
+}  // namespace
+
+std::filesystem::path test_rows_beside(std::filesystem::path file) {
+  return find_packed(unpacked_test_file(std::move(file)));
 }
 
 Row Rows::at(std::size_t index) const {
@@ -126,8 +143,8 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
   Rows train = rows_of(train_file);
   Rows test = test_file.empty() ? every_tenth(train, true) : rows_of(test_file);
   if (!test_file.empty() && train.layout != test.layout) {
-    throw FileError(fmt::format("{}: its columns are `{}`, and those of {} are `{}`", test_file.string(), test.layout,
-                                train_file.string(), train.layout));
+    throw FileError(fmt::format("{}: it has {}, and {} has {}; both need the same", test_file.string(),
+                                columns_text(test.layout), train_file.string(), columns_text(train.layout)));
   }
   std::vector<Rows::SeenLabel> seen = seen_in(train, test);
   if (test_file.empty()) train = every_tenth(train, false);
@@ -138,7 +155,12 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
       rows->features = std::max<std::size_t>(rows->features, std::size_t{1} + std::ranges::max(part->columns));
     }
   }
-  if (rows->size() == 0) throw FileError(path.string() + ": too few rows for tests");
+  if (rows->size() == 0) {  // one file, and of less than ten rows none is for tests
+    throw FileError(
+        fmt::format("{}: too few rows for tests: every tenth is for them, and there are {}; ten are needed, "
+                    "or a file {} with rows for tests",
+                    path.string(), other.size(), unpacked_test_file(path).string()));
+  }
   rows->seen_labels = std::move(seen);
   keep_first(*rows, chosen_size(options, split, rows->size(), (folder ? path : train_file).string()));
   return rows;

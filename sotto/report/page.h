@@ -10,14 +10,21 @@
 
 namespace sotto {
 
+// A run that a page cannot show.
+struct LeftOut {
+  std::string name;
+  std::string why;     // "has made no step"
+  std::string detail;  // the error, if there was one
+};
+
 // What a page shows.
 struct Report {
-  std::vector<RecordedRun> runs;      // each has made a step
-  std::vector<std::string> left_out;  // the names of those that have not
+  std::vector<RecordedRun> runs;  // each has made a step
+  std::vector<LeftOut> left_out;
   std::vector<std::string> commands;  // of each run: the line that repeats it
   std::vector<Settings> settings;     // of each run
   std::vector<RunGroup> groups;
-  std::optional<Target> target;  // REQUIRES a metric of the task of every run
+  std::optional<Target> target;  // of some runs' tasks; others never reach it
   std::string state;             // how a run stands that is being watched; empty: the page is a file
   bool goes_on = false;          // in that case: the page asks for itself again and again
 

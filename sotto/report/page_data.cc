@@ -120,6 +120,7 @@ Json json_of_target(const Report& report) {
   auto rows = Json::array();
   for (std::size_t g = 0; g < report.groups.size(); ++g) {
     std::vector<double> steps, seconds, bytes;
+    if (!has_metric(report.runs[report.groups[g].runs[0]], report.target->metric)) continue;  // of another task
     for (const std::size_t run : report.groups[g].runs) {
       const auto row = report.runs[run].reached(*report.target);
       if (!row) continue;

@@ -191,10 +191,10 @@ std::string notes_html(const Report& report) {
     }
     html += "</ul>\n";
   }
-  for (const std::string& name : report.left_out) {
+  for (const LeftOut& run : report.left_out) {
     any = true;
-    html += fmt::format("<h3>{}</h3>\n<ul>\n<li class=\"wrong\">it has made no step, and was left out</li>\n</ul>\n",
-                        escaped(name));
+    html += fmt::format("<h3>{}</h3>\n<ul>\n<li class=\"wrong\">it {}, and was left out{}{}</li>\n</ul>\n",
+                        escaped(run.name), run.why, run.detail.empty() ? "" : ": ", escaped(run.detail));
   }
   return (any ? "" : "<p>Nothing that the folders tell of.</p>\n") + html;
 }

@@ -155,7 +155,12 @@ std::optional<EvaluationRow> RecordedRun::last() const {
 }
 
 std::optional<EvaluationRow> RecordedRun::reached(const Target& target) const {
+  if (!has_metric(*this, target.metric)) return std::nullopt;
   return looked_at(*this, target).reached();
+}
+
+bool has_metric(const RecordedRun& run, const Metric& metric) {
+  return metric_table(run.task->metrics).find(metric.name) != nullptr;
 }
 
 RecordedRun read_recorded_run(const std::string& folder) {

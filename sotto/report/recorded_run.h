@@ -49,6 +49,9 @@ struct RecordedRun {
   std::optional<EvaluationRow> best() const, last() const, reached(const Target&target) const;
 };
 
+// Whether the run's task has a metric of this name.
+bool has_metric(const RecordedRun& run, const Metric& metric);
+
 // FileError or ConfigError, which names the file and, within it, the line: the folder is missing or holds no run, or
 // one of its files is damaged.
 RecordedRun read_recorded_run(const std::string& folder);

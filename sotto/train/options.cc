@@ -197,7 +197,7 @@ class TomlWriter final : public OptionVisitor {
 // Reads options from a TOML table; keys left at the end are unknown.
 class TomlReader final : public OptionVisitor {
  public:
-  TomlReader(std::string path, toml::table table) : path_(std::move(path)), table_(std::move(table)) {}
+  TomlReader(std::string where, toml::table table) : where_(std::move(where)), table_(std::move(table)) {}
 
   void visit(const Option& option) override {
     known_.push_back(option.name);
@@ -209,13 +209,13 @@ class TomlReader final : public OptionVisitor {
   void finish() const {
     if (table_.empty()) return;
     const std::string name(table_.begin()->first.str());
-    throw ConfigError(named("config", path_) + ": " + unknown_name("option", name, known_));
+    throw ConfigError(where_ + ": " + unknown_name("option", name, known_));
   }
 
  private:
   template <class T>
   void take(T& value, const Option& option, const toml::node& node) const {
-    const std::string where = fmt::format("{}: {}", named("config", path_), option.name);
+    const std::string where = fmt::format("{}: {}", where_, option.name);
     const auto read = exactly<T>(node);
     if (!read) throw ConfigError(fmt::format("{} must be {}", where, wanted<T>()));
     if constexpr (std::is_same_v<T, std::string>) {
@@ -256,7 +256,7 @@ class TomlReader final : public OptionVisitor {
     return "text in quotes";
   }
 
-  std::string path_;
+  std::string where_;
   toml::table table_;
   std::vector<std::string_view> known_;
 };
@@ -269,17 +269,19 @@ std::string to_toml(TrainOptions options) {
   return std::move(writer.text);
 }
 
-void from_toml(const std::string& path, TrainOptions& options) {
+void from_toml(const std::string& path, TrainOptions& options, const std::string& where) {
   const std::string text = read_text(path);
   try {
-    TomlReader reader(path, toml::parse(text, path));
+    TomlReader reader(where, toml::parse(text, path));
     options.visit(reader);
     reader.finish();
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
-    throw ConfigError(named("config", path) + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " +
+    throw ConfigError(where + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " +
                       std::string(error.description()));
   }
 }
+
+void from_toml(const std::string& path, TrainOptions& options) { from_toml(path, options, path); }
 
 }  // namespace sotto

@@ -87,8 +87,9 @@ struct TrainOptions {
 };
 
 // Writes all options as TOML, one `name = value` per line, with the names of the flags; from_toml() reads them
-// (ConfigError names file and key).
+// (ConfigError names file and key). `where`: how an error names the file, if not by its path.
 std::string to_toml(TrainOptions options);
 void from_toml(const std::string& path, TrainOptions& options);
+void from_toml(const std::string& path, TrainOptions& options, const std::string& where);
 
 }  // namespace sotto

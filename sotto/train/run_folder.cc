@@ -97,10 +97,10 @@ void RunFolder::choose(const std::string& run) {
   if (options_.resume && !fs::is_directory(path_, missing)) {
     throw ConfigError(named("resume") + ": there is no folder " + path_.string());
   }
+  make_folder(path_);
   if (path_exists(path_ / "tune.json")) {
     throw ConfigError(named("train-dir", path_.string()) + ": holds a search of `sotto tune`; choose another folder");
   }
-  make_folder(path_);
   take_lock(run);
   if (!options_.resume) require_unused(path_);
   checkpoint::remove_partial(path_);

@@ -147,6 +147,7 @@ def test_port_in_use(run):
 def test_folder_that_cannot_be_made(run, tmp_path):
     (tmp_path / "file").write_text("in the way")
     refused(run("train", *TINY, "--ranks", 2, "--max-steps", 2, "--train-dir", "file/run"), "file", status=1)
+    refused(run("train", *TINY, "--max-steps", 2, "--train-dir", "n" * 300), "cannot make folder " + "n" * 300 + ": File name too long", status=1)
 
 
 def test_a_plot_that_cannot_be_written_is_refused_before_the_measurements(run):

@@ -55,7 +55,7 @@ def test_info_names_classes_and_broken_pictures(good, run, flowers, tmp_path):
     for place in ["flowers", "pack"]:
         job = good("data", "info", "folder", "--data-dir", place)
         told = job.out
-        assert ("0 of 32 pictures are read and whole\n" in job.err) == (place == "pack"), job.err
+        assert ("checking: 0 of 32 pictures\n" in job.err) == (place == "pack"), job.err
         assert "asters: 8, bluebells: 7, crocuses: 8" in told and "asters: 3, bluebells: 3, crocuses: 3" in told, told
         assert "1 of 24 pictures of " in told and "flowers/train/bluebells/2.png: it is neither JPEG nor PNG" in told, told
     with open(tmp_path / "pack", "r+b") as file:

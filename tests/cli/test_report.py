@@ -136,7 +136,7 @@ def test_a_damaged_table_of_tensors_is_told_by_line(copy, run, good):
     (measured,) = page_data((copy / "report.html").read_text())["tensors"]
     assert measured["steps"] == 3
     path.write_text(whole.replace("\n0,", "\n0,x,", 1))
-    job = run("report", *RUNS)
+    job = run("report", path.parent.name)
     assert job.status == 1 and "tensor_bytes.csv:2: it has 5 cells, not 4" in job.err
 
 
@@ -232,13 +232,27 @@ def test_damaged_files_are_told_by_name_and_line(copy, run, file, text, message)
         (copy / "none-1" / file).unlink()
     else:
         (copy / "none-1" / file).write_text(text)
-    job = run("report", "none-2", "none-1")
-    assert job.status in (1, 2) and message in job.err, job.err
+    job = run("report", "none-1")
+    assert job.status in (1, 2) and message in job.err and "--config" not in job.err, job.err
     assert not (copy / "report.html").exists()
+    job = run("report", "none-2", "none-1")
+    assert job.status == 0 and job.out.startswith("1 run in report.html") and "; none-1 cannot be read, and was left out" in job.out, job.err
+    assert "sotto: warning: " in job.err and message in job.err, job.err
+    assert '<h3>none-1</h3>\n<ul>\n<li class="wrong">it cannot be read, and was left out: ' in (copy / "report.html").read_text()
+
+
+def test_a_target_of_some_tasks(copy, good, run):
+    good("train", "--task", "regress-rows", "--data", "made-rows", "--train-size", 64, "--test-size", 20, "--max-steps", 4, "--eval-freq", 2, "--train-dir", "rows")
+    good("report", "none-1", "rows", "--target", TARGET)
+    page = (copy / "report.html").read_text()
+    assert "the target " + TARGET + " is not for it: its task regress-rows has no accuracy" in page
+    assert [row["group"] for row in page_data(page)["target"]["rows"]] == [0]
+    job = run("report", "rows", "--target", TARGET)
+    assert job.status == 2 and "--target: unknown metric `accuracy`" in job.err, job.err
 
 
 def test_what_is_no_run_is_refused(copy, run):
-    for arguments, message in (([], "run is required"), (["nosuch"], "nosuch: there is no such run folder"),
+    for arguments, message in (([], "run is required"), (["nosuch"], "nosuch: there is no such run folder"), (["none-1", "nosuch"], "nosuch: there is no such run folder"),
                                (["none-1", "./none-1/"], "./none-1/: the run is given twice"),
                                (["none-1", "--target", "bleu=1"], "--target: unknown metric `bleu`"), (["none-1", "--target", "accuracy=2"], "--target accuracy=2"),
                                (["none-1", "-o", "page.svg"], "--out page.svg: use a name that ends in .html"), (["none-1", "--like", "sgp", "-o", "x.html"], "ends in .svg"),

@@ -75,14 +75,17 @@ TEST_F(RowFiles, CsvRows) {
     write("test.csv", test);
     return error_of<FileError>([&] { open("csv", Split::train); });
   };
-  EXPECT_NE(refusal("a,b\n1,2\n").find("test.csv: its columns are `a (label),b`, and those of"), std::string::npos);
-  EXPECT_NE(refusal("1,2,3\n").find("its columns are ` (label),,`"), std::string::npos);
+  EXPECT_NE(refusal("a,b\n1,2\n").find("test.csv: it has the columns `a (label),b`, and "), std::string::npos);
+  EXPECT_NE(refusal("1,2,3\n").find("it has no line of names and 3 columns, and "), std::string::npos);
   EXPECT_NE(refusal("b,target,a\n1,2,3\n").find("`b,target (label),a`"), std::string::npos);
   write("train.csv", "1,5,0\n");
   write("test.csv", "2,6,3\n");
   EXPECT_EQ(text_of(open("csv", Split::test)), "2: 0=6 1=3;") << "without names the label comes first";
   write("file", "SalePrice,1stFlrSF,info\n5,1,2\n+6,3,4\n");
   EXPECT_EQ(text_of(open("csv", Split::train, "file", 2)), "5: 0=1 1=2;6: 0=3 1=4;");
+  write("train.csv", "\"target\",\"a\"\n\"5\",\"4.5\"\n6, \"-1\"\n");
+  write("test.csv", "target,a\n5,2\n");
+  EXPECT_EQ(text_of(open("csv", Split::train)), "5: 0=4.5;6: 0=-1;") << "numbers may be quoted, as names";
 }
 
 TEST_F(RowFiles, NamesOfColumnsMayBeNumbers) {
@@ -120,7 +123,9 @@ TEST_F(RowFiles, NameFileAndLine) {
   EXPECT_TRUE(has(error("libsvm", "1 2:\n"), "file:1: value `` is not a number"));
   EXPECT_TRUE(has(error("libsvm", "\n"), "file: it holds no rows"));
   write("file", "1 1:1\n");
-  EXPECT_TRUE(has(error_of<FileError>([&] { open("libsvm", Split::test, "file"); }), "file: too few rows for tests"));
+  const std::string few = error_of<FileError>([&] { open("libsvm", Split::test, "file"); });
+  EXPECT_NE(few.find("file: too few rows for tests: every tenth is for them, and there are 1; ten"), std::string::npos);
+  EXPECT_TRUE(has(few, "file.t with rows for tests"));
   EXPECT_TRUE(
       has(error("csv", "1\n"), "file:1: a label and one feature at least are wanted, with commas between them"));
   EXPECT_TRUE(has(error("csv", "1,2\n1,2,3\n"), "file:2: 3 cells, in the first line 2"));
