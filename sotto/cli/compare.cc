@@ -122,12 +122,13 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
 }
 
 // Runs the job, fills in its result, and returns its status.
-int run_job(const TrainOptions& options, const std::string& label, Row& row) {
+int run_job(const TrainOptions& options, const std::string& label, Row& row, RunWarnings& warnings) {
   LaunchSpec spec = train_job(job_of(options, row));
   spec.show_lines = false;
   Console console;
   console.label(label);
   const LaunchResult result = run_train_job(spec, row.folder, console);
+  warnings.add(row.name, result.warnings);
   if (result.status == 0) {
     row.summary = read_summary(row.folder);
     return 0;
@@ -160,9 +161,10 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
                     named("train-dir", options.train_dir), folder));
   }
   int status = 0;
+  RunWarnings warnings;
   for (std::size_t i = 0; i < count && !is_stop_status(status); ++i) {
     Row row = row_of(i);
-    const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, row.name), row);
+    const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, row.name), row, warnings);
     if (status == 0 || row.interrupted) status = ended;
     rows.push_back(std::move(row));
   }
@@ -176,6 +178,7 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     case TableStyle::markdown: fmt::print("{}", to_table(rows, goal, options.until).markdown()); break;
     case TableStyle::json: fmt::print("{}", to_json(rows)); break;
   }
+  warnings.print();
   return status;
 }
 

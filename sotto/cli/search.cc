@@ -8,7 +8,6 @@
 #include <limits>
 #include <numeric>
 
-#include "sotto/cli/train_job.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/report/run_summary.h"
@@ -100,6 +99,7 @@ void Search::run_round(std::size_t round, const std::vector<std::size_t>& member
 void Search::ended(std::size_t index, std::size_t round, const LaunchResult& result) {
   Trial& trial = trials_[index];
   running_.erase(index);
+  warnings_.add(trial.name, result.warnings);
   if (result.status != 0) checkpoint::remove_abandoned(trial.folder);
   if (is_stop_status(result.status)) {
     status_ = result.status;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sotto/cli/train_job.h"
 #include "sotto/cli/trials.h"
 #include "sotto/core/timer.h"
 #include "sotto/launch/launcher.h"
@@ -28,6 +29,9 @@ class Search {
   // their target, after the fewest steps first, and at the end those that diverged or failed.
   std::vector<std::size_t> order() const;
 
+  // Of the trials that run() has started.
+  const RunWarnings& warnings() const { return warnings_; }
+
  private:
   void run_round(std::size_t round, const std::vector<std::size_t>& members);
   void ended(std::size_t index, std::size_t round, const LaunchResult& result);
@@ -43,6 +47,7 @@ class Search {
   const TrialRecord& record_;
   std::size_t jobs_;
   Console console_;
+  RunWarnings warnings_;
   std::map<std::size_t, std::string> running_;  // how far each trial is
   std::size_t pending_ = 0, ended_ = 0;         // trials of this round
   Timer since_;                                 // the beginning of this round

@@ -1,6 +1,7 @@
 #include "sotto/cli/train_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -9,6 +10,7 @@
 #include "sotto/cli/flags.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/output.h"
 #include "sotto/report/run_summary.h"
 #include "sotto/report/text_table.h"
 #include "sotto/train/checkpoint.h"
@@ -59,6 +61,25 @@ void require_several(std::string_view command, const TrainOptions& options) {
   if (options.backend != TrainOptions{}.backend) {
     throw ConfigError(
         fmt::format("--backend: {} starts its ranks by itself, and over tcp; run `sotto train` under mpirun", command));
+  }
+}
+
+void RunWarnings::add(const std::string& run, std::span<const std::string> lines) {
+  for (const std::string& line : lines) {
+    auto found = std::ranges::find(runs_, line, [](const auto& one) { return one.first; });
+    if (found == runs_.end()) found = runs_.insert(found, {line, {}});
+    if (std::ranges::find(found->second, run) == found->second.end()) found->second.push_back(run);
+  }
+}
+
+void RunWarnings::print() const {
+  flush_output();  // the table comes first
+  for (const auto& [line, runs] : runs_) {
+    constexpr std::size_t named_runs = 3;
+    const std::size_t more = runs.size() - std::min(named_runs, runs.size());
+    const auto names = std::span(runs).first(runs.size() - more);
+    fmt::print(stderr, "warning ({}{}){}\n", fmt::join(names, "; "), more > 0 ? fmt::format("; {} more", more) : "",
+               line.substr(line.find(':')));
   }
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sotto/launch/launcher.h"
 #include "sotto/train/options.h"
@@ -20,6 +23,18 @@ void print_result(const std::string& train_dir, Console& console);
 
 // Refuses what a command that trains several times cannot do with each of its trainings. `command`: "sotto compare".
 void require_several(std::string_view command, const TrainOptions& options);
+
+// What several runs warned of.
+class RunWarnings {
+ public:
+  // `run`: its name in the table.
+  void add(const std::string& run, std::span<const std::string> lines);
+  // On stderr, below what was printed on stdout. Each line is there once: "warning (none; int8): text".
+  void print() const;
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> runs_;  // of each line, in the order of the first
+};
 
 // The name of one of `count` run folders: "03-ef-topk-0.01" of number 3 and "ef | topk(0.01)".
 std::string folder_name(std::size_t number, std::size_t count, std::string_view text);

@@ -242,6 +242,7 @@ int run_tune(std::span<const std::string> all) {
     fmt::print("{}", to_table(trials, order, space, scoring, task->goal).plain());
     if (has_best) fmt::print("\nbest: {}\n", command_of(best));
   }
+  search.warnings().print();
   if (is_stop_status(status)) {
     std::string again = "sotto tune";
     for (const std::string& argument : arguments) again += " " + quoted(argument);

@@ -63,6 +63,8 @@ struct LaunchResult {
   std::string error{};  // why, in the words of the rank that failed first; empty when nothing failed
   Reason reason = Reason::other;     // not_finite: a loss, gradient or parameter was not, or too large; it diverged
   std::vector<std::string> lines{};  // the last ones of a job that failed and does not show them
+  // Distinct lines of such a job that begin with "warning:", also if it did not fail.
+  std::vector<std::string> warnings{};
 };
 
 // Starts the ranks with the variables that find_world() reads and those of OpenMP, and shows their output: lines as

@@ -162,6 +162,7 @@ LaunchResult LocalJob::result() {
   }
   LaunchResult result = decide();
   if (result.status != 0) result.lines.assign(held_.begin(), held_.end());
+  result.warnings = warnings_;
   return result;
 }
 
@@ -241,6 +242,10 @@ void LocalJob::show(std::size_t rank, std::FILE* to, std::string_view line) {
   if (spec_.show_lines) {
     console_.line(to, text);
     return;
+  }
+  if (line.starts_with("warning:") && warnings_.size() < held_lines &&
+      std::ranges::find(warnings_, line) == warnings_.end()) {
+    warnings_.emplace_back(line);
   }
   held_.push_back(std::move(text));
   if (held_.size() > held_lines) held_.pop_front();
