@@ -32,7 +32,8 @@ constexpr std::string_view examples = R"text(
 The other flags are those of `sotto train`, and describe the training that is tuned, with its own --epochs and --max-steps,
 over which its schedule runs. A trial is the first --steps of it. After Ctrl-C the same command goes on.
 
-Values in --grid, for any option of `sotto train` by its name:
+Values in --grid, for any option of `sotto train` by its name, but --train-dir, --resume, --max-steps and what runs
+cannot share (--capture, --master, --tensorboard, --metrics-port):
   lr=0.1,0.05                        a list; commas inside parentheses and quotes belong to a value
   codec=none,"ef | topk(0.01)"       so do the stages of a sentence
   lr=2^-7..2^-1                      every power between

@@ -51,7 +51,10 @@ constexpr Usual on_cifar_thin{cifar, 10, 8, 0.1, 0.9}, on_cifar{cifar, 10, 16, 0
 constexpr Usual plain_vgg{imagenet, 1000, 32, 0.01, 0.9}, norm_vgg{imagenet, 1000, 32, 0.05, 0.9};
 
 constexpr std::array entries{
-    entry<make_lenet>("lenet", "Caffe's LeNet: conv 20 and 50, fc 500; 431,080 parameters", {mnist, 10, 16, 0.05, 0.9}),
+    entry<make_lenet>("lenet",
+                      "Caffe's LeNet, with a ReLU after both poolings, which Caffe's has not: conv 20 and 50, fc 500; "
+                      "431,080 parameters",
+                      {mnist, 10, 16, 0.05, 0.9}),
     entry<make_mnist_cnn>("mnist-cnn", "conv 32 and 64, fc 1024, dropout 0.4; 3,274,634 parameters",
                           {mnist, 10, 4, 0.01, 0.9}),
     entry<make_fully_connected>("fc", "fully connected 800 and 500; 1,033,510 parameters", {mnist, 10, 1, 0.05, 0.9}),

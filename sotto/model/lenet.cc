@@ -6,7 +6,8 @@ namespace sotto {
 namespace {
 
 // LeNet in Caffe's sizes (LeCun et al. 1998 with max-pooling), with a ReLU after every layer but the last. Without the
-// ReLUs after the convolutions it is barely stable at its default rate, and diverges with `ef | topk(0.01)`.
+// ReLUs after the convolutions, as Caffe has it, it is barely stable at its default rate, and diverges with `ef |
+// topk(0.01)`.
 class Lenet final : public ImageNetwork {
  public:
   Lenet(const ImageOptions& options, const ImageShape& shape, std::int64_t outputs)
