@@ -78,8 +78,8 @@ void RunWarnings::print() const {
     constexpr std::size_t named_runs = 3;
     const std::size_t more = runs.size() - std::min(named_runs, runs.size());
     const auto names = std::span(runs).first(runs.size() - more);
-    fmt::print(stderr, "warning ({}{}){}\n", fmt::join(names, "; "), more > 0 ? fmt::format("; {} more", more) : "",
-               line.substr(line.find(':')));
+    print_error(fmt::format("warning ({}{}){}\n", fmt::join(names, "; "),
+                            more > 0 ? fmt::format("; {} more", more) : "", line.substr(line.find(':'))));
   }
 }
 

@@ -123,7 +123,7 @@ TEST_F(LinearTask, Values) {
 }
 
 TEST_F(LinearTask, LabelsFarFromZero) {
-  const auto made = task("regress-rows", "linreg", "1 1:1\n", "1000000 1:1\n1000001 2:1\n1000002 3:1\n");
+  const auto made = task("regress-rows", "linreg", "1 1:1\n1 2:1\n", "1000000 1:1\n1000001 2:1\n1000002 3:1\n");
   made->parameters()[made->layout().segments()[1].offset] = 1000000.5F;
   EXPECT_NEAR(made->metrics(made->evaluate(Split::test, {})).value("r2"), 1 - (0.25 + 0.25 + 2.25) / 2, 1e-9);
   EXPECT_NEAR(made->loss_of_guessing(), 2 / 3.0, 1e-9);
