@@ -79,7 +79,7 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
 };
 
 constexpr std::string_view two_wanted =
-    "two classes are wanted; for labels that are any numbers, say --task regress-rows";
+    "two classes are wanted; for labels that are any numbers there is the task regress-rows";
 
 // Makes the two labels of the data -1 and 1.
 void make_classes(Rows& rows) {

@@ -135,14 +135,14 @@ TEST_F(LinearTask, RefusesMoreThanTwoLabels) {
   };
   const auto has = [](const std::string& text, std::string_view end) { EXPECT_TRUE(text.ends_with(end)) << text; };
   has(refusal("1 1:1\n3 1:1\n2 1:1\n2 1:1\n", "1 1:1\n"),
-      "/train.libsvm:2: label 3, and other rows have 1 and 2; two classes are wanted; for labels that are any numbers, "
-      "say --task regress-rows");
+      "/train.libsvm:2: label 3, and other rows have 1 and 2; two classes are wanted; for labels that are any numbers "
+      "there is the task regress-rows");
   has(refusal("1 1:1\n2 1:1\n1 1:1\n2 1:1\n", "1 1:1\n5 1:1\n"),
-      "/test.libsvm:2: label 5, and other rows have 1 and 2; two classes are wanted; for labels that are any numbers, "
-      "say --task regress-rows");
+      "/test.libsvm:2: label 5, and other rows have 1 and 2; two classes are wanted; for labels that are any numbers "
+      "there is the task regress-rows");
   has(refusal("1 1:1\n1 1:1\n", "1 1:1\n"),
-      "/train.libsvm:1: all rows have the label 1; two classes are wanted; for labels that are any numbers, say --task "
-      "regress-rows");
+      "/train.libsvm:1: all rows have the label 1; two classes are wanted; for labels that are any numbers there is "
+      "the task regress-rows");
   EXPECT_EQ(refusal("1 1:1\n1 1:1\n", "0 1:1\n"), "") << "the other class is in the test rows";
 }
 
