@@ -11,6 +11,7 @@
 #include "sotto/comm/world.h"
 #include "sotto/launch/elastic_group.h"
 #include "sotto/launch/job.h"
+#include "sotto/launch/message.h"
 #include "sotto/launch/spawn.h"
 
 namespace sotto {
