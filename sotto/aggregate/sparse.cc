@@ -115,7 +115,7 @@ class Sparse final : public Aggregator {
     const std::uint64_t count = counts_.borders(chosen, regions.choosable, communicator, agreed.borders);
     agreed.kept = std::max<std::uint64_t>(1, count);
     cut(regions, chosen.index);
-    return count > 0;
+    return count > 0 || regions.choosable.empty();
   }
 
   // Derives everything else from the borders.
