@@ -18,6 +18,7 @@
 #include "sotto/report/text_table.h"
 #include "sotto/task/table.h"
 #include "sotto/train/run_folder.h"
+#include "sotto/train/trainer.h"
 
 namespace sotto {
 namespace {
@@ -121,6 +122,10 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
   return options;
 }
 
+void tell_error(const Row& row, const std::string& error) {
+  print_error(fmt::format("sotto: {}, {}: {}\n", row.algorithm, row.codec, error));
+}
+
 // Runs the job, fills in its result, and returns its status.
 int run_job(const TrainOptions& options, const std::string& label, Row& row, RunWarnings& warnings) {
   LaunchSpec spec = train_job(job_of(options, row));
@@ -135,7 +140,7 @@ int run_job(const TrainOptions& options, const std::string& label, Row& row, Run
   }
   row.error = result.error;
   row.interrupted = is_stop_status(result.status);
-  if (!result.error.empty()) print_error(fmt::format("sotto: {}, {}: {}\n", row.algorithm, row.codec, result.error));
+  if (!result.error.empty()) tell_error(row, result.error);
   return result.status;
 }
 
@@ -160,11 +165,23 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
                     "`sotto train`",
                     named("train-dir", options.train_dir), folder));
   }
+  std::vector<std::string> refused(count);  // why a run cannot be trained; all are told before the first one begins
+  for (std::size_t i = 0; i < count; ++i) {
+    const Row row = row_of(i);
+    try {
+      require_trainable(read_choices(job_of(options, row)));
+    } catch (const ConfigError& error) {
+      refused[i] = error.text(flag_spelling);
+      tell_error(row, refused[i]);
+    }
+  }
   int status = 0;
   RunWarnings warnings;
   for (std::size_t i = 0; i < count && !is_stop_status(status); ++i) {
     Row row = row_of(i);
-    const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, row.name), row, warnings);
+    row.error = refused[i];
+    const bool runs = row.error.empty();
+    const int ended = runs ? run_job(options, fmt::format("{}/{} {}  ", i + 1, count, row.name), row, warnings) : 2;
     if (status == 0 || row.interrupted) status = ended;
     rows.push_back(std::move(row));
   }
@@ -172,7 +189,8 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     print_error(fmt::format("sotto: interrupted in run {} of {}{}\n", rows.size(), count,
                             rows.size() < count ? "; those after it were not begun" : ""));
   }
-  const std::string_view goal = read_choices(job_of(options, rows.front())).task->goal;
+  const std::string_view goal =
+      read_choices(job_of(options, {.algorithm = algorithms[0], .codec = TrainOptions{}.codec})).task->goal;
   switch (style) {
     case TableStyle::plain: fmt::print("{}", to_table(rows, goal, options.until).plain()); break;
     case TableStyle::markdown: fmt::print("{}", to_table(rows, goal, options.until).markdown()); break;
@@ -184,8 +202,8 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
 
 namespace {
 
-// Refuses what is wrong for all jobs, and sentences that are no codec. An option that is wrong for one job alone is
-// reported in the row of that job.
+// Refuses what is wrong for all jobs, and sentences that are no codec. An option that is wrong for one job alone stands
+// in the row of that job; the others are trained.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
   for (const std::string& codec : codecs) read_recipe(parse_sentence("codecs", codec));
   bool graphs = false;

@@ -56,19 +56,18 @@ class MadeWorker final : public Worker {
   std::unique_ptr<Optimiser> optimiser_;
 };
 
-}  // namespace
-
-DryRun dry_run(const Choices& asked) {
+// Makes all that a run has, for its errors, and then `takes_steps`.
+DryRun try_run(const Choices& asked, bool takes_steps) {
   World world;  // a single host
   world.size = world.local_size = static_cast<int>(std::max<std::int64_t>(1, asked.options.ranks));
   const Choices choices = with_groups(asked, world);
   const TrainOptions& options = choices.options;
   const std::string here = named("dry-run");
-  if (options.ranks > most_ranks) {
+  if (takes_steps && options.ranks > most_ranks) {
     throw ConfigError(fmt::format("{} with {}: at most {} ranks are tried out", here,
                                   named("ranks", std::to_string(options.ranks)), most_ranks));
   }
-  if (choices.recipe.by_itself() && choices.recipe.aggregator.entry->name == auto_codec_name) {
+  if (takes_steps && choices.recipe.by_itself() && choices.recipe.aggregator.entry->name == auto_codec_name) {
     throw ConfigError(fmt::format("{} with {}: it measures the link, and there is none; say which codec", here,
                                   named("codec", "auto")));
   }
@@ -103,7 +102,6 @@ DryRun dry_run(const Choices& asked) {
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
-    MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank(), scales_loss(choices.amp));
     const auto algorithm =
         make_algorithm(choices.algorithm,
                        {.phases = {{0, last.recipe}},
@@ -113,6 +111,8 @@ DryRun dry_run(const Choices& asked) {
                         .overlap = false,
                         .seed = seed},
                        buckets, communicator);
+    if (!takes_steps) return;
+    MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank(), scales_loss(choices.amp));
     std::vector<float> buffers(averages ? task->buffers().size() : 0);
     // Runs the period twice: the first time may measure. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->traits().rhythm;
@@ -149,6 +149,14 @@ DryRun dry_run(const Choices& asked) {
     }
   });
   return result;
+}
+
+}  // namespace
+
+DryRun dry_run(const Choices& choices) { return try_run(choices, true); }
+
+void require_trainable(const Choices& choices) {
+  if (choices.options.ranks <= most_ranks) try_run(choices, false);
 }
 
 }  // namespace sotto

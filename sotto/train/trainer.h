@@ -43,4 +43,7 @@ struct DryRun {
 };
 DryRun dry_run(const Choices& choices);
 
+// ConfigError if a run would refuse these choices. No step is tried; of more than 64 ranks nothing is known.
+void require_trainable(const Choices& choices);
+
 }  // namespace sotto

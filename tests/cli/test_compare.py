@@ -56,6 +56,22 @@ def test_one_that_fails_does_not_stop_the_rest(run, tmp_path):
     assert summary(tmp_path / "three" / "03-int8")["steps"] == 4
 
 
+def test_combinations_that_cannot_be_trained_are_told_first(run):
+    job = run("compare", *SMALL, "--algorithms", "sync", "choco", "--codecs", "none", "power(2)")
+    assert job.status == 2 and job.err.index("sotto: choco, power(2): ") < job.err.index("1/4 sync none"), job.err
+    assert [line.split("  ")[0] for line in job.out.splitlines()[1:]] == ["sync", "sync", "choco", "choco"]
+    assert job.out.count("failed") == 1
+
+
+def test_warnings_of_runs_are_shown_once(good):
+    flags = [*TINY, "--max-steps", 4, "--ranks", 2, "--optimiser", "onebit-adam"]
+    said = "the codec would begin at step"
+    job = good("compare", *flags, "--codecs", "none", "qsgd(4)", "int8")
+    assert job.err.count(said) == 1 and f"warning (none; qsgd(4); int8): {said}" in job.err, job.err
+    job = good("tune", *flags, "--codec", "int8", "--grid", "lr=0.1,0.2", "--steps", 4)
+    assert job.err.count(said) == 1 and f"warning (lr=0.1; lr=0.2): {said}" in job.err, job.err
+
+
 def test_one_that_is_interrupted_says_so(start, tmp_path):
     """No other run begins after it, and the exit status is that of `sotto train`."""
     flags = [*TINY, "--epochs", 100000, "--ranks", 2, "--codecs", "none", "int8"]
