@@ -29,6 +29,12 @@ TrainOptions job_of(const Trial& trial, std::uint64_t steps) {
   return options;
 }
 
+// The step from which the run folder of a trial goes on.
+std::uint64_t first_step(const std::string& folder) {
+  const std::vector<std::uint64_t> steps = checkpoint::find(folder);
+  return steps.empty() ? 0 : steps.back();
+}
+
 // A trial that was killed between its last checkpoint and its summary has nothing left to do, and no result. Without
 // that checkpoint it makes its last steps again.
 void remove_if_unsummarised(const std::string& folder) {
@@ -51,6 +57,7 @@ Search::Search(std::vector<Trial>& trials, std::vector<Round> rounds, Scoring sc
     : trials_(trials), rounds_(std::move(rounds)), scoring_(scoring), record_(record), jobs_(jobs) {}
 
 int Search::run() {
+  since_.lap();
   std::vector<std::size_t> members(trials_.size());
   std::iota(members.begin(), members.end(), std::size_t{0});
   for (std::size_t round = 0; round < rounds_.size(); ++round) {
@@ -72,22 +79,33 @@ int Search::run() {
   return status_;
 }
 
+// The most steps that all trials make in the rounds after this one.
+std::uint64_t Search::steps_after(std::size_t round) const {
+  std::uint64_t steps = 0;
+  for (std::size_t later = round + 1; later < rounds_.size(); ++later) {
+    steps += rounds_[later].trials * (rounds_[later].steps - rounds_[later - 1].steps);
+  }
+  return steps;
+}
+
 void Search::run_round(std::size_t round, const std::vector<std::size_t>& members) {
   const std::size_t at_once = std::min(jobs_, members.size());
   std::vector<std::size_t> pending;
   std::vector<LaunchSpec> specs;
+  left_ = steps_after(round);
   for (const std::size_t index : members) {
     const Trial& trial = trials_[index];
     if (trial.diverged || trial.scores.size() > round) continue;
     pending.push_back(index);
     remove_if_unsummarised(trial.folder);
+    const std::uint64_t steps = rounds_[round].steps;
+    left_ += to_make_[index] = steps - std::min(steps, first_step(trial.folder));
     specs.push_back(train_job(job_of(trial, rounds_[round].steps)));
     specs.back().beside = static_cast<std::int64_t>(at_once);
     specs.back().show_lines = false;
   }
   pending_ = pending.size();
   ended_ = 0;
-  since_.lap();
   const int signal =
       launch_all(specs, at_once, console_,
                  {.progress = [&](std::size_t job, std::string_view text) { show(pending[job], text); },
@@ -106,6 +124,8 @@ void Search::ended(std::size_t index, std::size_t round, const LaunchResult& res
     return;
   }
   ++ended_;
+  made_ += to_make_[index];
+  left_ -= to_make_[index];
   seconds_ = since_.seconds();
   trial.error = result.error;
   trial.diverged = result.reason == Reason::not_finite;
@@ -154,9 +174,9 @@ void Search::show(std::size_t index, std::string_view text) {
 
 std::string Search::so_far() const {
   std::string text = fmt::format("{}/{} done", ended_, pending_);
-  if (ended_ > 0) {
-    const double whole = seconds_ * static_cast<double>(pending_) / static_cast<double>(ended_);
-    text += fmt::format(", about {:.0f} s left", std::max(0.0, whole - since_.seconds()));
+  if (made_ > 0) {
+    const double left = seconds_ * static_cast<double>(left_) / static_cast<double>(made_);
+    text += fmt::format(", about {:.0f} s left", std::max(0.0, left - (since_.seconds() - seconds_)));
   }
   const Trial& best = trials_[order().front()];
   if (!best.scores.empty() && best.error.empty()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ class Search {
   const RunWarnings& warnings() const { return warnings_; }
 
  private:
+  std::uint64_t steps_after(std::size_t round) const;
   void run_round(std::size_t round, const std::vector<std::size_t>& members);
   void ended(std::size_t index, std::size_t round, const LaunchResult& result);
   void show(std::size_t index, std::string_view text);
@@ -50,8 +52,11 @@ class Search {
   RunWarnings warnings_;
   std::map<std::size_t, std::string> running_;  // how far each trial is
   std::size_t pending_ = 0, ended_ = 0;         // trials of this round
-  Timer since_;                                 // the beginning of this round
-  double seconds_ = 0;                          // from there to the last end of a trial
+  // The steps that trials make in this round and start; and those of all trials that have ended, or are to end.
+  std::map<std::size_t, std::uint64_t> to_make_;
+  std::uint64_t made_ = 0, left_ = 0;
+  Timer since_;         // the beginning of the search, or of this start of it
+  double seconds_ = 0;  // from there to the last end of a trial
   int status_ = 0;
   bool is_short_ = false;  // a training had fewer steps than a trial was to make
 };

@@ -237,9 +237,10 @@ int run_tune(std::span<const std::string> all) {
   const std::vector<std::size_t> order = search.order();
   const Trial& best = trials[order.front()];
   const bool has_best = !best.scores.empty() && best.error.empty();
+  const auto open = std::ranges::count_if(trials, [](const Trial& t) { return t.scores.empty() && t.error.empty(); });
   if (own.json) {
     fmt::print("{}", to_json(trials, order, space));
-  } else {
+  } else if (open < static_cast<std::ptrdiff_t>(trials.size())) {
     fmt::print("{}", to_table(trials, order, space, scoring, task->goal).plain());
     if (has_best) fmt::print("\nbest: {}\n", command_of(best));
   }
@@ -248,7 +249,6 @@ int run_tune(std::span<const std::string> all) {
     std::string again = "sotto tune";
     for (const std::string& argument : arguments) again += " " + quoted(argument);
     if (is_unnamed) again += " --train-dir " + quoted(folder);
-    const auto open = std::ranges::count_if(trials, [](const Trial& t) { return t.scores.empty() && t.error.empty(); });
     print_error(fmt::format("sotto: interrupted, with {} of {} trials not done; this goes on: {}\n", open,
                             trials.size(), again));
     return status;

@@ -9,6 +9,7 @@ import signal
 
 import pytest
 from conftest import TINY, has_step, summary, wait_until
+from terminal import Terminal
 
 SMALL = TINY  # one rank
 
@@ -118,12 +119,24 @@ def test_ctrl_c_and_on(start, good, tmp_path):
     job.nothing_left()
     assert job.status == 130, job.err
     assert "trials not done; this goes on: sotto tune --grid 'lr=2^-9..2^-7' --steps 60 " in job.err, job.err
+    assert ("with 3 of 3" in job.err) == (job.out == ""), "no head of a table without rows"
     again = shlex.split(job.err.split("this goes on: ")[1])
     assert "going on in broken" in good(*again[1:]).err
     for one, other in zip(record(tmp_path / "whole"), record(tmp_path / "broken")):
         assert one["scores"] == other["scores"] and len(one["scores"]) == 1
         shas = [summary(tmp_path / trial["train_dir"])["parameters_sha256"] for trial in (one, other)]
         assert shas[0] == shas[1]
+
+
+def test_the_time_that_is_left_counts_later_rounds_and_steps(sotto, tmp_path):
+    """Steps that take as long as their link. The second round has as many steps as half of the first one."""
+    screen = Terminal(sotto, "tune", "--grid", "seed=1..4", "--halving", "--eta", "2", "--steps", "40", *SMALL, "--ranks", "2", "--link", "1gbit,20ms",
+                      "--jobs", "1", "-o", "search", cwd=tmp_path, columns=120)  # fmt: skip
+    screen.wait_for("4/4  seed=4: loss")
+    os.kill(screen.process.pid, signal.SIGINT)
+    screen.end()
+    left = re.findall(r"3/4 done, about (\d+) s left", screen.text)
+    assert left and int(left[-1]) >= 2, left
 
 
 def test_a_kill_loses_no_trial_that_ended(start, good, tmp_path):
