@@ -97,6 +97,19 @@ void add_tensors(const CapturedFile& captured, const GradientFile& file, const G
   if (gradient != nullptr) compare_to(gradient->values, file.values, whole);
 }
 
+// Refuses files of several runs or formats, whose gradients would count as those of ranks of one run.
+void require_one_capture(std::span<const CapturedFile> files) {
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    const CapturedFile &one = files[i - 1], &other = files[i];
+    if (one.step != other.step) continue;
+    const bool is_same = one.rank == other.rank && one.memory == other.memory;
+    if (!is_same && one.rank.has_value() == other.rank.has_value()) continue;
+    throw FileError(fmt::format("{}: is of the same step{} as {}{}; analyse the captures of each run and format alone",
+                                other.path().string(), is_same ? " and rank" : "", one.path().string(),
+                                is_same ? "" : ", whose name has no rank"));
+  }
+}
+
 }  // namespace
 
 std::size_t AnalysedTensor::rank90() const {
@@ -110,6 +123,7 @@ std::size_t AnalysedTensor::rank90() const {
 }
 
 GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra, const AnalysisProgress& progress) {
+  require_one_capture(files);
   GradientAnalysis analysis;
   analysis.files = files.size();
   std::optional<Layout> layout;
@@ -117,12 +131,6 @@ GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra, cons
   GradientFile gradient;  // the last one, which precedes the memory of its rank
   const CapturedFile* before = nullptr;
   for (const CapturedFile& captured : files) {
-    if (before != nullptr && std::tuple(before->step, before->rank, before->memory) ==
-                                 std::tuple(captured.step, captured.rank, captured.memory)) {
-      throw FileError(
-          fmt::format("{}: is of the same step and rank as {}; analyse the captures of each run and format alone",
-                      captured.path().string(), before->path().string()));
-    }
     GradientFile file = captured.read();
     require_finite(captured.path(), file);
     if (!layout) {

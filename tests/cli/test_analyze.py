@@ -192,6 +192,7 @@ def test_captures_of_a_run_are_analysed(good, tmp_path):
     (["nan"], "nan/gradient-000000.safetensors: b holds nan"),
     (["unlike"], "unlike/gradient-000001.safetensors: holds other tensors"),
     (["twice"], "twice/gradient-000000.safetensors: is of the same step and rank as twice/gradient-000000.npy"),
+    (["runs"], "runs/gradient-000000-r0.safetensors: is of the same step as runs/gradient-000000.safetensors, whose name has no rank"),
 ])  # fmt: skip
 def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
     for folder in ("seen", "damaged", "nan", "unlike"):
@@ -204,6 +205,9 @@ def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
     (tmp_path / "twice").mkdir()
     np.save(tmp_path / "twice" / "gradient-000000.npy", values)
     write(tmp_path / "twice" / "gradient-000000.safetensors", {"values": values})
+    (tmp_path / "runs").mkdir()
+    for rank in ["", "-r0", "-r1"]:
+        write(tmp_path / "runs" / f"gradient-000000{rank}.safetensors", {"b": np.ones(2, np.float32)})
     job = run("analyze", *arguments)
     assert job.status in (1, 2) and message in job.err, job.err
 
