@@ -89,6 +89,7 @@ int run_analyze(std::span<const std::string> arguments) {
       "also time how long it takes to add up messages, for each of these numbers of them, as 4 16 64 256 1024");
   if (!flags.read(arguments, own)) return 0;
   if (own.out) require_ending("out", *own.out, ".html");
+  if (own.csv) require_possible_folder(*own.csv);
   std::vector<StudiedCodec> studied = sentences_of(said, values);
   const std::vector<std::size_t> merges = numbers_of(merge_texts);
   if (!merges.empty() && studied.empty()) throw ConfigError("--merge: say whose messages with --codec");

@@ -129,6 +129,14 @@ void make_folder(const std::filesystem::path& path) {
   if (::access(path.c_str(), W_OK | X_OK) != 0) fail_errno("write into folder", path);
 }
 
+void require_possible_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path nearest = std::filesystem::absolute(path);  // the first one of its parents that is there
+  while (!std::filesystem::exists(nearest, error) && nearest.has_relative_path()) nearest = nearest.parent_path();
+  if (!std::filesystem::is_directory(nearest, error)) fail("make folder", path, nearest.string() + " is a file");
+  if (::access(nearest.c_str(), W_OK | X_OK) != 0) fail_errno("write into folder", nearest);
+}
+
 std::string md5_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_md5()); }
 std::string sha256_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_sha256()); }
 

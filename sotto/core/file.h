@@ -34,6 +34,8 @@ void remove_temporaries(const std::filesystem::path& folder);
 
 void fsync_path(const std::filesystem::path& path);   // a file or a folder
 void make_folder(const std::filesystem::path& path);  // and its parents; no error if it exists and is writable
+// Makes nothing. FileError if make_folder() could not make it, or nothing could be written there.
+void require_possible_folder(const std::filesystem::path& path);
 
 // Hexadecimal digests (OpenSSL), to identify files and parameters.
 std::string md5_hex(std::span<const std::byte> bytes);

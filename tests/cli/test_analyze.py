@@ -212,6 +212,15 @@ def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
     assert job.status in (1, 2) and message in job.err, job.err
 
 
+@pytest.mark.parametrize("folder", ["file", "file/tables"])
+def test_a_folder_for_tables_that_cannot_be_is_refused_first(run, tmp_path, folder):
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "file").write_text("")
+    write(tmp_path / "seen" / "gradient-000000.safetensors", {"b": np.ones(2, np.float32)})
+    job = run("analyze", "seen", "--csv", folder)
+    assert job.status == 1 and "file is a file" in job.err and job.out == "", job.err
+
+
 def test_what_is_computed_is_printed_though_a_page_cannot_be_written(run, tmp_path):
     (tmp_path / "seen").mkdir()
     write(tmp_path / "seen" / "gradient-000000.safetensors", {"b": np.ones(2, np.float32)})
