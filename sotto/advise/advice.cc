@@ -17,7 +17,7 @@ double work_in(const Trace& trace) {
   return work;
 }
 
-std::string ms(double seconds) { return fmt::format("{:.1f} ms", 1e3 * seconds); }
+std::string ms(double seconds) { return milliseconds(seconds) + " ms"; }
 
 // Why a step takes as long as it does.
 std::string reason(const Prediction& prediction) {
@@ -57,6 +57,11 @@ void rank_predictions(std::vector<Prediction>& predictions) {
     });
     first = last;
   }
+}
+
+std::string milliseconds(double seconds) {
+  const double value = 1e3 * seconds;
+  return value > 0 && value < 1 ? fmt::format("{:.3g}", value) : fmt::format("{:.1f}", value);
 }
 
 std::string verdict(std::span<const Prediction> ranked) {

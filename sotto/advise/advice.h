@@ -33,6 +33,8 @@ bool is_plain(const Recipe& recipe);
 // equally quick; of these the one of higher quality comes first, then the one of smaller error.
 void rank_predictions(std::vector<Prediction>& predictions);
 
+std::string milliseconds(double seconds);  // "12.3"; three digits below 1
+
 // In words, what to do and why. The advice is not to compress, unless some other method makes steps more than 5 %
 // shorter than the quickest plain method does. REQUIRES ranked predictions, with `none` among them.
 std::string verdict(std::span<const Prediction> ranked);

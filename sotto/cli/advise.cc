@@ -165,19 +165,18 @@ void print_table(const Advice& advice, const Choices& choices, const AdviseOptio
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
   const Prediction& dense = dense_of(advice);
-  fmt::print("model    {}, {} parameters in {}: {:.1f} ms of computing a step, on {}\n", options.model,
+  fmt::print("model    {}, {} parameters in {}: {} ms of computing a step, on {}\n", options.model,
              advice.compute.layout.numel(), plural(static_cast<std::int64_t>(advice.compute.buckets.size()), "bucket"),
-             1e3 * advice.compute.times.total(), plural(advice.host.threads, "thread"));
+             milliseconds(advice.compute.times.total()), plural(advice.host.threads, "thread"));
   fmt::print("link     {}, {} ranks of {} core{} each\n\n", *options.link, options.ranks, advice.host.cores(),
              advice.host.cores() == 1 ? "" : "s");
   TextTable table({"codec", "averaged by", "ms a step", "waiting", "work of the codec", "sent a rank and step", "ratio",
                    "error", "loss"});
   for (const std::size_t column : {0, 1, 8}) table.left(column);
-  const auto ms = [](double seconds) { return fmt::format("{:.1f}", 1e3 * seconds); };
   const auto add = [&](const Prediction& p) {
     constexpr std::array<std::string_view, 3> losses{"that of dense", "near that of dense", "may be higher"};
-    table.add({p.sentence, p.aggregator, ms(p.seconds), ms(p.waiting), ms(p.work), bytes_text(p.bytes_sent),
-               fmt::format("{:.1f}", p.bytes_sent > 0 ? dense.bytes_sent / p.bytes_sent : 0),
+    table.add({p.sentence, p.aggregator, milliseconds(p.seconds), milliseconds(p.waiting), milliseconds(p.work),
+               bytes_text(p.bytes_sent), fmt::format("{:.1f}", p.bytes_sent > 0 ? dense.bytes_sent / p.bytes_sent : 0),
                fmt::format("{:.3g}", p.relative_error),
                p.quality ? std::string(losses[static_cast<std::size_t>(*p.quality)]) : ""});
   };

@@ -41,6 +41,11 @@ TEST(Advice, CompressesWhereAStepIsClearlyShorter) {
       << text;
 }
 
+TEST(Advice, ShortStepsHaveEnoughDigits) {
+  const std::string text = verdict_of({of("none", 0.05), of("int8", 0.0409)});
+  EXPECT_TRUE(text.starts_with("compress with `int8`: a step takes 0.0409 ms instead of 0.05 ms with `none`")) << text;
+}
+
 TEST(Advice, NamesTheBestOneThatKeepsTheLoss) {
   const std::string text = verdict_of({of("none", 100), of("a", 20, Quality::medium), of("b", 40)});
   EXPECT_TRUE(text.starts_with("compress with `a`")) << text;
