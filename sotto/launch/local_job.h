@@ -87,9 +87,9 @@ class LocalJob final : public Job, private RankStarter {
   Clock::time_point heard_ = Clock::now();  // when the launcher of a share gave its last sign of life
   std::optional<StoreServer> store_;
   std::vector<Rank> ranks_;
-  std::deque<std::string> held_;    // lines that are shown only if the job fails
+  std::deque<std::string> held_;       // lines that are shown only if the job fails
   std::vector<std::string> warnings_;  // of these lines, without the number of the rank
-  std::vector<std::size_t> order_;  // in which ranks ended
+  std::vector<std::size_t> order_;     // in which ranks ended
   std::optional<Clock::time_point> failed_;
   int stop_ = 0;  // the signal that we were stopped by
   int killing_ = 0;
