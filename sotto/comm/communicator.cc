@@ -64,7 +64,7 @@ class Communicator::Call {
  public:
   Call(Communicator& owner, std::string_view operation) : owner_(owner) {
     owner_.operation_ = operation;
-    owner_.until_lost_ = owner_.deadlines_.from_now();
+    owner_.call_deadline_ = owner_.deadlines_.from_now();
   }
   ~Call() { owner_.traffic_.seconds += timer_.seconds(); }
   Call(const Call&) = delete;
@@ -76,7 +76,7 @@ class Communicator::Call {
 };
 
 Communicator::Communicator(int rank, int size, Deadline deadline)
-    : rank_(rank), size_(size), deadlines_(std::move(deadline)), until_lost_(deadlines_.least()) {
+    : rank_(rank), size_(size), deadlines_(std::move(deadline)), call_deadline_(deadlines_.least()) {
   require(size > 0 && rank >= 0 && rank < size, "Communicator: a rank is one of 0 .. size-1");
 }
 

@@ -65,8 +65,8 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  std::chrono::milliseconds deadline() const { return until_lost_; }  // of the last public call
-  const Deadline& deadlines() const { return deadlines_; }            // shared with clones and mailboxes
+  std::chrono::milliseconds deadline() const { return call_deadline_; }  // of the last public call
+  const Deadline& deadlines() const { return deadlines_; }               // shared with clones and mailboxes
   // The number of `rank` in the whole job, for errors. A Subgroup numbers its ranks anew.
   virtual int number(int rank) const { return rank; }
   virtual std::string_view name() const = 0;  // of the backend: "tcp", "gloo", "shaped"
@@ -150,7 +150,7 @@ class Communicator {
   int rank_;
   int size_;
   Deadline deadlines_;
-  std::chrono::milliseconds until_lost_;
+  std::chrono::milliseconds call_deadline_;
   std::uint64_t step_ = 0;
   std::string_view operation_;
   // Kept from call to call, so that collectives allocate nothing after the first.

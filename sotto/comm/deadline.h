@@ -9,9 +9,9 @@
 
 namespace sotto {
 
-// How long operations wait for a peer, which follows measured step times. Another rank may be up to ten times as slow
-// as this one, so it is ten times as long as a step takes, but at least the deadline that the user gave. Without lap()
-// it is that deadline. Copies share what was measured.
+// How long an operation waits for a peer: the least deadline, which the user gives, or ten times as long as a step of
+// this rank takes, if that is more, because another rank may be that much slower. Nothing is measured before the first
+// lap(). Copies share what was measured.
 class Deadline {
  public:
   // Longer ones are cut to this: added to the time of a clock they would overflow.
@@ -22,7 +22,7 @@ class Deadline {
   Deadline(std::chrono::duration<Rep, Period> least)
       : least_(std::min(std::chrono::duration_cast<std::chrono::milliseconds>(least), longest)) {}
 
-  // The ranks have made an exchange, and will make the next one after about the same time.
+  // Called after each step that ends in an exchange: the next one will take about as long.
   void lap() const {
     const auto now = Clock::now();
     const auto since = measured_->since.exchange(now);
@@ -33,12 +33,12 @@ class Deadline {
   std::chrono::milliseconds last_lap() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(measured_->last.load());
   }
-  // For an operation that waits from now on: this rank has perhaps computed for longer than in the last lap.
+  // For an operation that begins now. The present step counts, too: it may be longer than the last one.
   std::chrono::milliseconds from_now() const {
     const auto since = measured_->since.load();
     return of(since == Clock::time_point{} ? last_lap() : std::max<Clock::duration>(last_lap(), Clock::now() - since));
   }
-  // For those that look again and again whether a peer has been silent for that long.
+  // For a thread that looks again and again how long a peer has been silent: the present step grows meanwhile.
   std::chrono::milliseconds by_last_lap() const { return of(last_lap()); }
 
  private:

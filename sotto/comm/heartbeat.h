@@ -28,7 +28,7 @@ class Heartbeat {
   bool wants_change() const { return change_; }
   // Whether some member has left this generation, or is lost, so that the others cannot go on in it.
   bool is_over() const { return over_; }
-  // So long a step of this rank took: it may take as long again until it leaves its group.
+  // The last step of this rank took so long. It may be as long again before this rank can leave its group.
   void took(std::chrono::milliseconds step) { step_ = step; }
   void farewell(Farewell farewell);  // this rank ends
 

@@ -18,7 +18,8 @@ struct JobShare {
   MessageReader* orders = nullptr;
   // If the ranks meet here: told where, before they start. Empty: they meet elsewhere, at LaunchSpec::master.
   std::function<void(const std::string& master)> serves;
-  // To the launcher, if ranks may be lost: "left ID" of one that ended by itself, "lost ID WHY" of others.
+  // To the launcher, if ranks may be lost: "left ID" of one that came to the end of the run, "stopped ID"
+  // of one that was asked to end, "lost ID WHY" of others.
   std::function<void(const HostMessage&)> tell;
 };
 

@@ -27,7 +27,8 @@ class GradientStudy {
 
   // ConfigError, on all ranks, if the algorithm cannot tell what its memory holds, which is to be captured.
   void require_memory(Algorithm& algorithm, std::span<const BucketPlan> buckets);
-  // Prepares what goes into the run folder. FileError. What one rank does, `mine` says that this one does.
+  // Prepares what goes into the run folder. `mine`: this rank does what only
+  // one rank does. FileError.
   void begin(const std::filesystem::path& run_folder, std::uint64_t first_step, bool mine);
 
   // Whether this rank uses the gradient of this step.
