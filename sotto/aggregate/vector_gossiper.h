@@ -42,6 +42,8 @@ class VectorGossiper {
   std::uint64_t round() const { return round_; }  // the number of the next one
   const Topology& topology() const { return *topology_; }
   const Timings& timings() const { return timings_; }  // total seconds of all rounds
+  // The round, for a checkpoint: there is no other state. All ranks must go on with the same one.
+  void visit_state(StateVisitor& visitor) { visitor.visit("round", round_); }
 
  private:
   Gossiper& gossiper_of(std::size_t size);

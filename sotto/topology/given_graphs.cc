@@ -90,6 +90,10 @@ Topology given_topology(std::vector<Graph> rounds) {
     throw ConfigError("a topology needs at least one round and one rank");
   std::string sentence = "graph(sends_to=";
   for (std::size_t i = 0; i < rounds.size(); ++i) {
+    if (rounds[i].ranks() != rounds.front().ranks()) {
+      throw ConfigError(fmt::format("round 0 is one of {} ranks, and round {} one of {}", rounds.front().ranks(), i,
+                                    rounds[i].ranks()));
+    }
     check_shares(rounds[i]);
     if (rounds[i].has_shares() != rounds.front().has_shares()) {
       throw ConfigError("some rounds have shares and others do not: say them in all, or in none");

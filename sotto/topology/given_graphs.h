@@ -15,8 +15,8 @@ namespace sotto {
 std::vector<Graph> given_graphs(std::string_view text, int ranks);
 
 // The topology whose rounds take turns; its sentence is "graph(sends_to=...)". ConfigError when there is no round, when
-// a rank keeps no share, when only some edges have shares, or when the graph of all rounds together is not strongly
-// connected.
+// they differ in the number of ranks, when a rank keeps no share, when only some edges have shares, or when the graph
+// of all rounds together is not strongly connected.
 Topology given_topology(std::vector<Graph> rounds);
 
 }  // namespace sotto

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "sotto/core/state_copy.h"
 #include "sotto/topology/given_graphs.h"
 #include "sotto/topology/table.h"
 #include "tests/aggregate/group.h"
@@ -79,6 +80,28 @@ TEST(VectorGossip, KeepsAWeightFromRoundToRound) {
     for (int round = 0; round < 40; ++round) weight = apart.mix(vector, weight);
     EXPECT_NE(weight, 1);
     for (const float value : vector) EXPECT_NEAR(value / weight, 1, 1e-5);
+  });
+}
+
+TEST(VectorGossip, GoesOnWithTheRoundOfACheckpoint) {
+  run_threads(5, 30s, [](Communicator& communicator) {
+    const Topology topology = topology_of("exponential", 5);
+    VectorGossiper undisturbed(communicator, topology);
+    std::vector<float> wanted(10, static_cast<float>(communicator.rank()));
+    undisturbed.average(wanted, 1);
+    undisturbed.average(wanted, 3);
+
+    VectorGossiper before(communicator, topology), after(communicator, topology);
+    std::vector<float> found(10, static_cast<float>(communicator.rank()));
+    before.average(found, 1);
+    StateCopy state;
+    state.take();
+    before.visit_state(state);
+    state.give();
+    after.visit_state(state);
+    after.average(found, 3);
+    EXPECT_EQ(found, wanted);
+    EXPECT_EQ(after.round(), 4U);
   });
 }
 

@@ -45,6 +45,12 @@ TEST(GivenTopologies, AreWhatTheSameOneOfTheTableIs) {
             consensus(ring, *make_mixing(test::mixing("uniform"), ring)).spectral_gap);
 }
 
+TEST(GivenTopologies, HaveTheSameRanksInAllRounds) {
+  std::vector<Graph> rounds = given_graphs("1; 0", 2);
+  rounds.push_back(given_graphs("1; 2; 0", 3).front());
+  EXPECT_EQ(message_of([&] { given_topology(rounds); }), "round 0 is one of 2 ranks, and round 1 one of 3");
+}
+
 TEST(GivenTopologies, MixWithTheirOwnShares) {
   const Topology topology = make_topology(test::topology("graph(1:0.25 2:0.25; 0:0.5; 0:0.125)"), 3);
   ASSERT_TRUE(topology.has_shares());
