@@ -42,13 +42,13 @@ std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, st
   deadline = std::min(deadline, Deadline::longest);
   ignore_broken_pipes();
   meeting->wait_for_all(deadline);
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  c10d::ProcessGroupGloo* gloo = nullptr;
   for (const auto& device : group.getDeviceTypes()) {
-    if (!gloo) gloo = c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroupGloo>(group.getBackend(device.type()));
+    if (gloo == nullptr) gloo = dynamic_cast<c10d::ProcessGroupGloo*>(group.getBackend(device.type()).get());
   }
-  auto settings = gloo ? c10d::ProcessGroupGloo::Options::create(deadline)
-                       : c10d::ProcessGroupGloo::Options::create_default(deadline);
-  if (gloo) settings->devices = gloo->getOptions()->devices;
+  auto settings = gloo != nullptr ? c10d::ProcessGroupGloo::Options::create(deadline)
+                                  : c10d::ProcessGroupGloo::Options::create_default(deadline);
+  if (gloo != nullptr) settings->devices = gloo->getOptions()->devices;
   settings->timeout = deadline;
   settings->threads = 1;
   return on_own_connections(std::move(meeting), std::move(settings), group.getRank(), group.getSize(), deadline);
