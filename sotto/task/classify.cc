@@ -43,7 +43,6 @@ double loss_of_equal_logits(const Dataset& data) {
 
 std::unique_ptr<Task> make_classify(const TaskSetup& setup) {
   return make_image_task(setup, {.metrics = classify_metrics,
-                                 .goal = "accuracy",
                                  .loss = Loss::cross_entropy,
                                  .outputs = [](const Dataset& data) { return data.classes(); },
                                  .sums = 2,

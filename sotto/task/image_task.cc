@@ -119,7 +119,6 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     return {traits_.metrics, traits_.values(tally)};
   }
-  const Metric& goal() const override { return *metric_table(traits_.metrics).find(traits_.goal); }
   double loss_of_guessing() const override { return traits_.loss_of_guessing(*test_); }
   std::vector<std::string> remarks() const override {
     std::vector<std::string> all = train_ ? train_->remarks() : std::vector<std::string>();

@@ -16,7 +16,6 @@ namespace sotto {
 // that make_image_task() does.
 struct ImageTraits {
   std::span<const Metric> metrics;
-  std::string_view goal;  // the name of the metric that Task::goal() returns
   Loss loss;
   std::int64_t (*outputs)(const Dataset& data);  // of the model, for each example
   // A tally is the sum of the losses, the number of examples, and `sums` more numbers, to which this function adds a

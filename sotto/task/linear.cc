@@ -27,7 +27,6 @@ namespace {
 struct LinearTraits {
   const Table<LinearModelEntry>& (*models)();
   std::span<const Metric> metrics;
-  std::string_view goal;
   bool classes;  // labels are made -1 and 1
   void (*add)(float output, double label, std::span<double> sums);
   std::vector<double> (*values)(double loss, double count, std::span<const double> sums,
@@ -61,7 +60,6 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
     return {traits_.metrics, traits_.values(tally[0] / tally[1], tally[1], std::span(tally).subspan(2, 3),
                                             each.first(each.size() / 2), each.subspan(each.size() / 2))};
   }
-  const Metric& goal() const override { return *metric_table(traits_.metrics).find(traits_.goal); }
   double loss_of_guessing() const override {  // few test rows may have nearly the same label
     return std::max(traits_.loss_of_guessing(*test_), train_ ? traits_.loss_of_guessing(*train_) : 0);
   }
@@ -216,12 +214,14 @@ double variance_of(const Rows& rows) {
   return squares_around_mean(count, sums[0], sums[1]) / count;
 }
 
-constexpr LinearTraits two_class_traits{
-    two_class_model_table, two_class_metrics, "accuracy", true, add_found, two_class_values, [](const Rows&) {
-      return std::log(2.0);
-    }};
-constexpr LinearTraits value_traits{value_model_table, value_metrics, "r2",       false,
-                                    add_label,         value_values,  variance_of};
+constexpr LinearTraits two_class_traits{two_class_model_table,
+                                        two_class_metrics,
+                                        true,
+                                        add_found,
+                                        two_class_values,
+                                        [](const Rows&) {
+      return std::log(2.0); }};
+constexpr LinearTraits value_traits{value_model_table, value_metrics, false, add_label, value_values, variance_of};
 
 }  // namespace
 

@@ -58,7 +58,6 @@ ModelChoice read_regress_model(const Sentence& sentence) { return read_image_mod
 
 std::unique_ptr<Task> make_regress(const TaskSetup& setup) {
   return make_image_task(setup, {.metrics = regress_metrics,
-                                 .goal = "r2",
                                  .loss = Loss::squared_error,
                                  .outputs = [](const Dataset&) { return std::int64_t{1}; },
                                  .sums = 2,

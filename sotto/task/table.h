@@ -56,7 +56,7 @@ struct TaskEntry {
   std::string_view name;
   std::string_view summary;
   std::span<const Metric> metrics;
-  std::string_view goal;  // the name of the metric that Task::goal() returns
+  std::string_view goal;  // the name of the metric that decides which of two models is better
   std::vector<std::string_view> (*model_names)();
   std::vector<std::string_view> (*data_names)();  // the first is what `auto` means
   std::string (*models)();                        // a line for each model, and their options, for help

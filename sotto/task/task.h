@@ -64,7 +64,6 @@ class Task {
   // The metrics of a tally; without values when the tally counted no examples. Metrics that training does not count are
   // NaN.
   virtual Metrics metrics(const Tally& tally) const = 0;
-  virtual const Metric& goal() const = 0;  // the metric that decides which of two models is better
   // The loss of a model that has learned nothing; 0 if it cannot be known.
   virtual double loss_of_guessing() const = 0;
   // Lines about the data that the user ought to know, such as examples that are left out. They name options by marks.

@@ -75,7 +75,6 @@ class TextTask final : public ModelTask<LanguageModel, Pieces, ExampleOrder> {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     return {traits_.metrics, traits_.values(tally)};
   }
-  const Metric& goal() const override { return traits_.metrics[0]; }
   double loss_of_guessing() const override {
     return std::log(static_cast<double>(test_->vocabulary() + traits_.marks));
   }

@@ -29,7 +29,7 @@ struct TextBatch {
 // and all that make_text_task() does. An example is a piece of the text, as long as the model's context; each epoch
 // cuts the text at other places.
 struct TextTraits {
-  std::span<const Metric> metrics;  // the first one is the goal
+  std::span<const Metric> metrics;
   const Table<LanguageModelEntry>& (*models)();
   std::int64_t marks = 0;  // the number of tokens that the model has beyond those of the text
   // Adds an example to the batch. In training `random` depends on the seed, the epoch and the example, in evaluations

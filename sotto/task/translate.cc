@@ -76,7 +76,6 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs, LengthOrde
     return {translate_metrics,
             {loss, std::exp(loss), translated ? bleu_score(counts) : std::numeric_limits<double>::quiet_NaN()}};
   }
-  const Metric& goal() const override { return translate_metrics[2]; }
   double loss_of_guessing() const override { return std::log(static_cast<double>(test_->vocabulary->size())); }
 
  private:

@@ -64,7 +64,7 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, Heartbeat* hea
       identity_(identity()),
       interruption_(rollback == nullptr && world.rank > 0 ? 0 : options_.checkpoint_minutes, world.rank,
                     rollback == nullptr ? Timer() : rollback->since_checkpoint),
-      evaluations_(choices_.task->metrics, task_->goal(), choices_.until) {}
+      evaluations_(choices_.task->metrics, choices_.task->goal_metric(), choices_.until) {}
 
 TrainResult Run::run() {
   const auto kept = rollback_ == nullptr ? std::nullopt : rollback_->last();
@@ -178,7 +178,7 @@ void Run::end(TrainResult& result) {
     end_if_failed(urgency_of_test);
     if (!is_tested_) end_by_signal(urgency_of_test);
   }
-  if (!is_tested_) tested_ = untested(choices_.task->metrics, task_->goal());
+  if (!is_tested_) tested_ = untested(choices_.task->metrics, choices_.task->goal_metric());
   result.steps = done_;
   result.tested = tested_.metrics;
 }

@@ -128,12 +128,13 @@ void Run::evaluate() {
   algorithm_->rest();
   const RunTotals spent = totals();
   lend_batch_norm(*task_, idle_, *communicator_);
-  const auto tested = test_together(replica_, replicated_, *communicator_, [this](std::uint64_t examples) {
-    require_group();
-    if (StopSignal::caught() != 0 && !world_.coordinated) throw BrokenOff();
-    if (own_rank() != 0 || !progress_.due()) return;
-    progress_.show(fmt::format("step {}  {} examples of rank 0 are evaluated", done_, examples));
-  });
+  const auto tested = test_together(
+      replica_, replicated_, choices_.task->goal_metric(), *communicator_, [this](std::uint64_t examples) {
+        require_group();
+        if (StopSignal::caught() != 0 && !world_.coordinated) throw BrokenOff();
+        if (own_rank() != 0 || !progress_.due()) return;
+        progress_.show(fmt::format("step {}  {} examples of rank 0 are evaluated", done_, examples));
+      });
   if (!tested) return say(fmt::format("step {}  the evaluation is left out, since a signal stops the run", done_));
   tested_ = *tested;
   is_tested_ = true;
@@ -157,8 +158,8 @@ bool Run::evaluate_due() {
 void Run::follow_evaluation() {
   Plateau* plateau = schedule_.plateau();
   if (plateau == nullptr) return;
-  const Metric& metric =
-      plateau->metric() == "goal" ? task_->goal() : *metric_table(choices_.task->metrics).find(plateau->metric());
+  const Metric& metric = plateau->metric() == "goal" ? choices_.task->goal_metric()
+                                                     : *metric_table(choices_.task->metrics).find(plateau->metric());
   if (!plateau->evaluated(tested_.metrics.value(metric.name), metric.rises)) return;
   say(fmt::format("step {}  {} has stopped to improve: learning rate times {:.6g}", done_, metric.name,
                   plateau->factor()));

@@ -19,18 +19,18 @@ std::string TestResult::text() const {
                             consensus_distance);
 }
 
-std::optional<TestResult> test_together(Replica& replica, bool replicated, Communicator& communicator,
-                                        const AfterBatch& after_batch) {
+std::optional<TestResult> test_together(Replica& replica, bool replicated, const Metric& goal,
+                                        Communicator& communicator, const AfterBatch& after_batch) {
   Task& task = replica.task();
-  TestResult result{.metrics = {}, .goal = task.goal(), .rank_goals = {}};
+  TestResult result{.metrics = {}, .goal = goal, .rank_goals = {}};
   auto parameters = replica.to_evaluate();
   MeanModel mean;
   if (!replicated) {
     const auto mine = evaluate_alone(task, parameters, Split::test, communicator, after_batch);
     if (!mine) return std::nullopt;
-    const double goal = task.metrics(*mine).value(result.goal.name);
+    const double own = task.metrics(*mine).value(goal.name);
     result.rank_goals.resize(static_cast<std::size_t>(communicator.size()));
-    communicator.all_gather(std::as_bytes(std::span(&goal, 1)), std::as_writable_bytes(std::span(result.rank_goals)));
+    communicator.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(result.rank_goals)));
     mean = mean_model(parameters.empty() ? task.parameters() : parameters, communicator);
     result.consensus_distance = mean.distance;
     parameters = mean.parameters;

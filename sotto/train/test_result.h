@@ -24,8 +24,8 @@ struct TestResult {
 
 // Collective. Ranks share out the examples of a common model. A rank first evaluates a model of its own on all
 // examples, if it has one. `after_batch` hears of each evaluation. Nothing if it broke off an evaluation of some rank.
-std::optional<TestResult> test_together(Replica& replica, bool replicated, Communicator& communicator,
-                                        const AfterBatch& after_batch);
+std::optional<TestResult> test_together(Replica& replica, bool replicated, const Metric& goal,
+                                        Communicator& communicator, const AfterBatch& after_batch);
 
 // That of a model that was not tested: each metric is NaN.
 TestResult untested(std::span<const Metric> kinds, const Metric& goal);

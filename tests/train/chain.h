@@ -39,7 +39,6 @@ class Chain final : public Task {
   Tally evaluate(Split, Share, const AfterBatch&) override { return {}; }
   Tally& trained() override { return trained_; }
   Metrics metrics(const Tally&) const override { return {}; }
-  const Metric& goal() const override { return goal_; }
   double loss_of_guessing() const override { return 1; }
 
   std::span<float> part(std::size_t segment) {
@@ -53,7 +52,6 @@ class Chain final : public Task {
 
  private:
   Epochs epochs_;
-  Metric goal_;
   Tally trained_{0};
   float statistics_ = 0;
   Layout layout_, no_buffers_;
