@@ -102,7 +102,7 @@ Recipe with(Recipe recipe, double ratio) {
 
 const Table<WarmupEntry>& warmup_table() { return table; }
 
-Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps) {
+Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, const EpochLength& epoch, std::uint64_t steps) {
   Recipe asked = recipe;
   const AnyOptions* options = with_ratio(asked);
   if (options == nullptr) {
@@ -117,15 +117,15 @@ Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, std::uint64_t s
                                     format_double(last)));
   }
   Warmup made;
-  const bool fits = ratios.size() <= steps / steps_per_epoch && ratios.size() * steps_per_epoch < steps;
+  const bool fits = epoch.first_step_in(ratios.size()) < steps;
   const std::uint64_t each = steps / (ratios.size() + 1);  // if all ratios share the run equally
   if (!fits) {
     made.remark = fmt::format(
-        "{}: {} epochs of warm-up do not fit into {} steps of {} an epoch: each of its ratios lasts {} steps",
-        named(spec.place.option, spec.place.text), ratios.size(), steps, steps_per_epoch, each);
+        "{}: {} epochs of warm-up do not fit into {} steps of {:.6g} an epoch: each of its ratios lasts {} steps",
+        named(spec.place.option, spec.place.text), ratios.size(), steps, epoch.steps(), each);
   }
   const auto add = [&](std::size_t number, double ratio) {
-    const std::uint64_t first = fits ? number * steps_per_epoch : number * steps / (ratios.size() + 1);
+    const std::uint64_t first = fits ? epoch.first_step_in(number) : number * steps / (ratios.size() + 1);
     if (!made.phases.empty() && made.phases.back().first_step == first) made.phases.pop_back();
     made.phases.push_back({first, with(recipe, ratio)});
   };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sotto/aggregate/phased.h"
+#include "sotto/core/epoch_length.h"
 #include "sotto/core/table.h"
 
 namespace sotto {
@@ -35,6 +36,6 @@ const Table<WarmupEntry>& warmup_table();
 using WarmupSpec = Spec<WarmupEntry>;
 
 // The phases of a recipe in a training of `steps` steps. ConfigError if the recipe has no ratio, or none to fall to.
-Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps);
+Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, const EpochLength& epoch, std::uint64_t steps);
 
 }  // namespace sotto

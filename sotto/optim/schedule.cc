@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "sotto/optim/schedule_parts.h"
@@ -54,9 +53,8 @@ ScheduleSpec read_schedule(const Sentence& sentence) {
   return spec;
 }
 
-Schedule make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps, std::uint64_t steps_per_epoch) {
-  if (steps_per_epoch == 0) throw std::logic_error("make_schedule: an epoch has at least one step");
-  Training training{horizon_steps, steps_per_epoch};
+Schedule make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps, const EpochLength& epoch) {
+  Training training{horizon_steps, epoch};
   std::vector<Factor> parts;
   std::optional<Plateau> plateau;
   for (const Spec<ScheduleEntry>& part : spec) {

@@ -7,16 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/core/epoch_length.h"
 #include "sotto/core/table.h"
 #include "sotto/optim/plateau.h"
 
 namespace sotto {
 
-// The planned training. All lengths are in steps.
+// The planned training.
 struct Training {
-  std::uint64_t horizon = 0;  // of the whole training, wherever a run is stopped or resumed
-  std::uint64_t epoch = 1;    // of one epoch
-  std::uint64_t warmup = 0;   // of the warm-up before this part of the schedule
+  std::uint64_t horizon = 0;  // steps of the whole training, wherever a run is stopped or resumed
+  EpochLength epoch{};
+  std::uint64_t warmup = 0;  // steps of the warm-up before this part of the schedule
 };
 
 // The factor by which a part multiplies the base learning rate in each step, counted from 0: a pure function of the
@@ -63,6 +64,6 @@ bool runs_to_horizon(const ScheduleSpec& spec);
 const Spec<ScheduleEntry>* plateau_of(const ScheduleSpec& spec);
 
 // ConfigError when a part does not fit the training, such as a warm-up that is as long as the horizon.
-Schedule make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps, std::uint64_t steps_per_epoch);
+Schedule make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps, const EpochLength& epoch);
 
 }  // namespace sotto

@@ -13,8 +13,9 @@
 namespace sotto {
 namespace {
 
-std::uint64_t steps_per(const std::string& unit, const Training& training) {
-  return unit == "epoch" ? training.epoch : 1;
+// The unit in which a part counts; that of steps is an epoch of one step.
+EpochLength unit_of(const std::string& name, const Training& training) {
+  return name == "epoch" ? training.epoch : EpochLength{};
 }
 
 // How much of the training after the warm-up has passed, in [0, 1].
@@ -37,9 +38,9 @@ Factor make_constant(const NoOptions& /*options*/, const Training& /*training*/)
 }
 
 Factor make_step(const StepOptions& options, const Training& training) {
-  const std::uint64_t every = static_cast<std::uint64_t>(options.every) * steps_per(options.unit, training);
-  return [every, factor = options.factor](std::uint64_t step) {
-    return std::pow(factor, static_cast<double>(step / every));
+  return [every = static_cast<std::uint64_t>(options.every), factor = options.factor,
+          unit = unit_of(options.unit, training)](std::uint64_t step) {
+    return std::pow(factor, static_cast<double>(unit.epoch_of(step) / every));
   };
 }
 
@@ -58,10 +59,9 @@ std::optional<std::vector<std::uint64_t>> MilestoneOptions::milestones() const {
 }
 
 Factor make_milestones(const MilestoneOptions& options, const Training& training) {
-  std::vector<std::uint64_t> steps = options.milestones().value();
-  for (std::uint64_t& step : steps) step *= steps_per(options.unit, training);
-  return [steps = std::move(steps), factor = options.factor](std::uint64_t step) {
-    const auto passed = std::upper_bound(steps.begin(), steps.end(), step) - steps.begin();
+  return [at = options.milestones().value(), factor = options.factor,
+          unit = unit_of(options.unit, training)](std::uint64_t step) {
+    const auto passed = std::upper_bound(at.begin(), at.end(), unit.epoch_of(step)) - at.begin();
     return std::pow(factor, static_cast<double>(passed));
   };
 }
@@ -81,16 +81,16 @@ Factor make_polynomial(const PolynomialOptions& options, const Training& trainin
 }
 
 Factor make_inverse_sqrt(const InverseSqrtOptions& options, const Training& training) {
-  const std::uint64_t unit = steps_per(options.unit, training);
-  const std::uint64_t flat = std::max<std::uint64_t>(1, (training.warmup + unit - 1) / unit);
+  const EpochLength unit = unit_of(options.unit, training);
+  const std::uint64_t flat = std::max<std::uint64_t>(1, unit.begun_before(training.warmup));
   return [unit, flat](std::uint64_t step) {
-    return std::sqrt(static_cast<double>(flat) / static_cast<double>(std::max(step / unit + 1, flat)));
+    return std::sqrt(static_cast<double>(flat) / static_cast<double>(std::max(unit.epoch_of(step) + 1, flat)));
   };
 }
 
 Factor make_time_decay(const TimeDecayOptions& options, const Training& training) {
-  return [unit = steps_per(options.unit, training), rate = options.rate](std::uint64_t step) {
-    return 1 / (1 + rate * static_cast<double>(step / unit));
+  return [unit = unit_of(options.unit, training), rate = options.rate](std::uint64_t step) {
+    return 1 / (1 + rate * static_cast<double>(unit.epoch_of(step)));
   };
 }
 
@@ -121,7 +121,7 @@ std::string WarmupOptions::problem() const {
 std::uint64_t WarmupOptions::length(const Training& training) const {
   // The factor undoes rounding up before ceil(): 0.07 epochs of 100 steps are 7 steps, not 8.
   const double length =
-      steps != 0 ? static_cast<double>(steps) : std::ceil(epochs * static_cast<double>(training.epoch) * (1 - 1e-12));
+      steps != 0 ? static_cast<double>(steps) : std::ceil(epochs * training.epoch.steps() * (1 - 1e-12));
   if (!(length < static_cast<double>(training.horizon))) {
     throw ConfigError(fmt::format("{} steps of warm-up do not fit into a training of {}", length, training.horizon));
   }

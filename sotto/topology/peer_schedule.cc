@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "sotto/core/error.h"
@@ -54,11 +53,8 @@ std::vector<TopologyPhase> read_peer_schedule(std::string_view option, std::stri
   }
 }
 
-std::vector<TopologyPhase> by_steps(std::vector<TopologyPhase> epochs, std::uint64_t steps_per_epoch) {
-  constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-  for (TopologyPhase& phase : epochs) {
-    phase.first = phase.first > never / steps_per_epoch ? never : phase.first * steps_per_epoch;
-  }
+std::vector<TopologyPhase> by_steps(std::vector<TopologyPhase> epochs, const EpochLength& epoch) {
+  for (TopologyPhase& phase : epochs) phase.first = epoch.first_step_in(phase.first);
   return epochs;
 }
 

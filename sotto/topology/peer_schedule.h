@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/core/epoch_length.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
@@ -21,6 +22,6 @@ std::vector<TopologyPhase> read_peer_schedule(std::string_view option, std::stri
                                               const TopologySpec& topology, int ranks);
 
 // The same phases with `first` converted from epochs to steps.
-std::vector<TopologyPhase> by_steps(std::vector<TopologyPhase> epochs, std::uint64_t steps_per_epoch);
+std::vector<TopologyPhase> by_steps(std::vector<TopologyPhase> epochs, const EpochLength& epoch);
 
 }  // namespace sotto

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/core/epoch_length.h"
 #include "sotto/task/task.h"
 
 namespace sotto {
@@ -32,10 +33,9 @@ class Course {
   std::uint64_t first_step_in(std::uint64_t epoch) const;
   std::uint64_t steps_before(std::uint64_t epoch) const { return epochs_.begin_of(epoch) / size_.accumulate; }
 
-  // Schedules count in steps of the first start. These are its batches per epoch, its batches per step, and the step
-  // that it would make at the place in the data where `step` is.
-  std::uint64_t scheduled_batches() const { return batches_; }
-  std::uint64_t scheduled_accumulate() const { return accumulate_; }
+  // Schedules count in steps of the first start. These are the length of an epoch in them, and the one that it would
+  // make at the place in the data where `step` is.
+  EpochLength scheduled_epoch() const { return {batches_, accumulate_}; }
   std::uint64_t scheduled_step(std::uint64_t step) const { return batches_at(step) / accumulate_; }
 
   // The course from `step` on, with steps of another size. It is complete only after set_epochs() with the epochs of a

@@ -83,7 +83,7 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
       plan_run(choices, Course(task->epochs(), {.accumulate = static_cast<std::uint64_t>(options.accumulate)}),
                trial->dense_steps());
   // Called only for their errors: whatever a run would refuse is refused here.
-  make_schedule(choices.schedule, plan.horizon, plan.steps_per_epoch);
+  make_schedule(choices.schedule, plan.horizon, plan.epoch);
   check_phases(plan.phases, buckets);
   const bool averages = averages_batch_norm(choices, *task, ranks);
   const auto seed = static_cast<std::uint64_t>(options.seed);

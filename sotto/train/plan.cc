@@ -23,10 +23,9 @@ std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const Bucke
 
 RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t dense_steps) {
   const TrainOptions& options = choices.options;
-  const std::uint64_t accumulate = course.scheduled_accumulate();
-  const std::uint64_t micro_steps = whole(options.epochs) * course.scheduled_batches();
   RunPlan plan;
-  plan.steps_per_epoch = std::max<std::uint64_t>(1, course.scheduled_batches() / accumulate);
+  plan.epoch = course.scheduled_epoch();
+  const std::uint64_t accumulate = plan.epoch.per_step, micro_steps = whole(options.epochs) * plan.epoch.batches;
   plan.steps = course.steps_before(whole(options.epochs));
   if (micro_steps / accumulate == 0) {
     throw ConfigError(fmt::format("{}: {} epochs have only {} micro-steps",
@@ -36,14 +35,14 @@ RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t den
   if (options.max_steps) plan.steps = std::min(plan.steps, whole(*options.max_steps));
   plan.phases = {{0, choices.recipe}};
   if (choices.codec_warmup) {
-    Warmup warmup = make_warmup(choices.codec_warmup, choices.recipe, plan.steps_per_epoch, plan.horizon);
+    Warmup warmup = make_warmup(choices.codec_warmup, choices.recipe, plan.epoch, plan.horizon);
     plan.phases = std::move(warmup.phases);
     plan.remark = std::move(warmup.remark);
   }
   // An optimiser with dense steps already knows the number from the option.
   const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after.value_or(0)));
   plan.phases = start_after(dense, std::move(plan.phases));
-  plan.topologies = by_steps(choices.peers, plan.steps_per_epoch);
+  plan.topologies = by_steps(choices.peers, plan.epoch);
   return plan;
 }
 

@@ -13,7 +13,7 @@ namespace sotto {
 
 // The length of a run and its phases. A step is one of the optimiser, whichever ranks make it.
 struct RunPlan {
-  std::uint64_t steps_per_epoch = 0;      // in steps of the first start, as Course
+  EpochLength epoch;                      // in steps of the first start, as Course
   std::uint64_t horizon = 0;              // the length of the schedules, as well; `max-steps` does not change it
   std::uint64_t steps = 0;                // the number after which the run ends
   std::vector<Phase> phases;              // of the codec

@@ -50,7 +50,7 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, Heartbeat* hea
       course_(task_->epochs(), step_size(world.size)),
       plan_(plan_run(choices_, course_, replica_.optimiser().dense_steps())),
       calendar_(options_, course_, plan_.steps),
-      schedule_(make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch)),
+      schedule_(make_schedule(choices_.schedule, plan_.horizon, plan_.epoch)),
       method_(method()),
       replicated_(choices_.algorithm.entry->replicated),
       own_speed_(has_own_speed(choices_.algorithm, world.size)),

@@ -16,7 +16,7 @@ using test::message_of;
 
 std::vector<Phase> phases(const std::string& warmup, const std::string& method, std::uint64_t steps = 1000,
                           const std::string& aggregator = "auto") {
-  return make_warmup(warmup_table().read("codec-warmup", warmup), read_recipe(method, aggregator), 10, steps).phases;
+  return make_warmup(warmup_table().read("codec-warmup", warmup), read_recipe(method, aggregator), {10}, steps).phases;
 }
 
 // The codec's ratio in each phase.
@@ -77,7 +77,7 @@ TEST(Warmup, OfAMethodThatIsAnAggregatorItself) {
 TEST(Warmup, ThatIsLongerThanTheTrainingIsShortened) {
   const std::vector<double> all{0.25, 0.0625, 0.015625, 0.00390625, 0.001};
   const auto remark = [](std::uint64_t steps) {
-    return make_warmup(warmup_table().read("codec-warmup", "exponential"), read_recipe("topk(0.001)"), 10, steps)
+    return make_warmup(warmup_table().read("codec-warmup", "exponential"), read_recipe("topk(0.001)"), {10}, steps)
         .remark;
   };
   EXPECT_EQ(remark(41), "");

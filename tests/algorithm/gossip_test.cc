@@ -306,7 +306,7 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
     run_threads(8, 20s, [&](Communicator& communicator) {
       const auto clone = communicator.clone();
       AlgorithmOptions options;
-      options.topologies = by_steps(read_peer_schedule("test", "0:1,1:2,3:4", test::topology("exponential"), 8), 3);
+      options.topologies = by_steps(read_peer_schedule("test", "0:1,1:2,3:4", test::topology("exponential"), 8), {3});
       Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
       const auto algorithm = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
       const auto again = make_algorithm(test::algorithm(sentence), options, other.buckets(), *clone);

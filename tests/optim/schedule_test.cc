@@ -14,7 +14,7 @@ namespace sotto {
 namespace {
 
 Schedule schedule(std::string_view sentence, std::uint64_t horizon = 100, std::uint64_t per_epoch = 10) {
-  return make_schedule(read_schedule(parse_sentence("lr-schedule", sentence)), horizon, per_epoch);
+  return make_schedule(read_schedule(parse_sentence("lr-schedule", sentence)), horizon, {per_epoch});
 }
 
 std::vector<double> factors(std::string_view sentence, const std::vector<std::uint64_t>& steps,
@@ -45,6 +45,26 @@ TEST(Schedule, Milestones) {
             (Values{1, 1, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125}));
   EXPECT_EQ(factors("milestones(3/6, 0.5, unit=step)", {2, 3, 5, 6}), (Values{1, 0.5, 0.5, 0.25}));
   EXPECT_EQ(factors("milestones(7)", {69, 70}), (Values{1, 0.1}));
+}
+
+// A rate changes at the first step that begins in its epoch, also where a step is no whole part of an epoch.
+TEST(Schedule, CountsEpochsOfTheData) {
+  const auto changes = [](std::string_view sentence, const EpochLength& epoch) {
+    const Schedule made = make_schedule(read_schedule(parse_sentence("lr-schedule", sentence)), 40, epoch);
+    std::vector<std::uint64_t> steps;
+    for (std::uint64_t step = 1; step < 40; ++step) {
+      if (made(step) != made(step - 1)) steps.push_back(step);
+    }
+    return steps;
+  };
+  using Steps = std::vector<std::uint64_t>;
+  EXPECT_EQ(changes("milestones(6/12)", {5, 3}), (Steps{10, 20}));
+  EXPECT_EQ(changes("milestones(6/12)", {5, 10}), (Steps{3, 6})) << "a step is two epochs";
+  EXPECT_EQ(changes("step(every=6, unit=epoch)", {5, 4}), (Steps{8, 15, 23, 30, 38}));
+  EXPECT_EQ(changes("time-decay(rate=1, unit=epoch)", {22, 2}), (Steps{11, 22, 33}));
+  EXPECT_EQ(changes("warmup(epochs=6) | constant", {5, 10}), (Steps{1, 2}));
+  EXPECT_NEAR(make_schedule(read_schedule(parse_sentence("lr-schedule", "inverse-sqrt(unit=epoch)")), 40, {5, 10})(3),
+              1 / std::sqrt(7.0), 1e-12);
 }
 
 TEST(Schedule, Cosine) {

@@ -21,8 +21,9 @@ TEST(PeerSchedules, ChangeTheNumberOfPeersFromAnEpochOn) {
   EXPECT_EQ(phases[2].topology.text(), "exponential(peers=4)");
   EXPECT_EQ(read_peer_schedule("test", "0:3", test::topology("torus(rows=2)"), 8)[0].topology.text(),
             "torus(rows=2, peers=3)");
-  EXPECT_EQ(by_steps(phases, 100)[2].first, 1000U);
-  EXPECT_EQ(by_steps(phases, UINT64_MAX / 2)[2].first, UINT64_MAX) << "never";
+  EXPECT_EQ(by_steps(phases, {100})[2].first, 1000U);
+  EXPECT_EQ(by_steps(phases, {5, 3})[2].first, 17U) << "of three of an epoch's five batches";
+  EXPECT_EQ(by_steps(phases, {UINT64_MAX / 2})[2].first, UINT64_MAX) << "never";
 }
 
 TEST(PeerSchedules, SayWhatIsWrong) {

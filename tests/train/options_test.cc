@@ -254,7 +254,7 @@ TEST(RunPlan, CountsStepsOfMicroSteps) {
   options.epochs = 5;
   options.accumulate = 4;
   RunPlan plan = plan_of(options, 18, 0);
-  EXPECT_EQ(plan.steps_per_epoch, 4U);
+  EXPECT_EQ(plan.epoch.steps(), 4.5);
   EXPECT_EQ(plan.steps, 22U);
   EXPECT_EQ(plan.horizon, 22U);
   options.max_steps = 7;

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace sotto {
+
+// How many steps an epoch has: as many as `batches` have groups of `per_step`. That may be a fraction, since a step may
+// begin in one epoch and end in the next, or be longer than an epoch. Neither number is 0.
+struct EpochLength {
+  std::uint64_t batches = 1, per_step = 1;
+
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+  double steps() const { return static_cast<double>(batches) / static_cast<double>(per_step); }
+  std::uint64_t epoch_of(std::uint64_t step) const { return step * per_step / batches; }
+  // The first step that begins in this epoch or later; `never` if no number is large enough.
+  std::uint64_t first_step_in(std::uint64_t epoch) const {
+    if (epoch > (never - per_step) / batches) return never;
+    return (epoch * batches + per_step - 1) / per_step;
+  }
+  // The epochs that have begun before this step.
+  std::uint64_t begun_before(std::uint64_t step) const { return (step * per_step + batches - 1) / batches; }
+};
+
+}  // namespace sotto
