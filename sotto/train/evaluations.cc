@@ -94,7 +94,8 @@ void Evaluations::add(const EvaluationRow& row) {
   if (row.split != Split::test) return;
   last_ = row.step;
   const auto goal_of = [this](const EvaluationRow& of) { return of.metrics.value(goal_.name); };
-  if (row.metrics.finite() && (!best_ || goal_.better(goal_of(row), goal_of(*best_)))) best_ = row;
+  if (!row.metrics.finite()) return;
+  if (!best_ || goal_.better(goal_of(row), goal_of(*best_))) best_ = row;
   if (target_ && !reached_ && target_->reached_by(row.metrics)) reached_ = row;
 }
 

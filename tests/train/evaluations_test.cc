@@ -55,6 +55,7 @@ TEST(Evaluations, TheBestIsTheFirstOfTheBestByTheGoal) {
 
 TEST(Evaluations, ATargetIsReachedOnce) {
   Evaluations all = of(kinds[1], target("loss=2"));
+  all.add(row(0, 1, nan));
   all.add(row(1, 3, 0));
   all.add(row(2, 1, 0, Split::train));
   EXPECT_FALSE(all.reached());
