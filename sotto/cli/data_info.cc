@@ -67,6 +67,8 @@ void describe(const Rows& rows, Split split) {
                    rows.features, static_cast<double>(rows.columns.size()) / static_cast<double>(rows.size()),
                    counts.size()));
   line("", counts_text(counts, [](float label) { return fmt::format("{}", label); }));
+  if (const std::string meaning = rows.meaning(); meaning.find(':') != meaning.npos) line("", meaning);
+  if (!rows.remark.empty()) line("", rows.remark);
 }
 
 void describe(const Pairs& pairs, Split split) {

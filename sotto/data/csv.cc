@@ -1,11 +1,14 @@
 #include "sotto/data/csv.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,13 +38,28 @@ std::string name_of(std::string_view cell) {
   return name;
 }
 
+constexpr std::array usual_names{"label", "target", "class", "y"};
+
 // The column of the label, by the names that it usually has.
 std::optional<std::size_t> label_column(const std::vector<std::string_view>& names) {
-  for (const std::string_view usual : {"label", "target", "class", "y"}) {
+  for (const std::string_view usual : usual_names) {
     const auto found = std::ranges::find(names, usual, name_of);
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
   return std::nullopt;
+}
+
+// pandas gives its row numbers no name; they are neither a label nor a feature.
+void check_names(std::span<const std::string_view> cells, const TextLines& lines) {
+  std::vector<std::string> names;
+  for (const std::string_view cell : cells) {
+    const std::string& name = names.emplace_back(name_of(cell));
+    if (name.empty()) {
+      lines.fail(
+          fmt::format("column {} has no name; give it one, or leave it out if it numbers the rows", names.size()));
+    }
+    if (std::ranges::count(names, name) > 1) lines.fail(fmt::format("two columns have the name `{}`", cell));
+  }
 }
 
 void read_csv(std::string_view text, const std::string& file, Rows& rows) {
@@ -61,6 +79,12 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       const auto named = label_column(cells);
       const bool names = named || std::ranges::none_of(cells, is_number);
       label = named.value_or(0);
+      rows.features = columns - 1;
+      if (names) check_names(cells, lines);
+      if (names && !named) {
+        rows.remark = fmt::format("{}: the first column, `{}`, is the label, since none is called {}", file, cells[0],
+                                  fmt::join(usual_names, ", "));
+      }
       for (std::size_t i = 0; i < columns; ++i) {
         rows.layout +=
             fmt::format("{}{}{}", i > 0 ? "," : "", names ? name_of(cells[i]) : "", i == label ? " (label)" : "");

@@ -30,6 +30,7 @@ class Dataset {
   // Like read(), but gives a random part of the picture, perhaps mirrored, for training: a pure function of the drawn
   // numbers. REQUIRES decodes().
   virtual void read_crop(std::size_t index, Philox& random, std::span<float> image, std::int64_t& label) const;
+  virtual std::string meaning() const { return ""; }  // as Task::meaning(); empty for classes without names
   // Lines about what the user ought to know, such as examples that are left out.
   virtual std::vector<std::string> remarks() const { return {}; }
 };

@@ -19,6 +19,7 @@ struct Pairs {
   std::shared_ptr<const Vocabulary> vocabulary;              // of both languages
 
   std::size_t size() const { return sources.size(); }
+  std::string meaning() const { return vocabulary->meaning(); }
 };
 
 using PairEntry = SourceEntry<Pairs>;

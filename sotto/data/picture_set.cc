@@ -60,6 +60,8 @@ PictureSet::PictureSet(std::unique_ptr<PictureStore> store, std::vector<std::uin
       normaliser_(shape_, imagenet_normalisation),
       remarks_(std::move(remarks)) {}
 
+std::string PictureSet::meaning() const { return fmt::format("the classes {}", fmt::join(classes_, ", ")); }
+
 void PictureSet::read(std::size_t index, std::span<float> image, std::int64_t& label) const {
   read_view(index, nullptr, image, label);
 }

@@ -44,6 +44,7 @@ class PictureSet final : public Dataset {
   std::int64_t label(std::size_t index) const override { return store_->label(examples_[index]); }
   std::vector<float> black() const override { return normaliser_.black(); }
   bool decodes() const override { return true; }
+  std::string meaning() const override;
   std::vector<std::string> remarks() const override { return remarks_; }
   // Reads the middle (middle_view). FileError, which names the picture, when it cannot be decoded any more.
   void read(std::size_t index, std::span<float> image, std::int64_t& label) const override;

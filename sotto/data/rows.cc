@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -43,6 +44,9 @@ std::filesystem::path in_folder(const DataOptions& options, std::string_view ste
 // The rows whose number modulo 10 is 9, or all others.
 Rows every_tenth(const Rows& all, bool these) {
   Rows some;
+  some.layout = all.layout;
+  some.remark = all.remark;
+  some.features = all.features;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if ((i % 10 == 9) != these) continue;
     const Row row = all.at(i);
@@ -119,6 +123,19 @@ void Rows::end_row(float label, const TextLines& at) {
   }
 }
 
+std::string Rows::meaning() const {
+  const std::string count = fmt::format("{} feature{}", features, features == 1 ? "" : "s");
+  return is_nameless(layout) ? count : fmt::format("{}: {}", count, layout);
+}
+
+void Rows::fit(std::string_view meaning, std::string_view where) {
+  std::size_t wanted = 0;
+  std::from_chars(meaning.data(), meaning.data() + meaning.size(), wanted);
+  if (features > wanted)
+    throw ConfigError(fmt::format("{}: {} features, and the model has {}", where, features, wanted));
+  features = wanted;
+}
+
 const Table<RowEntry>& row_table() { return row_sets; }
 
 std::unique_ptr<Rows> open_rows(const DataOptions& options, Split split) {
@@ -151,6 +168,7 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
   auto rows = std::make_unique<Rows>(std::move(split == Split::train ? train : test));
   const Rows& other = split == Split::train ? test : train;
   for (const Rows* part : {static_cast<const Rows*>(rows.get()), &other}) {
+    rows->features = std::max(rows->features, part->features);
     if (!part->columns.empty()) {
       rows->features = std::max<std::size_t>(rows->features, std::size_t{1} + std::ranges::max(part->columns));
     }

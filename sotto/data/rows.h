@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sotto/core/rows.h"
@@ -23,7 +24,8 @@ struct Rows {
   std::vector<float> values;
   std::vector<float> labels;
   std::string layout{};      // what the columns of the file are, for formats in which files may differ in that
-  std::size_t features = 0;  // of training and test rows together
+  std::string remark{};      // what the user ought to know about the file; empty: nothing
+  std::size_t features = 0;  // of training and test rows together; a last one may be 0 in all of them
   // The first labels that differ in the files of both, three at most: a classifier wants two.
   struct SeenLabel {
     float label = 0;
@@ -33,6 +35,10 @@ struct Rows {
   std::vector<SeenLabel> seen_labels{};
 
   std::size_t size() const { return labels.size(); }
+  // As Task::meaning(): "3 features", and their names if they have any.
+  std::string meaning() const;
+  // Takes rows for a model of data with that meaning(): features that these lack are 0. ConfigError if they have more.
+  void fit(std::string_view meaning, std::string_view where);
   Row at(std::size_t index) const;
   // Adds a row that consists of the columns and values added since the last row.
   void end_row(float label);

@@ -96,6 +96,7 @@ std::unique_ptr<Text> open_own_text(const DataOptions& options, Split split) {
   }
   const auto vocabulary = open_sentencepiece(model);
   text->vocabulary = vocabulary->size();
+  text->meaning = vocabulary->meaning();
   for (const Line& line : lines_of(half)) {
     for (const std::string_view part : parts_of_line(line.text)) vocabulary->append(part, text->tokens, text->bytes);
     if (!line.ends) continue;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sotto/data/source.h"
@@ -14,6 +15,7 @@ struct Text {
   std::vector<std::uint16_t> tokens;
   std::vector<std::uint32_t> bytes;  // the number of bytes that each token stands for; empty: one each
   std::int64_t vocabulary = 256;
+  std::string meaning{};  // Vocabulary::meaning()
 };
 
 using TextEntry = SourceEntry<Text>;

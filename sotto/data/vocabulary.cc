@@ -46,6 +46,10 @@ class SentencePiece final : public SentencePieces {
     check(processor_.Decode(std::vector<int>(tokens.begin(), tokens.end()), &text));
     return text;
   }
+  std::string meaning() const override {
+    const std::string model = processor_.serialized_model_proto();
+    return fmt::format("the vocabulary {:.16}", sha256_hex(std::as_bytes(std::span(model))));
+  }
 
  private:
   static void check(const sentencepiece::util::Status& status) {

@@ -18,6 +18,7 @@ class Vocabulary {
   virtual std::int64_t size() const = 0;
   virtual std::vector<std::uint16_t> encode(std::string_view text) const = 0;  // without marks
   virtual std::string decode(std::span<const std::int64_t> tokens) const = 0;
+  virtual std::string meaning() const { return ""; }  // as Task::meaning(); empty for one that is always the same
 };
 
 // A model of SentencePiece (Kudo, Richardson, EMNLP 2018). Abstract so that its users need no header of that library.

@@ -63,6 +63,15 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
   double loss_of_guessing() const override {  // few test rows may have nearly the same label
     return std::max(traits_.loss_of_guessing(*test_), train_ ? traits_.loss_of_guessing(*train_) : 0);
   }
+  std::vector<std::string> remarks() const override {
+    std::vector<std::string> all;
+    if (!test_->remark.empty()) all.push_back(test_->remark);
+    const auto& labels = test_->labels;
+    if (traits_.classes && std::ranges::adjacent_find(labels, std::not_equal_to<>()) == labels.end()) {
+      all.emplace_back("all test rows have the same label: of the metrics, loss and accuracy alone mean something");
+    }
+    return all;
+  }
 
  private:
   // The sum of the losses of `batch_`; adds it to the tally. Outputs are written to outputs_.
@@ -102,6 +111,7 @@ LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
   for (Rows* part : {test_.get(), train_.get()}) {
     if (part != nullptr && traits_.classes) make_classes(*part);
   }
+  if (!setup.meaning.empty()) test_->fit(setup.meaning, named("data-dir", setup.data.data_dir));
   if (!traits_.classes && test_->size() > 0) origin_ = test_->labels.front();
   const LinearModelSpec spec = setup.model.in(traits_.models());
   model_ = spec.entry->make(spec.options, spec.said(), test_->features);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sotto/core/hash.h"
@@ -27,6 +28,7 @@ class ModelTask : public Task {
   std::uint64_t examples(Split split) const final { return data(split).size(); }
   const Epochs& epochs() const final { return order_->epochs(); }
   void go_on(const ReadingStart& start, Share share) final { order_->go_on(start, share); }
+  std::string meaning() const final { return test_->meaning(); }
   double data_seconds() const final { return data_seconds_; }
   Tally& trained() final { return trained_; }
 

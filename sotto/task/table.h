@@ -47,6 +47,7 @@ struct TaskSetup {
   PartitionSpec partition{};      // of the training examples; none: `iid`. REQUIRES TaskEntry::has_labels
   std::size_t batch = 64;         // examples per position; 0: evaluates only, and reads no training data
   std::size_t test_batch = 1000;  // examples per batch of an evaluation
+  std::string meaning{};          // Task::meaning() of the data that the model was trained on; empty: these
   Precision precision = Precision::f32;
   std::size_t prefetch = 2;  // batches that are read ahead
 };

@@ -66,6 +66,9 @@ class Task {
   virtual Metrics metrics(const Tally& tally) const = 0;
   // The loss of a model that has learned nothing; 0 if it cannot be known.
   virtual double loss_of_guessing() const = 0;
+  // What the numbers in examples stand for: the names of columns or classes, or the vocabulary. A model is of use only
+  // for data with the same meaning. Of two that are known to different degrees, one begins with the other.
+  virtual std::string meaning() const { return ""; }
   // Lines about the data that the user ought to know, such as examples that are left out. They name options by marks.
   virtual std::vector<std::string> remarks() const { return {}; }
 };

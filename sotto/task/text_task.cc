@@ -41,6 +41,7 @@ class Pieces {
 
   std::size_t size() const { return count_; }
   std::int64_t vocabulary() const { return text_->vocabulary; }
+  const std::string& meaning() const { return text_->meaning; }
   // Piece `index`, after leaving out the first `offset` tokens of the text, fewer than the context; none of tests.
   TextPiece at(std::size_t index, std::size_t offset) const {
     const std::size_t begin = index * context_ + offset;

@@ -15,6 +15,7 @@
 #include "sotto/core/timer.h"
 #include "sotto/task/table.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/identity.h"
 #include "sotto/train/manifest.h"
 #include "sotto/train/options.h"
 #include "sotto/train/safetensors.h"
@@ -31,6 +32,23 @@ TrainOptions run_of(const EvalOptions& options) {
   run.data.train_size = 0;
   if (options.test_size) run.data.test_size = *options.test_size;
   return run;
+}
+
+// The text, or the part of it around the character at `place`.
+std::string around(const std::string& text, std::size_t place) {
+  constexpr std::size_t room = 60;
+  if (text.size() <= 2 * room) return text;
+  const std::size_t begin = place < room ? 0 : place - room;
+  return (begin > 0 ? ".." : "") + text.substr(begin, 2 * room) + (begin + 2 * room < text.size() ? ".." : "");
+}
+
+void require_meaning(const DataOptions& data, const std::string& here, const std::string& of_run) {
+  const auto [differs, other] = std::ranges::mismatch(here, of_run);
+  if (differs == here.end() || other == of_run.end()) return;
+  const auto place = static_cast<std::size_t>(differs - here.begin());
+  throw ConfigError(fmt::format("{}: these data have {}, and the run was trained with {}",
+                                data.data_dir.empty() ? named("data", data.data) : named("data-dir", data.data_dir),
+                                around(here, place), around(of_run, place)));
 }
 
 // Ends an evaluation between two batches.
@@ -89,9 +107,12 @@ class Checkpoints {
     if (setup.model.fingerprint != (library == identity.end() ? "" : library->second)) {
       throw ConfigError(fmt::format("{}: it is of another build of {}", file.string(), model));
     }
+    const auto meaning = identity.find(data_meaning);
+    if (meaning != identity.end()) setup.meaning = meaning->second;
     setup.batch = 0;
     setup.test_batch = static_cast<std::size_t>(options_.batch_size);
     task_ = task.make(setup);
+    require_meaning(run.data, task_->meaning(), setup.meaning);
     model_ = model;
     if (!options_.texts.empty() && task_->texts().empty()) {
       throw ConfigError(fmt::format("{}: the model of this run makes no text; translations are texts",

@@ -13,6 +13,9 @@
 
 namespace sotto {
 
+// The name under which run_identity()'s caller adds Task::meaning(), if there is one.
+inline constexpr const char* data_meaning = "data-meaning";
+
 // Checks that ranks belong to one run, and that a checkpoint belongs to the run.
 
 // What a checkpoint must have in common with the run that continues it. `method` is canonical text.

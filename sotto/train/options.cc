@@ -81,7 +81,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
 
   v.option("epochs", epochs, "passes over the training data", count);
-  v.option("max-steps", max_steps, "stop after this many steps; auto: after the epochs", some);
+  v.option("max-steps", max_steps,
+           "stop after this many steps, if the epochs are not over before; auto: after the epochs", some);
   v.option("batch-size", batch_size, "examples a rank and micro-step", count);
   v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);

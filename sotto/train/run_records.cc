@@ -21,6 +21,7 @@ checkpoint::Metadata Run::identity() const {
   };
   identity["training-data"] = examples(Split::train);
   identity["test-data"] = examples(Split::test);  // otherwise evaluations.csv would have rows of two test sets
+  if (const std::string meaning = task_->meaning(); !meaning.empty()) identity[data_meaning] = meaning;
   return identity;
 }
 
@@ -55,7 +56,7 @@ void Run::take_course(Course course) {
   course_ = std::move(course);
   plan_ = plan_run(choices_, course_, replica_.optimiser().dense_steps());
   calendar_ = Calendar(options_, course_, plan_.steps);
-  schedule_ = make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch);
+  schedule_ = make_schedule(choices_.schedule, plan_.horizon, plan_.epoch);
   identity_["codec"] = method_ = method();
 }
 

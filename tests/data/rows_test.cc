@@ -94,6 +94,25 @@ TEST_F(RowFiles, NamesOfColumnsMayBeNumbers) {
       << "and tiny numbers are zeros";
 }
 
+TEST_F(RowFiles, SayWhatTheirColumnsAre) {
+  write("file", "size,day,last\n1,2,0\n3,4,0\n");
+  write("file.t", "size,day,last\n1,2,0\n");
+  Rows rows = open("csv", Split::test, "file");
+  EXPECT_EQ(rows.meaning(), "2 features: size (label),day,last") << "also if the last one is 0 in all rows";
+  EXPECT_EQ(rows.remark, (folder_ / "file.t").string() +
+                             ": the first column, `size`, is the label, since none is "
+                             "called label, target, class, y");
+  rows.fit("5 features", "--data-dir file");
+  EXPECT_EQ(rows.features, 5U);
+  EXPECT_EQ(error_of<ConfigError>([&] { rows.fit("4 features", "--data-dir file"); }),
+            "--data-dir file: 5 features, and the model has 4");
+  write("file", "1,2,0\n");
+  write("file.t", "1,2,0\n");
+  rows = open("csv", Split::test, "file");
+  EXPECT_EQ(rows.meaning(), "2 features");
+  EXPECT_EQ(rows.remark, "");
+}
+
 TEST_F(RowFiles, ASingleFileHasItsTestsBesideOrInIt) {
   std::string text;
   for (int i = 1; i <= 21; ++i) text += std::to_string(i) + " 1:1\n";
@@ -133,6 +152,9 @@ TEST_F(RowFiles, NameFileAndLine) {
   EXPECT_TRUE(has(error("csv", "1,NA\n1,2\n"), "file:1: cell 2 `NA` is not a number")) << "no line of names";
   EXPECT_TRUE(has(error("csv", "1,2\n\n1,2\n"), "file:2: an empty line"));
   EXPECT_TRUE(has(error("csv", "a,b\n1,NaN\n"), "file:2: cell 2 `NaN` is not a finite float"));
+  EXPECT_TRUE(has(error("csv", ",a,y\n0,1,2\n"),
+                  "file:1: column 1 has no name; give it one, or leave it out if it numbers the rows"));
+  EXPECT_TRUE(has(error("csv", "label,a,Label\n0,1,2\n"), "file:1: two columns have the name `Label`"));
   const std::string missing = error_of<FileError>([&] { open("libsvm", Split::train); });
   EXPECT_NE(missing.find("train.libsvm: there is no such file"), std::string::npos) << missing;
 }
