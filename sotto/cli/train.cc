@@ -228,8 +228,10 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         fmt::format("--ranks {}: {} started {} ranks; leave --ranks out", options.ranks, world.starter, world.size));
   }
-  if (options.resume && flags.given("weights") && !options.weights.empty()) {
-    throw ConfigError(named("weights", options.weights) + ": a resumed run goes on with its own; leave it out");
+  for (const auto& [name, value] :
+       {std::pair("weights", options.weights), {"weights-except", options.weights_except}}) {
+    if (!options.resume || !flags.given(name) || value.empty()) continue;
+    throw ConfigError(named(name, value) + ": a resumed run goes on with its own; leave it out");
   }
   if (joins && !(own.elastic.empty() && own.restarts == 0)) {
     throw ConfigError(

@@ -20,7 +20,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
   const std::array<FlagGroup, 5> groups{{
       {"What is trained",
        {"task", "model", "data", "data-dir", "train-size", "test-size", "data-seed", "augment", "image-size", "strict",
-        "data-threads", "tokens", "languages", "test-set", "partition", "weights", "seed"}},
+        "data-threads", "tokens", "languages", "test-set", "partition", "weights", "weights-except", "seed"}},
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},

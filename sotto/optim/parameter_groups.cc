@@ -1,26 +1,14 @@
 #include "sotto/optim/parameter_groups.h"
 
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
-#include <set>
 
 #include "sotto/core/error.h"
-#include "sotto/core/text.h"
+#include "sotto/optim/tensor_patterns.h"
 
 namespace sotto {
 namespace {
-
-std::vector<std::string> split(std::string_view text, char at) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const std::size_t end = text.find(at);
-    parts.emplace_back(trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 // The options of a group: those of its optimiser, and a factor of the rate.
 struct GroupOptions {
@@ -40,8 +28,7 @@ ParameterGroup read_group(std::string_view option, const std::string& text, cons
     throw ConfigError(here + ": no `:`; a group is PATTERNS: OPTION=VALUE, as `*.bias,*norm*: weight-decay=0`");
   }
   ParameterGroup group;
-  group.patterns = split(text.substr(0, colon), ',');
-  if (std::ranges::count(group.patterns, "") > 0) throw ConfigError(here + ": a pattern is empty");
+  group.patterns = read_patterns(here, text.substr(0, colon));
   if (colon + 1 == text.size()) {
     throw ConfigError(here + ": says no option; leave the group out, or write weight-decay=0");
   }
@@ -58,48 +45,13 @@ ParameterGroup read_group(std::string_view option, const std::string& text, cons
   return group;
 }
 
-bool matches(const std::string& pattern, const std::string& name) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
-// The tensors that a pattern without a match may have meant.
-std::string hint(const std::string& pattern, const Layout& layout) {
-  std::vector<std::string> names;
-  std::set<std::string> parts;
-  for (const Segment& segment : layout.segments()) {
-    names.push_back(segment.name);
-    for (std::string& part : split(segment.name, '.')) parts.insert(std::move(part));
-  }
-  const std::vector<std::string_view> known(parts.begin(), parts.end());
-  std::vector<std::string> near;
-  for (std::string word : split(pattern, '.')) {
-    std::erase_if(word, [](char c) { return c == '*' || c == '?'; });
-    const std::string part = word.empty() ? "" : nearest_name(word, known);
-    for (const std::string& name : names) {
-      const auto own = split(name, '.');
-      if (!part.empty() && part != word && std::ranges::count(own, part) > 0) near.push_back(name);
-    }
-  }
-  const bool found = !near.empty();
-  std::vector<std::string>& shown = found ? near : names;
-  constexpr std::size_t most = 6;
-  const std::size_t all = shown.size();
-  if (all > most) shown.resize(most);
-  return fmt::format("{}{}{}", found ? "did you mean " : "there are ", fmt::join(shown, ", "),
-                     all > most ? fmt::format(" .. ({} in all)", all) : "");
-}
-
-std::string no_tensor(std::string_view option, const std::string& pattern, const Layout& layout) {
-  return fmt::format("{}: `{}` is the name of no tensor; {}", named(option), pattern, hint(pattern, layout));
-}
-
 }  // namespace
 
 std::string ParameterGroup::names() const { return fmt::format("{}", fmt::join(patterns, ",")); }
 
 std::vector<ParameterGroup> read_groups(std::string_view option, std::string_view text, const OptimiserSpec& all) {
   std::vector<ParameterGroup> groups;
-  for (const std::string& group : split(text, ';')) {
+  for (const std::string& group : split_trimmed(text, ';')) {
     if (group.empty()) {
       throw ConfigError(named(option, text) + ": a group is empty; `;` stands between two of them, and not at the end");
     }

@@ -43,6 +43,9 @@ void unite(TrainOptions& options) {
     throw ConfigError(
         fmt::format("{}: says nothing without {}", named("csv-tag", options.csv_tag), named("csv-format", "sgp")));
   }
+  if (!options.weights_except.empty() && options.weights.empty()) {
+    throw ConfigError(fmt::format("{}: says nothing without {}", named("weights-except"), named("weights")));
+  }
   if (options.lr_shrink_every != TrainOptions{}.lr_shrink_every) {
     throw ConfigError(fmt::format("{}: says nothing without {}", named("lr-shrink-every"), named("lr-shrinkage")));
   }

@@ -43,6 +43,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option(
       "weights", weights,
       "safetensors file of the first weights and statistics, by the names of the model; empty: drawn from the seed");
+  v.option("weights-except", weights_except,
+           "PATTERNS: tensors that keep their drawn values, such as `fc.*` for other classes than those of the file");
   v.option("partition", partition,
            "how labelled training examples are dealt to the ranks: iid, shards(n), dirichlet(alpha); see below");
   v.option("codec", codec,

@@ -16,6 +16,7 @@ struct TrainOptions {
   std::string model = "auto";
   DataOptions data;
   std::string weights;
+  std::string weights_except;
   std::string partition = "iid";
   std::string codec = "none";
   std::optional<std::int64_t> codec_start_after;

@@ -13,6 +13,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/thread_pool.h"
+#include "sotto/optim/tensor_patterns.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/choices.h"
 #include "sotto/train/manifest.h"
@@ -26,7 +27,8 @@ bool is_counter(const std::string& name) { return name.ends_with("num_batches_tr
 
 }  // namespace
 
-std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task) {
+std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task,
+                                      std::span<const std::string> except) {
   const SafetensorsReader reader(path);
   const std::vector<std::string> names = reader.names();
   std::set<std::string> unused(names.begin(), names.end());
@@ -35,6 +37,11 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
     for (const Segment& segment : layout.segments()) {
       const std::string shorter = segment.name.substr(segment.name.find('.') + 1);
       const std::string& name = !reader.has(segment.name) && reader.has(shorter) ? shorter : segment.name;
+      const auto keeps = [&](const std::string& pattern) { return matches(pattern, segment.name); };
+      if (std::ranges::any_of(except, keeps)) {
+        unused.erase(name);
+        continue;
+      }
       const auto its = values.subspan(segment.offset, segment.numel());
       reader.read(name, segment.shape, its);
       const auto bad = std::ranges::find_if(its, [](float value) { return !std::isfinite(value); });
@@ -50,7 +57,17 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
 std::string start_from_weights(const TrainOptions& options, Task& task) {
   const bool resumes = options.resume && !checkpoint::find(options.train_dir).empty();
   if (options.weights.empty() || resumes) return "";
-  const std::vector<std::string> unused = read_weights(options.weights, task);
+  std::vector<std::string> except;
+  if (!options.weights_except.empty()) {
+    except = read_patterns(named("weights-except", options.weights_except), options.weights_except);
+  }
+  for (const std::string& pattern : except) {
+    const auto fits = [&](const Segment& segment) { return matches(pattern, segment.name); };
+    if (std::ranges::any_of(task.layout().segments(), fits)) continue;
+    if (std::ranges::any_of(task.buffer_layout().segments(), fits)) continue;
+    throw ConfigError(no_tensor("weights-except", pattern, task.layout()));
+  }
+  const std::vector<std::string> unused = read_weights(options.weights, task, except);
   return unused.empty() ? "" : fmt::format("{} has {}", options.weights, unused_text(unused));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,14 @@
 namespace sotto {
 
 // Reads a safetensors file into the parameters and buffers of a task. A tensor is found by its name in the model, or by
-// this name without the part before its first dot, as published files of some models have it. Returns the names of the
-// tensors that were not used. FileError, which names the file, for a tensor that is missing, of another shape, or not
-// finite.
-std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task);
+// this name without the part before its first dot, as published files of some models have it. Tensors that a pattern of
+// `except` matches stay as they are. Returns the names of the other tensors of the file that were not used. FileError,
+// which names the file, for a tensor that is missing, of another shape, or not finite.
+std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task,
+                                      std::span<const std::string> except = {});
 
-// Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or "".
+// Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or "". ConfigError for a
+// pattern that matches no tensor.
 std::string start_from_weights(const TrainOptions& options, Task& task);
 
 struct ExportOptions {

@@ -122,6 +122,26 @@ def test_export(good, run, tmp_path):
     good("eval", "--model-dir", "run")
 
 
+def test_some_tensors_may_be_other_ones(good, run, text, tmp_path):
+    """A longer context, which the file's model does not have."""
+    good("train", "--model", MODEL, *TEXT, "--max-steps", 2, "--batch-size", 8, "--train-dir", "run")
+    file = "run/model_step_2/model.safetensors"
+    longer = ["train", "--model", MODEL.replace("context=16", "context=24"), *TEXT, "--batch-size", 8, "--max-steps", 1, "--lr", 0]
+    job = run(*longer, "--weights", file, "--train-dir", "refused")
+    assert job.status == 1 and "tensor transformer.wpe.weight has the shape 16x32, the model's is 24x32" in job.err, job.err
+    said = good(*longer, "--weights", file, "--weights-except", "*.wpe.*, *.ln_f.*", "--train-dir", "next").out
+    assert "that the model has not" not in said, "what is left out on purpose is no surprise"
+    good(*longer, "--train-dir", "drawn")
+    before, after, drawn = (load_file(tmp_path / path) for path in (file, "next/model_step_1/model.safetensors", "drawn/model_step_1/model.safetensors"))
+    for name, tensor in after.items():
+        assert tensor.equal((drawn if "wpe" in name or "ln_f" in name else before)[name]), name
+    for words, flags in [("`*.wqe.*` is the name of no tensor; did you mean transformer.wpe.weight", ["--weights", file, "--weights-except", "*.wqe.*"]),
+                         ("a pattern is empty", ["--weights", file, "--weights-except", "*.wpe.*,"]),
+                         ("--weights-except: says nothing without --weights", ["--weights-except", "*.wpe.*"])]:  # fmt: skip
+        job = run(*longer, *flags, "--train-dir", "refused")
+        assert job.status == 2 and words in job.err, job.err
+
+
 class TestBadWeights:
     @pytest.fixture
     def job(self, run, tmp_path):
