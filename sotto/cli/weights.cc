@@ -10,7 +10,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view export_examples = R"text(
-The names of the tensors are those that torchvision or Hugging Face use for such a model.
+The names of the tensors are those that torchvision or Hugging Face use for such a model, if one of them has it.
 
 Examples:
   sotto export --model-dir runs/topk --out lenet.safetensors
