@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -11,23 +13,51 @@
 
 namespace sotto {
 
+// Work of bounded() that nobody waits for any more counts as long as it blocks.
+class BlockedRequest {
+ public:
+  static constexpr int most = 8;
+  static int count() { return all; }
+  void end() {
+    if (state_.exchange(State::ended) == State::abandoned) --all;
+  }
+  void abandon() {
+    ++all;
+    if (state_.exchange(State::abandoned) == State::ended) --all;
+  }
+
+ private:
+  enum class State { awaited, abandoned, ended };
+  inline static std::atomic<int> all = 0;
+  std::atomic<State> state_ = State::awaited;
+};
+
 // Runs work that may block forever, for example a request to c10d's store, which has no time limit. Returns its result,
 // or nothing if there is none by `until` or when `stop` says so. Rethrows what the work throws; Error if no thread is
 // available.
 //
 // The work runs on a thread of its own, since a library's blocking call cannot be cancelled. Work that takes longer is
-// abandoned together with its thread, so it must own whatever it uses: no references. A caller without a result should
-// end its process or not ask that server again; one sleeping thread remains.
+// abandoned together with its thread, so it must own whatever it uses: no references. While too many are abandoned, and
+// block still, no work is begun: a server that is stopped for hours is asked again and again.
 template <class Work>
 auto bounded(Clock::time_point until, const Stop& stop, Work work) -> std::optional<decltype(work())> {
   constexpr std::chrono::milliseconds look_for_stop(20);
   std::packaged_task<decltype(work())()> task(std::move(work));
   auto answer = task.get_future();
-  start_thread("a request that may block", std::move(task)).detach();
+  const auto counted = std::make_shared<BlockedRequest>();
+  const bool begins = BlockedRequest::count() < BlockedRequest::most;
+  if (begins) {
+    start_thread("a request that may block", [task = std::move(task), counted]() mutable {
+      task();
+      counted->end();
+    }).detach();
+  }
   while (true) {
     const auto wake = stop ? std::min(until, Clock::now() + look_for_stop) : until;
     if (answer.wait_until(wake) == std::future_status::ready) return answer.get();
-    if (Clock::now() >= until || (stop && stop() != 0)) return std::nullopt;
+    if (Clock::now() < until && (!stop || stop() == 0)) continue;
+    if (begins) counted->abandon();
+    return std::nullopt;
   }
 }
 

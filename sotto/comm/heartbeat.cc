@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 namespace keys = membership_keys;
 
 constexpr auto pause_between = 500ms;
-constexpr auto reach_limit = 5s;
+constexpr auto reach_limit = 5s, farewell_limit = 2s;
 
 }  // namespace
 
@@ -73,7 +73,8 @@ void Heartbeat::run() {
     const std::string words = text_of(farewell_);
     lock.unlock();
     try {
-      if (store) store->set(keys::farewell(world_.id), words);
+      if (!store) store = join_store(world_.host, world_.port, farewell_limit, {});
+      store->set(keys::farewell(world_.id), words);
     } catch (const std::exception&) {  // the coordinator is gone
     }
     return;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <asio/ip/address.hpp>
+#include <exception>
 
 #include "sotto/core/error.h"
 #include "sotto/core/text.h"
@@ -94,7 +95,7 @@ std::string http_reply(std::string_view request, bool local, const HttpHandler& 
   HttpAnswer answer;
   try {
     answer = handler(std::string(target.substr(0, target.find('?'))));
-  } catch (const Error& error) {  // the next request may do better, and this one is told
+  } catch (const std::exception& error) {  // the next request may do better, and this one is told
     answer = {.status = 500, .body = fmt::format("{}\n", error.what())};
   }
   return text_of(answer, method == "GET");

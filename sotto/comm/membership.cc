@@ -104,7 +104,10 @@ Seat wait_for(bool member, World world, c10d::Store& store, const Stop& stop) {
     if (latest < first) continue;
     const std::vector<int> ids = read_ids(text_at(store, keys::members(latest)));
     const auto own = std::ranges::find(ids, world.id);
-    if (own == ids.end() && !member) continue;
+    if (own == ids.end() && !member) {
+      if (!store.check({keys::gone(world.id)})) continue;
+      return {.world = {}, .error = visible(text_at(store, keys::gone(world.id)))};
+    }
     if (own == ids.end()) {
       return {
           .world = {},
@@ -143,7 +146,7 @@ void Roster::announce(const Generations& generations) {
 
 void Roster::end(const Generations& generations, int id, const std::string& error) {
   const auto member = std::ranges::find(generations.members(), id);
-  if (member == generations.members().end()) return;
+  if (member == generations.members().end()) return store_.set(keys::gone(id), error);
   store_.set(keys::any_left(generations.number()), "yes");
   Meeting::end_for(store_, prefix_of(generations.number()), static_cast<int>(member - generations.members().begin()),
                    error);

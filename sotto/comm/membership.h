@@ -38,7 +38,7 @@ class Roster {
   // Announces the present generation to those who wait for it.
   void announce(const Generations& generations);
   // Ranks of this generation that train learn that it cannot go on, as that member has ended. Those that are still
-  // meeting, or come later, need not wait for it.
+  // meeting, or come later, need not wait for it. If it is no member yet, it is told so itself, should it live.
   void end(const Generations& generations, int id, const std::string& error);
 
   // Members that have not left, though their connections were closed, as others say.

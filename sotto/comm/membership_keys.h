@@ -25,6 +25,7 @@ inline std::string moved(std::uint64_t generation) { return of("moved/", generat
 inline std::string change(std::uint64_t generation) { return of("change/", generation); }  // members should leave it
 inline std::string left(std::uint64_t generation, int id) { return any_left(generation) + of("/", id); }  // why
 inline std::string beat(int id) { return of("beat/", id); }
+inline std::string gone(int id) { return of("gone/", id); }  // why it never became a member, though it waits
 inline std::string farewell(int id) { return of("farewell/", id); }
 
 }  // namespace sotto::membership_keys

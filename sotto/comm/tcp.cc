@@ -6,6 +6,7 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/address.hpp>
 #include <asio/steady_timer.hpp>
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -87,7 +88,13 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
       waiting_.push_back(&send);
     }
     for (const Recv& recv : recvs) stripes_.resume(recv.peer);
-    carry();
+    try {
+      carry();
+    } catch (const std::exception& error) {  // no memory, for one: nothing may write to `recvs` later
+      failure_ = {-1, error.what()};
+      stripes_.close();
+      throw;
+    }
     if (failure_) give_up_exchange();
     for (const Recv& recv : recvs) {
       of(recv.peer).expected.clear();

@@ -25,26 +25,45 @@ constexpr auto cut_silence = 1s;                             // then, if others 
 constexpr auto return_silence = 10s;                         // then, of members of a coordinator that was started anew
 constexpr std::string_view heading = "sotto coordinator 1";  // of the file of its state
 
+// The store gives out an id before this coordinator hears of it. A later one begins so far after those that were heard
+// of, since two ranks must not have the same one.
+constexpr int spare_ids = 100;
+
 struct State {
   std::uint64_t generation = 0;
   int next_id = 0;
-  std::vector<int> members;
+  std::vector<int> members, waiting;
 };
 
-// A heading, the newest generation and the next id in a line, and the ids of members in another one.
+// The numbers of the next line.
+template <class Number>
+std::vector<Number> read_numbers(std::istream& lines) {
+  std::string line;
+  std::getline(lines, line);
+  std::istringstream words(line);
+  std::vector<Number> numbers;
+  for (Number number = 0; words >> number;) numbers.push_back(number);
+  if (!words.eof()) lines.setstate(std::ios::failbit);
+  return numbers;
+}
+
+// A heading, the newest generation and an id that is free in a line, and the ids of members and of ranks that wait in
+// one each.
 State read_state(const std::string& path) {
   State state;
   if (path.empty() || !path_exists(path)) return state;
   std::istringstream lines(read_text(path));
   std::string first;
   std::getline(lines, first);
-  lines >> state.generation >> state.next_id;
-  const bool good = first == heading && !lines.fail() && state.next_id >= 0;
-  for (int id = 0; lines >> id;) state.members.push_back(id);
-  if (!good || !lines.eof() || !std::ranges::is_sorted(state.members)) {
+  const auto counts = read_numbers<std::uint64_t>(lines);
+  state.members = read_numbers<int>(lines);
+  state.waiting = read_numbers<int>(lines);
+  if (first != heading || lines.fail() || counts.size() != 2 || !std::ranges::is_sorted(state.members)) {
     throw ConfigError(
         fmt::format("{}: this is not the state of a coordinator; remove it to begin a new job", named("state", path)));
   }
+  state.generation = counts[0];
+  state.next_id = static_cast<int>(counts[1]);
   return state;
 }
 
@@ -59,6 +78,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
   generations_ = Generations(spec_.least, spec_.most, state.generation, state.members, spec_.on_failure);
   next_id_ = state.next_id;
   for (const int id : state.members) lives_[id] = {.beat = "", .was_member = true};
+  for (const int id : state.waiting) returning_[id] = Clock::now();
   if (!spec_.state.empty()) save();  // so that a file that cannot be written is an error at once
   if (state.generation > 0) roster_.announce(generations_);
   roster_.open({.least = spec_.least, .most = spec_.most}, next_id_);
@@ -67,6 +87,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
 
 bool Coordinator::look_after() {
   take_in();
+  take_back();
   roster_.hear(generations_);
   listen();
   change();
@@ -95,6 +116,20 @@ void Coordinator::take_in() {
   }
   last_came_ = Clock::now();
   try_to_save();
+}
+
+// Ranks that waited when a former coordinator ended: they are there once they are heard again.
+void Coordinator::take_back() {
+  const auto now = Clock::now();
+  const std::size_t before = returning_.size();
+  std::erase_if(returning_, [&](const auto& one) {
+    const auto& [id, since] = one;
+    if (!roster_.beat(id)) return now - since > silence;
+    generations_.come(id);
+    last_came_ = now;
+    return true;
+  });
+  if (returning_.size() != before) try_to_save();
 }
 
 // Who lives, who has ended, and who is lost.
@@ -132,12 +167,14 @@ void Coordinator::end(int id, const Farewell& farewell) {
   console_.line(stderr, "sotto: " + why);
   generations_.withdraw(id, why);
   roster_.end(generations_, id, why);
+  try_to_save();
 }
 
 void Coordinator::lose(int id, const std::string& why) {
   console_.line(stderr, "sotto: " + why);
   generations_.lose(id, why);
   roster_.end(generations_, id, why);
+  try_to_save();
 }
 
 void Coordinator::change() {
@@ -174,8 +211,12 @@ void Coordinator::try_to_save() {
 
 void Coordinator::save() const {
   if (spec_.state.empty()) return;
-  write_file_atomic(spec_.state, fmt::format("{}\n{} {}\n{}\n", heading, generations_.number(), next_id_,
-                                             fmt::join(generations_.members(), " ")));
+  std::vector<int> waiting = generations_.waiting();
+  for (const auto& one : returning_) waiting.push_back(one.first);
+  std::ranges::sort(waiting);
+  write_file_atomic(spec_.state,
+                    fmt::format("{}\n{} {}\n{}\n{}\n", heading, generations_.number(), next_id_ + spare_ids,
+                                fmt::join(generations_.members(), " "), fmt::join(waiting, " ")));
 }
 
 }  // namespace sotto

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
+#include <system_error>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -80,7 +82,10 @@ std::optional<LiveRun> read_live_run(const std::string& folder) {
   if (!path_exists(path / "config.toml") || !path_exists(path / "steps.csv")) return std::nullopt;
   run.rows = read_step_rows(path / "steps.csv").rows;
   if (run.rows.empty()) return std::nullopt;
-  const auto age = std::filesystem::file_time_type::clock::now() - std::filesystem::last_write_time(path / "steps.csv");
+  std::error_code gone;
+  const auto written = std::filesystem::last_write_time(path / "steps.csv", gone);
+  if (gone) return std::nullopt;
+  const auto age = std::filesystem::file_time_type::clock::now() - written;
   run.quiet = std::chrono::duration<double>(age).count();
   from_toml((path / "config.toml").string(), run.options);
   run.task = &task_table().require((path / "config.toml").string() + ": task", run.options.task);

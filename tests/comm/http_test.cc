@@ -15,6 +15,7 @@ namespace sotto {
 namespace {
 
 HttpAnswer echo(const std::string& path) {
+  if (path == "/gone") throw std::runtime_error("no error of ours");
   if (path == "/broken") throw FileError("steps.csv: it is gone");
   return {.body = "you asked for " + path};
 }
@@ -49,7 +50,8 @@ TEST(HttpReply, RefusesWhatItDoesNotKnow) {
                                                 {"GET / HTTP/1.1\r\n" + ("Host: localhost\r\n" + host), 400},
                                                 {"GET / HTTP/2.0\r\n" + host, 505},
                                                 {"POST / HTTP/1.1\r\n" + host, 405},
-                                                {"GET /broken HTTP/1.1\r\n" + host, 500}}) {
+                                                {"GET /broken HTTP/1.1\r\n" + host, 500},
+                                                {"GET /gone HTTP/1.1\r\n" + host, 500}}) {
     EXPECT_EQ(status_of(reply_to(request)), status) << request;
   }
   EXPECT_TRUE(reply_to("GET /broken HTTP/1.1\r\n" + host).ends_with("steps.csv: it is gone\n"));

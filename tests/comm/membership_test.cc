@@ -85,6 +85,18 @@ TEST_F(Membership, EachRankLearnsItsPlace) {
   }
 }
 
+TEST_F(Membership, OneThatIsGivenUpWhileItWaitsIsTold) {
+  roster_.open({.least = 2, .most = 3}, 0);
+  generations_.come(0);
+  roster_.end(generations_, 0, "rank 0 has been silent for 30 s");
+  try {
+    join_generation(world(0), {});
+    ADD_FAILURE() << "it has no place";
+  } catch (const CommError& error) {
+    EXPECT_STREQ(error.what(), "rank 0 has been silent for 30 s");
+  }
+}
+
 TEST_F(Membership, MembersLeaveTheirGroupAndLearnOfTheNext) {
   for (const int id : {0, 1, 2}) generations_.come(id);
   ASSERT_TRUE(generations_.next());
