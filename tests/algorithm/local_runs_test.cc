@@ -6,6 +6,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
+#include "sotto/core/state_copy.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
@@ -73,7 +74,10 @@ TEST_P(LocalRuns, StopTogetherBehindTheNextExchange) {
       Quadratic worker(communicator.rank());
       const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
       int step = 0;
+      StateCopy checkpoint;  // which is made after each step, and changes nothing
       const auto go = [&] {
+        made->rest();
+        made->visit_state(checkpoint);
         return !made->step(worker, {static_cast<std::uint64_t>(step), 0.01, step == 7 && communicator.rank() == 0})
                     .stop;
       };

@@ -249,8 +249,8 @@ void LocalSteps::average_models(Worker& worker) {
   aggregate(worker.parameters(), Op::avg, communicator_);
 }
 
-// Visits the state without that of the aggregator. Leaves out a wish to stop, which does not hold for a run that goes
-// on.
+// Visits the state without that of the aggregator. A wish to stop is no part of it: it does not hold for a run that goes
+// on from there.
 void LocalSteps::visit_shared(StateVisitor& visitor) {
   ScopedState own(visitor, plan_.name);
   outer_.visit_state(own);
@@ -258,7 +258,6 @@ void LocalSteps::visit_shared(StateVisitor& visitor) {
   visit_vector(own, "on_its_way", on_its_way_);
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     own.visit(fmt::format("due/{}", s), shards_[s].due);
-    shards_[s].stop = 0;
   }
 }
 
