@@ -69,13 +69,14 @@ class AutoAggregator final : public Aggregator {
 
   void visit_state(StateVisitor& visitor) override {
     if (!linear_) {
+      const std::uint64_t before = choice_;
       ScopedState own(visitor, "auto");
       own.visit("choice", choice_);
       own.visit("gather_bytes", gather_bytes_);
       own.visit("scatter_reduce_bytes", scatter_bytes_);
       own.visit("sparse_bytes", sparse_bytes_);
       own.visit("thousandths_of_steps", steps_);
-      adopt();
+      if (choice_ != before) adopt();  // a copy of the state forgets nothing that was seen
     }
     inner_->visit_state(visitor);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <tuple>
 
 #include "sotto/aggregate/candidates.h"
 #include "sotto/aggregate/hierarchical.h"
@@ -80,6 +81,7 @@ void AutoCodec::average(Bucket& bucket, const Key& key, const StepContext& step,
 }
 
 void AutoCodec::visit_state(StateVisitor& visitor) {
+  const auto before = std::tuple(choice_, trial_, left_);
   {
     ScopedState own(visitor, "auto_codec");
     own.visit("choice", choice_);
@@ -94,8 +96,10 @@ void AutoCodec::visit_state(StateVisitor& visitor) {
                                 trial_, left_));
   }
   adopt();
-  begun_ = -1;
-  step_.reset();
+  if (before != std::tuple(choice_, trial_, left_)) {  // another state; a copy of this one does not end the trial
+    begun_ = -1;
+    step_.reset();
+  }
   memory_->visit_state(visitor);
   for (const Candidate& candidate : candidates_) {
     if (!candidate.aggregator) continue;

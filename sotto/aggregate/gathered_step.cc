@@ -23,9 +23,6 @@ GatheredStep::GatheredStep(const AggregatorParts& parts)
       seen_(parts.buckets.size()) {}
 
 void GatheredStep::add(const Bucket& mean, const Key& key, std::uint64_t bytes_sent) {
-  const std::uint64_t step = std::uint64_t{key.generation} << 32U | key.step;
-  if (step_ != step) std::ranges::fill(seen_, Seen{});
-  step_ = step;
   Seen& seen = seen_.at(mean.index);
   seen = {.now = true, .gathered = static_cast<double>(bytes_sent) / (parts_.ranks - 1)};
   encode_again(mean, key, seen);

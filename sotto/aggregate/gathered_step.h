@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
@@ -22,7 +21,8 @@ struct Forecast {
 // Whether `sparse` can be used. It needs a memory: without one, entries that owners do not keep would be lost.
 bool sparse_can_be_had(const AggregatorParts& parts);
 
-// Watches gather, bucket by bucket, until it has seen every bucket of a step. It also encodes its own chunk of each
+// Watches gather, bucket by bucket, until it has seen every bucket once: in one step, or in several if each exchanges a
+// share of them. It also encodes its own chunk of each
 // mean, as scatter_reduce would, so that the bytes and the error of the second encoding are those of a real mean.
 //
 // Steps: let m be the mean that gather made, and C(m) its second encoding. At the best learning rate, the gain of an
@@ -33,16 +33,15 @@ bool sparse_can_be_had(const AggregatorParts& parts);
 class GatheredStep {
  public:
   explicit GatheredStep(const AggregatorParts& parts);
-  // `mean` is what gather made of a bucket in the step of `key`, for which this rank sent `bytes_sent` bytes. Forgets
-  // what it saw of an earlier step.
+  // `mean` is what gather made of a bucket in the step of `key`, for which this rank sent `bytes_sent` bytes.
   void add(const Bucket& mean, const Key& key, std::uint64_t bytes_sent);
-  bool complete() const;  // whether every bucket of one step was seen
+  bool complete() const;  // whether every bucket was seen
   // Collective. REQUIRES complete().
   Forecast forecast(Communicator& communicator) const;
 
  private:
   struct Seen {
-    bool now = false;                                    // seen in this step
+    bool now = false;                                    // that it was seen
     double gathered = 0;                                 // bytes of this rank's message
     double second = 0;                                   // bytes of the message for this rank's chunk of the mean
     double mean_mean = 0, sent_sent = 0, mean_sent = 0;  // inner products of m and C(m) over this rank's chunk
@@ -54,7 +53,6 @@ class GatheredStep {
   std::shared_ptr<Codec> codec_;  // its own, because a codec may keep a state that depends on its inputs
   Encoder encoder_;
   std::unique_ptr<Opened> opened_;
-  std::optional<std::uint64_t> step_;
   std::vector<Seen> seen_;  // by bucket
   Message message_;
   std::vector<float> sent_;

@@ -67,11 +67,14 @@ struct Trial {
 };
 
 // The remark of each rank after all steps.
-std::vector<std::string> remarks(int ranks, const Times& of) {
+std::vector<std::string> remarks(int ranks, const Times& of, bool copies = false) {
   std::vector<std::string> found(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Trial trial(communicator, of);
-    for (int step = 0; step < trials + 3; ++step) trial.step(step, communicator);
+    for (int step = 0; step < trials + 3; ++step) {
+      trial.step(step, communicator);
+      if (copies) state_of(*trial.aggregator);  // as for a checkpoint
+    }
     found[static_cast<std::size_t>(communicator.rank())] = trial.aggregator->remark();
   });
   return found;
@@ -86,6 +89,10 @@ void expect_all(const std::vector<std::string>& remarks, const std::string& part
 
 Times always(const Milliseconds& ms) {
   return [ms](int, int) { return ms; };
+}
+
+TEST(AutoCodec, ACopyOfItsStateEndsNoTrial) {
+  EXPECT_EQ(remarks(2, always({11, 10.5, 9.5}), true), remarks(2, always({11, 10.5, 9.5})));
 }
 
 TEST(AutoCodec, KeepsTheQuickest) {
