@@ -34,13 +34,15 @@ RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t den
   plan.horizon = options.horizon ? whole(*options.horizon) : micro_steps / accumulate;
   if (options.max_steps) plan.steps = std::min(plan.steps, whole(*options.max_steps));
   plan.phases = {{0, choices.recipe}};
+  // An optimiser with dense steps already knows the number from the option. The warm-up begins after them.
+  const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after.value_or(0)));
   if (choices.codec_warmup) {
-    Warmup warmup = make_warmup(choices.codec_warmup, choices.recipe, plan.epoch, plan.horizon);
+    Warmup warmup =
+        make_warmup(choices.codec_warmup, choices.recipe, plan.epoch, plan.horizon - std::min(dense, plan.horizon));
     plan.phases = std::move(warmup.phases);
     plan.remark = std::move(warmup.remark);
+    for (Phase& phase : plan.phases) phase.first_step += dense;
   }
-  // An optimiser with dense steps already knows the number from the option.
-  const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after.value_or(0)));
   plan.phases = start_after(dense, std::move(plan.phases));
   plan.topologies = by_steps(choices.peers, plan.epoch);
   return plan;

@@ -282,8 +282,9 @@ TEST(RunPlan, BeginsDenseWhereSomebodySaysSo) {
   options.codec_warmup = "list(50%/20%)";
   options.codec_start_after = 15;
   const std::string found = phases_of(plan_of(options, 10, 0));
-  EXPECT_TRUE(found.starts_with("0 ef | f32; 15 ef | topk(ratio=0.2")) << found;
-  EXPECT_NE(found.find("; 20 ef | topk(ratio=0.1"), std::string::npos) << found;
+  EXPECT_TRUE(found.starts_with("0 ef | f32; 15 ef | topk(ratio=0.5")) << found << ": the warm-up begins after them";
+  EXPECT_NE(found.find("; 20 ef | topk(ratio=0.2"), std::string::npos) << found;
+  EXPECT_NE(found.find("; 25 ef | topk(ratio=0.1"), std::string::npos) << found;
 }
 
 TEST(Choices, ContradictionsAreRefused) {
