@@ -281,7 +281,10 @@ bool Run::train_step(std::uint64_t step) {
                     scale->value()));
   }
   announce_phase(step);
-  if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
+  if (std::string remark = algorithm_->remark(); remark.size() > remark_.size()) {  // more was chosen
+    remark_ = std::move(remark);
+    say(remark_);
+  }
 
   bool ends = done_ == plan_.steps;
   const Calendar::Due due = calendar_.due(before, done_);

@@ -273,8 +273,9 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
     figures.bytes_sent = static_cast<double>(algorithm_->traffic().bytes_sent) / static_cast<double>(made);
   }
   const OwnSpeed* apart = algorithm_->own_speed();
-  const std::array<std::uint64_t, 3> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent),
-                                             apart ? apart->exchange_count() : 0};
+  const LossScale* scale = replica_.loss_scale();
+  const std::array<std::uint64_t, 4> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent),
+                                             apart ? apart->exchange_count() : 0, scale ? scale->skipped() : 0};
   std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(communicator_->size()));
   communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
   double median_ms = recorder_->median_step_ms();
@@ -296,10 +297,7 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   summary.first_step = first_step;
   summary.steps = result.steps;
   if (apart) summary.rank_steps = steps;
-  if (const LossScale* scale = replica_.loss_scale()) {
-    summary.loss_scale = scale->value();
-    summary.skipped_steps = scale->skipped();
-  }
+  if (scale) summary.loss_scale = scale->value();
   summary.signal = result.signal;
   summary.tested = tested_;
   summary.diverged = is_tested_ && !makes_sense(tested_, task_->loss_of_guessing());
@@ -311,6 +309,7 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
     summary.bytes_sent.push_back(all[i]);
     summary.bytes_per_step.push_back(all[i + 1]);
     if (apart) summary.exchanges.push_back(all[i + 2]);
+    if (i == 0 || !replicated_) summary.skipped_steps += all[i + 3];
   }
   summary.dense_bytes_per_step = communicator_->all_reduce_bytes(task_->layout().size(), DType::f32);
   summary.parameters = task_->layout().numel();
