@@ -78,7 +78,7 @@ std::exception_ptr for_torch(std::exception_ptr error) {
 
 std::string argument_spelling(std::string_view option, std::string_view value) {
   std::string name = option == "buckets" ? "bucket_mb" : std::string(option);
-  std::ranges::replace(name, '-', '_');
+  if (!name.ends_with(']')) std::ranges::replace(name, '-', '_');  // no name of a parameter in rules[..]
   return value.empty() ? name : name + "='" + std::string(value) + "'";
 }
 

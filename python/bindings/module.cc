@@ -111,8 +111,10 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
     Lane& lane = options.averager.lanes.emplace_back();
     lane.name = name;
     lane.parameters = parameters;
-    for (const auto& [first, method, aggregator] : phases)
-      lane.phases.push_back({first, sotto::read_recipe(method, aggregator)});
+    for (const auto& [first, method, aggregator] : phases) {
+      const Sentence asked = parse_sentence("aggregator", aggregator);
+      lane.phases.push_back({first, sotto::read_recipe(parse_sentence(name, method), &asked)});
+    }
   }
   options.averager.seed = seed;
   options.averager.bucket_bytes = bucket_bytes;
@@ -122,6 +124,11 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
   options.loss_scale = std::move(scale);
   options.advice = std::move(advice);
   return options;
+}
+
+// The recipe that the user gave to an option: "codec", or "rules['*.bias']".
+Recipe recipe_of(const std::string& option, const std::string& method) {
+  return sotto::read_recipe(parse_sentence(option, method));
 }
 
 // Without a reducer: for gradients that the caller offers.
@@ -196,14 +203,15 @@ PYBIND11_MODULE(_C, module) {
     return std::pair(dense.said, sotto::text_of(dense.aggregator));
   });
   // For parameters of these shapes, all in one bucket.
-  module.def("doubt_about", [](const std::string& method, const std::vector<std::vector<std::int64_t>>& shapes) {
+  module.def("doubt_about", [](const std::string& option, const std::string& method,
+                               const std::vector<std::vector<std::int64_t>>& shapes) {
     sotto::Layout layout;
     for (const auto& shape : shapes) layout.append("", shape);
     const sotto::BucketPlan plan{0, shapes.size(), {0, layout.size()}, layout};
-    return sotto::doubt_about(sotto::read_recipe(method), {&plan, 1}, argument_spelling);
+    return sotto::doubt_about(recipe_of(option, method), {&plan, 1}, argument_spelling);
   });
-  module.def("tied_optimiser", [](const std::string& method) {
-    const auto optimiser = sotto::read_recipe(method).optimiser;
+  module.def("tied_optimiser", [](const std::string& option, const std::string& method) {
+    const auto optimiser = recipe_of(option, method).optimiser;
     return optimiser == "auto" ? std::string() : optimiser;
   });
 

@@ -35,8 +35,8 @@ std::vector<BucketPlan> plans_of(const std::vector<std::int64_t>& shape, std::si
 }
 
 StageSpecs codec_of(const std::string& sentence) {
-  const Recipe recipe = read_recipe(sentence);
-  const auto refuse = [&](const std::string& why) { throw ConfigError(named("codec", sentence) + ": " + why); };
+  const Recipe recipe = read_recipe(parse_sentence("sentence", sentence));
+  const auto refuse = [&](const std::string& why) { throw ConfigError(named("sentence", sentence) + ": " + why); };
   if (recipe.by_itself()) {
     refuse(fmt::format("`{}` is made by all ranks together; a single message is of one", recipe.aggregator.text()));
   }

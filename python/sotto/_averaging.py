@@ -41,14 +41,12 @@ def averaging(
     if nonfinite not in ("raise", "propagate"):
         raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
     phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
-    lanes = _lanes(module, [name for name, _ in parameters], phases, _check.sentences({} if rules is None else rules))
+    lanes = _lanes(module, [name for name, _ in parameters], "schedule" if codec is None else "codec", phases,
+                   _check.sentences({} if rules is None else rules))
     scale = _check.scaler(scaler)
-    for sentence in dict.fromkeys(sentence for _, _, phases in lanes for _, sentence, _ in phases):
-        if optimiser := _C.tied_optimiser(sentence):
-            warnings.warn(f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is "
-                          f"yours: {_IN_TORCH[optimiser]}", stacklevel=_outside())
-    doubts = (_C.doubt_about(sentence, [parameters[i][1].shape for i in members])
-              for _, members, phases in lanes for _, sentence, _ in phases)
+    said = [(option, sentence, members) for option, members, phases in lanes for _, sentence, _ in phases]
+    doubts = [_about_the_optimiser(option, sentence) for option, sentence, _ in said]
+    doubts += [_C.doubt_about(option, sentence, [parameters[i][1].shape for i in members]) for option, sentence, members in said]
     for doubt in dict.fromkeys(filter(None, doubts)):
         warnings.warn(doubt, stacklevel=_outside())
     return functools.partial(
@@ -68,6 +66,14 @@ _IN_TORCH = {
     "onebit-adam": "what is exchanged here are gradients, not momenta, and no optimiser of torch makes Adam of them; take "
                    "`int8` and torch.optim.Adam, or the preset efsignsgd and torch.optim.SGD",
 }
+
+
+def _about_the_optimiser(option: str, sentence: str) -> str:
+    """A warning about what the sentence wants of the user's optimiser; empty if it wants nothing."""
+    if optimiser := _C.tied_optimiser(option, sentence):
+        return (f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is yours: "
+                f"{_IN_TORCH[optimiser]}")
+    return ""
 
 
 def _advice() -> str:
@@ -110,7 +116,8 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
     try:
         phases = [(step, sentence, aggregator) for step, sentence in schedule or ()]
-        if not all(type(step) is int and step < 1 << 63 and isinstance(sentence, str) for step, sentence, _ in phases):
+        if not all(type(step) is int and step < 1 << 63 and isinstance(sentence, str) and sentence.strip()
+                   for step, sentence, _ in phases):
             raise TypeError
     except (TypeError, ValueError):
         raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, sentence), the step a whole number") from None
@@ -120,7 +127,7 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
     return phases
 
 
-def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, str, str]],
+def _lanes(module: torch.nn.Module, names: list[str], option: str, phases: list[tuple[int, str, str]],
            rules: Mapping[str, str]) -> list[tuple[str, list[int], list[tuple[int, str, str]]]]:
     patterns = list(rules)
     members: list[list[int]] = [[] for _ in range(len(patterns) + 1)]
@@ -134,7 +141,7 @@ def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, st
     if not members[-1]:
         raise ConfigError("rules apply to all parameters, so that none is left for the codec")
     lanes = [(f"rules[{pattern!r}]", found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
-    return [*lanes, ("codec", members[-1], phases)]
+    return [*lanes, (option, members[-1], phases)]
 
 
 def _tied(module: torch.nn.Module, pattern: str, names: list[str]) -> str:

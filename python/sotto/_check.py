@@ -23,7 +23,10 @@ def text(name: str, value: Any, wanted: str) -> str:
 
 
 def sentence(name: str, value: Any) -> str:
-    return text(name, value, 'a sentence, such as "topk(0.01) | qsgd(4)"')
+    wanted = 'a sentence, such as "topk(0.01) | qsgd(4)"'
+    if text(name, value, wanted).strip():
+        return value
+    raise ConfigError(f"{name}={value!r}: wants {wanted}")
 
 
 def aggregator(value: Any) -> str:

@@ -119,6 +119,9 @@ def test_bad_calls(package):
     x = torch.ones(3)
     for call, said in (
         (lambda: package.Codec(None), "sentence=None: wants a sentence"),
+        (lambda: package.Codec(""), "sentence='': wants a sentence"),
+        (lambda: package.Codec("foo"), "sentence='foo': unknown codec"),
+        (lambda: package.Codec("ef | int8"), "sentence='ef | int8': `ef` remembers"),
         (lambda: codec.encode([1.0, 2.0]), "wants a torch.Tensor that has values, not list"),
         (lambda: codec.encode(x.to("meta")), "not a tensor without data"),
         (lambda: codec.encode(x, seed=-1), "seed=-1: wants a whole number"),
