@@ -210,6 +210,9 @@ PYBIND11_MODULE(_C, module) {
     const sotto::BucketPlan plan{0, shapes.size(), {0, layout.size()}, layout};
     return sotto::doubt_about(recipe_of(option, method), {&plan, 1}, argument_spelling);
   });
+  module.def("momentum_of", [](const std::string& option, const std::string& method) {
+    return sotto::momentum_of(recipe_of(option, method));
+  });
   module.def("tied_optimiser", [](const std::string& option, const std::string& method) {
     const auto optimiser = recipe_of(option, method).optimiser;
     return optimiser == "auto" ? std::string() : optimiser;

@@ -44,7 +44,8 @@ def averaging(
     lanes = _lanes(module, [name for name, _ in parameters], "schedule" if codec is None else "codec", phases,
                    _check.sentences({} if rules is None else rules))
     scale = _check.scaler(scaler)
-    said = [(option, sentence, members) for option, members, phases in lanes for _, sentence, _ in phases]
+    said = [(option, sentence, members) for option, members, phases in lanes
+            for _, sentence, _ in (phases if option == "schedule" else phases[-1:])]  # without what start_after begins with
     doubts = [_about_the_optimiser(option, sentence) for option, sentence, _ in said]
     doubts += [_C.doubt_about(option, sentence, [parameters[i][1].shape for i in members]) for option, sentence, members in said]
     for doubt in dict.fromkeys(filter(None, doubts)):
@@ -73,6 +74,9 @@ def _about_the_optimiser(option: str, sentence: str) -> str:
     if optimiser := _C.tied_optimiser(option, sentence):
         return (f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is yours: "
                 f"{_IN_TORCH[optimiser]}")
+    if made := _C.momentum_of(option, sentence):
+        return (f"{sentence}: `{made}` makes the momentum, and here the optimiser is yours: it must make none, as "
+                "sotto.optim.DGCSGD or torch.optim.SGD(momentum=0)")
     return ""
 
 

@@ -161,6 +161,15 @@ def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
         assert said["topk-ef"] == [] and said["ef | topk(0.1)"] == []
 
 
+def test_a_memory_that_makes_momentum_wants_an_optimiser_without(pair):
+    makers = ["momentum | topk(0.1)", "velocity | qsgd(4)", "fetch | count_sketch"]
+    for said in pair.values("warned", codecs=makers, start_after=3):
+        for sentence in makers:
+            assert len(said[sentence]) == 1, said
+            made = sentence.split(" | ")[0]
+            assert f"{sentence}: `{made}` makes the momentum, and here the optimiser is yours" in said[sentence][0]
+
+
 def test_a_memory_before_a_codec_that_expands_is_warned_of(pair):
     bad = "ef | randomk(0.01, unbiased=true, dense=0)"
     for said in pair.values("warned", codecs=[bad, "ef | randomk(0.01)"]):

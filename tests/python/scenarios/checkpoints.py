@@ -178,13 +178,13 @@ def spread_sketches(folder, old_ranks, **options):
     return difference, min(values[name].abs().max().item() for name in names)
 
 
-def warned(codecs):
+def warned(codecs, **options):
     """The warnings about each codec."""
     said = {}
     for codec in codecs:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            sotto.compress(make(), codec)
+            sotto.compress(make(), codec, **options)
         said[codec] = [str(warning.message) for warning in caught if warning.filename == __file__]
     return said
 
