@@ -131,6 +131,14 @@ Recipe recipe_of(const std::string& option, const std::string& method) {
   return sotto::read_recipe(parse_sentence(option, method));
 }
 
+// What to write in place of `method` so that it makes the momentum of `maker`, another sentence that does.
+std::string with_momentum(const std::string& method, const std::string& maker) {
+  const MemorySpec memory = sotto::read_recipe(maker).memory;
+  Recipe recipe = sotto::read_recipe(method);
+  recipe.memory = {};
+  return (memory ? memory.said() : "momentum") + " | " + recipe.text();
+}
+
 // Without a reducer: for gradients that the caller offers.
 std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
                              std::vector<std::pair<std::string, at::Tensor>> parameters,
@@ -213,6 +221,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("momentum_of", [](const std::string& option, const std::string& method) {
     return sotto::momentum_of(recipe_of(option, method));
   });
+  module.def("with_momentum", &with_momentum);
   module.def("tied_optimiser", [](const std::string& option, const std::string& method) {
     const auto optimiser = recipe_of(option, method).optimiser;
     return optimiser == "auto" ? std::string() : optimiser;

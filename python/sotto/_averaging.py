@@ -47,6 +47,7 @@ def averaging(
     said = [(option, sentence, members) for option, members, phases in lanes
             for _, sentence, _ in (phases if option == "schedule" else phases[-1:])]  # without what start_after begins with
     doubts = [_about_the_optimiser(option, sentence) for option, sentence, _ in said]
+    doubts += _about_other_momenta([(option, sentence) for option, sentence, _ in said])
     doubts += [_C.doubt_about(option, sentence, [parameters[i][1].shape for i in members]) for option, sentence, members in said]
     for doubt in dict.fromkeys(filter(None, doubts)):
         warnings.warn(doubt, stacklevel=_outside())
@@ -78,6 +79,15 @@ def _about_the_optimiser(option: str, sentence: str) -> str:
         return (f"{sentence}: `{made}` makes the momentum, and here the optimiser is yours: it must make none, as "
                 "sotto.optim.DGCSGD or torch.optim.SGD(momentum=0)")
     return ""
+
+
+def _about_other_momenta(said: list[tuple[str, str]]) -> list[str]:
+    """Warnings about sentences that leave momentum to the optimiser, beside one for which the optimiser must have none."""
+    maker = next((sentence for option, sentence in said if _C.momentum_of(option, sentence)), None)
+    return [] if maker is None else [
+        f"{option}={sentence!r} makes no momentum, and {maker!r} wants an optimiser without: write "
+        f"{_C.with_momentum(sentence, maker)!r}, or let the optimiser make it for these parameters alone"
+        for option, sentence in said if not _C.momentum_of(option, sentence)]
 
 
 def _advice() -> str:

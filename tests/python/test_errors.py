@@ -170,6 +170,22 @@ def test_a_memory_that_makes_momentum_wants_an_optimiser_without(pair):
             assert f"{sentence}: `{made}` makes the momentum, and here the optimiser is yours" in said[sentence][0]
 
 
+@pytest.mark.parametrize(("options", "wanted"), [
+    ({"codec": "dgc", "rules": {"*.bias": "none"}}, "rules['*.bias']='none' makes no momentum, and 'dgc' wants an optimiser "
+     "without: write 'momentum | f32',"),
+    ({"codec": "velocity(m=0.8) | qsgd(4)", "rules": {"*.bias": "ef | f16"}}, "write 'velocity(m=0.8) | f16',"),
+    ({"codec": "int8", "rules": {"conv.*": "momentum | topk(0.1)"}}, "codec='int8' makes no momentum, and 'momentum | topk(0.1)'"),
+    ({"schedule": [(0, "none"), (5, "momentum | topk(0.1)")]}, "schedule='none' makes no momentum"),
+    ({"codec": "dgc", "rules": {"*.bias": "momentum | f32"}, "start_after": 5}, ""),
+    ({"codec": "ef | topk(0.1)", "rules": {"*.bias": "none"}}, ""),
+], ids=str)
+def test_parameters_without_the_momentum_of_the_others_are_warned_of(pair, options, wanted):
+    codec, options = options.get("codec"), {key: value for key, value in options.items() if key != "codec"}
+    for said in pair.values("warned", codecs=[codec], **options):
+        texts = [text for texts in said.values() for text in texts if "makes no momentum" in text]
+        assert [wanted in text for text in texts] == ([True] if wanted else [])
+
+
 def test_a_memory_before_a_codec_that_expands_is_warned_of(pair):
     bad = "ef | randomk(0.01, unbiased=true, dense=0)"
     for said in pair.values("warned", codecs=[bad, "ef | randomk(0.01)"]):
