@@ -106,7 +106,7 @@ void bind_ranks(py::module_& module) {
       .def("take_average", &Stepper::take_average, Released())
       .def("show_mean", &Stepper::show_mean, Released())
       .def("show_own", &Stepper::show_own, Released())
-      .def("mean", &Stepper::mean, Released())
+      .def("average", &Stepper::average, Released())
       .def("identity", &Stepper::identity, py::arg("graph") = true)
       .def("rank", &Stepper::rank)
       .def("ranks", &Stepper::ranks)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <functional>
 #include <limits>
@@ -88,7 +89,22 @@ void Stepper::take_average() {
   require_own_model();
   look();
   fresh_ = false;
-  guarded([this] { take_mean(changes(), true, [this] { algorithm_->average_models(*this); }); });
+  std::vector<float> by_hand;
+  guarded([&] { by_hand = changes(); });
+  require_finite_everywhere(by_hand, model_.layout());  // they are only where both models are that they lie between
+  guarded([&] { take_mean(std::move(by_hand), true, [this] { algorithm_->average_models(*this); }); });
+}
+
+void Stepper::require_finite_everywhere(std::span<const float> values, const Layout& layout) {
+  const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+  std::vector<std::uint64_t> all;
+  guarded([&] { all = of_all_ranks(*communicator_, static_cast<std::uint64_t>(bad - values.begin())); });
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == values.size()) continue;
+    throw NumericError(fmt::format(
+        "rank {}: {} is not finite, nor would be the mean of all ranks; no model was changed. Load a good one there",
+        rank, layout.name_at(all[rank])));
+  }
 }
 
 // `by_hand` is how far this rank has moved its parameters by hand, if it counts. That belongs to the next step, and to
@@ -111,8 +127,9 @@ void Stepper::refuse(const std::string& why) {
 void Stepper::show_mean() {
   idle();
   require_own_model();
+  guarded([this] { model_.read(moved_); });
+  require_finite_everywhere(moved_, model_.layout());
   guarded([this] {
-    model_.read(moved_);
     std::vector<float> own = moved_;
     aggregate(moved_, Op::avg, *communicator_);
     model_.write(moved_);
@@ -126,11 +143,14 @@ void Stepper::show_own() {
   model_.write(own);
 }
 
-at::Tensor Stepper::mean(const at::Tensor& tensor) {
+void Stepper::average(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
   idle();
-  const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat, false, /*copy=*/true).contiguous();
-  guarded([&] { aggregate(floats_of(values), Op::avg, *communicator_); });
-  return values;
+  const FlatModel statistics(tensors);
+  std::vector<float> values(statistics.layout().size());
+  statistics.read(values);
+  require_finite_everywhere(values, statistics.layout());
+  guarded([&] { aggregate(values, Op::avg, *communicator_); });
+  statistics.write(values);
 }
 
 // Runs on the thread of the algorithm.

@@ -52,15 +52,16 @@ class Stepper final : private Worker {
   bool failed() const { return error_ != nullptr; }  // for good
 
   // The functions below are called between steps (ConfigError otherwise). If ranks go at their own speed, each is a
-  // meeting of all of them.
+  // meeting of all of them. A mean is refused where the model of one rank is not finite, which would spread it to all:
+  // NumericError on all ranks, which changes nothing.
   // Collective: all ranks take the exact mean model, which includes messages on their way, and go on from there.
   void take_average();
   // Collective: the parameters become the mean over all ranks until show_own() restores this rank's. Until then there
   // can be no step, take_average(), load() or second mean.
   void show_mean();
   void show_own();
-  // Collective: the mean of a tensor of floats over all ranks, on the CPU.
-  at::Tensor mean(const at::Tensor& tensor);
+  // Collective: tensors of float32, with names for errors, become their means over all ranks.
+  void average(const std::vector<std::pair<std::string, at::Tensor>>& tensors);
 
   AveragerStats stats() const;
   std::string methods() const;
@@ -71,7 +72,7 @@ class Stepper final : private Worker {
   // The step of a state: of each rank or, if ranks go at their own speed, of all together.
   std::uint64_t step() const;
   // The steps of each rank. If ranks go at their own speed these are the steps that this rank has heard of; after
-  // take_average(), mean() and state() they are exact.
+  // take_average(), average() and state() they are exact.
   std::vector<std::uint64_t> steps() const;
 
   StateValues state();
@@ -117,6 +118,7 @@ class Stepper final : private Worker {
   void require_own_model() const;
   void look();
   std::vector<float> changes() const;
+  void require_finite_everywhere(std::span<const float> values, const Layout& layout);
   void take_mean(std::vector<float> by_hand, bool counts, const std::function<void()>& average);
   void require_same_load(std::uint64_t step, const std::exception_ptr& refusal);
   void require_even_commits(std::uint64_t step);

@@ -114,7 +114,8 @@ class GossipDataParallel(Connected, torch.nn.Module):
         return self._steps.average()
 
     def take_average(self) -> None:
-        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps."""
+        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps.
+        NumericError on all ranks, which changes nothing, if a model is not finite."""
         self._steps.take_average()
 
     def steps(self) -> list[int]:

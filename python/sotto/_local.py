@@ -23,7 +23,8 @@ class _LocalSteps(Connected):
         return self._steps.average()
 
     def take_average(self) -> None:
-        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps."""
+        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps.
+        NumericError on all ranks, which changes nothing, if a model is not finite."""
         self._steps.take_average()
 
     def state_dict(self, *, gather: bool = False) -> dict[str, object] | list[dict[str, object]]:

@@ -118,13 +118,13 @@ class Steps:
     @contextlib.contextmanager
     def average(self) -> Iterator[None]:
         self._require_in_use()
-        tensors = self._statistics()
+        tensors = [tensor for _, tensor in self._statistics()]
         own = [tensor.detach().clone() for tensor in tensors]
         within = self._averaged  # by another call, which ends it
         try:
             self.stepper.show_mean()  # Ctrl-C is raised after it
             self._averaged = True
-            self._average_statistics()
+            self._show_statistics(self._mean_statistics())
             yield
         finally:
             if not within:
@@ -136,8 +136,9 @@ class Steps:
 
     def take_average(self) -> None:
         self._require_in_use()
+        means = self._mean_statistics()  # before models change: an error about them changes nothing
         self.stepper.take_average()
-        self._average_statistics()
+        self._show_statistics(means)
 
     def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:
         if optimizer is None:
@@ -236,18 +237,20 @@ class Steps:
                 raise ConfigError(f"parameter {name} is no longer the one that was wrapped; wrap the module anew")
         _check.wrapped_parameters(self.module, self._own)
 
-    def _statistics(self) -> list[torch.Tensor]:
-        return [buffer for buffer in self.module.buffers() if buffer.is_floating_point() and buffer.numel() > 0]
+    def _statistics(self) -> list[tuple[str, torch.Tensor]]:
+        """Float buffers, such as those of batch norm."""
+        return [(name, buffer) for name, buffer in self.module.named_buffers() if buffer.is_floating_point() and buffer.numel() > 0]
 
-    def _average_statistics(self) -> None:
-        """Sets float buffers, such as those of batch norm, to their mean over ranks."""
-        buffers = self._statistics()
-        if not buffers:
-            return
-        mean = self.stepper.mean(torch.cat([buffer.detach().flatten().cpu().float() for buffer in buffers]))
+    def _mean_statistics(self) -> list[torch.Tensor]:
+        means = [(name, buffer.detach().to("cpu", torch.float32, copy=True)) for name, buffer in self._statistics()]
+        if means:
+            self.stepper.average(means)
+        return [mean for _, mean in means]
+
+    def _show_statistics(self, means: list[torch.Tensor]) -> None:
         with torch.no_grad():
-            for buffer, values in zip(buffers, mean.split([buffer.numel() for buffer in buffers])):
-                buffer.copy_(values.view_as(buffer))
+            for (_, buffer), mean in zip(self._statistics(), means):
+                buffer.copy_(mean)
 
 
 def _inner(optimizer: Any) -> Any:

@@ -30,6 +30,14 @@ def test_a_rank_that_fails(pair, how):
         assert first == second and 2 <= steps <= 4
 
 
+@pytest.mark.parametrize("what", ["out.bias", "norm.running_var"])
+@pytest.mark.parametrize("how", [*HOWS, {"how": "ad_psgd"}], ids=str)
+def test_a_mean_of_a_model_that_is_not_finite(pair, how, what):
+    first, second = pair.values("bad_means", what=what, **how)
+    assert first == second and len(first[0]) == 2
+    assert all(said.startswith(f"rank 1: {what} is not finite") for said in first[0])
+
+
 @pytest.mark.parametrize("how", ["local", "gossip"])
 def test_a_wrapper_that_nobody_holds(pair, how):
     """It goes on exchanging until another takes its place."""

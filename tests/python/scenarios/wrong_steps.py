@@ -43,6 +43,36 @@ def step_fails(how, **options):
     return [*said, sotto.stats(owner).steps]
 
 
+def bad_means(how, what, **options):
+    """The errors of means when rank 1's model or a statistic of it is not finite. They change nothing, and after a repair all go on."""
+    net, optimizer, owner, model = network(how, timeout=60, **options)
+    learn(model, optimizer, 0, 2)
+    bad = net.norm.running_var if what == "norm.running_var" else net.out.bias
+    good = bad.detach().clone()
+    if dist.get_rank() == 1:
+        with torch.no_grad():
+            bad[3] = float("inf")
+    before, said = digest(net), []
+
+    def show():
+        with owner.average():
+            pass
+
+    for mean in owner.take_average, show:
+        try:
+            mean()
+        except sotto.NumericError as error:
+            said.append(str(error))
+        assert digest(net) == before or how == "ad_psgd"  # whose models travel meanwhile
+        assert dist.get_rank() == 1 or all(p.isfinite().all() for p in net.parameters())
+    with torch.no_grad():
+        bad.copy_(good)
+    owner.take_average()
+    learn(model, optimizer, 2, 1)
+    owner.take_average()
+    return [said, digest(net)]
+
+
 def shape_changes():
     """Rank 1's parameter has another shape at its second step."""
     module = Point()
