@@ -54,6 +54,14 @@ void try_codec(const Part& part, const StageSpecs& stages, const Key& key, int r
   }
 }
 
+void require_finite(const at::Tensor& values, const std::string& what, std::string_view advice) {
+  if (!at::isFloatingType(values.scalar_type())) return;
+  const at::Tensor good = values.isfinite();
+  if (good.all().item<bool>()) return;
+  const auto at = good.flatten().to(at::kInt).argmin().item<std::int64_t>();
+  throw NumericError(fmt::format("{} holds {} in element {}{}", what, values.flatten()[at].item<double>(), at, advice));
+}
+
 Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
   const auto& [op, codec, aggregator, seed, denominator, most] = how;
   if (tensor.is_nested()) throw ConfigError("a nested tensor cannot be aggregated; give its buffer, or each part");
@@ -66,12 +74,20 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   const auto copy = [&tensor](at::ScalarType type) {
     return tensor.detach().contiguous().to(at::kCPU, type, false, /*copy=*/true);
   };
-  if (codec == "none" && op != "avg") return {copy(tensor.scalar_type()), {}, nullptr};
-  if (codec == "none" && denominator != 0) {
-    if (tensor.scalar_type() != at::kDouble) codec_type(tensor);
-    return {copy(tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat), {}, nullptr};
+  const bool exact = codec == "none" && aggregator == "auto";
+  if (exact && op == "avg" && !at::isFloatingType(tensor.scalar_type())) {
+    throw ConfigError(
+        fmt::format("op=\"avg\" of a tensor of {}: means have fractions; give tensor.double(), or op=\"sum\"",
+                    c10::toString(tensor.scalar_type())));
   }
-  if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
+  require_finite(tensor.detach(), fmt::format("rank {}: the tensor", communicator.rank()), "; all must be finite");
+  if (exact) {
+    const bool wider = op == "avg" && tensor.scalar_type() != at::kDouble;  // so that sums of halves fit
+    return {copy(wider ? at::kFloat : tensor.scalar_type()), {}, nullptr};
+  }
+  if (op == "min" || op == "max") {
+    throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" and aggregator=\"auto\" alone");
+  }
   const Recipe recipe = read_recipe(codec, aggregator);
   if (recipe.memory) {
     throw ConfigError(named("codec", codec) + ": a single call has no memory; leave `" + recipe.memory.text() +
@@ -82,7 +98,6 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   const Layout layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
   part.plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
   part.aggregator = make_aggregator(recipe, part.plans, communicator);
-  require_finite({floats_of(part.values), &layout, 0}, key, "content");
   try_codec(part, recipe.stages, key, communicator.size());
   return part;
 }
@@ -125,8 +140,11 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   if (!part.aggregator) {
     const ReduceOp reduce = how.op == "min" ? ReduceOp::min : how.op == "max" ? ReduceOp::max : ReduceOp::sum;
     communicator.all_reduce(bytes_of(part.values), *type_of(part.values.scalar_type()), reduce);
-    if (how.op == "avg") part.values.div_(how.denominator);
-    return part.values.to(tensor.scalar_type());
+    if (how.op == "avg") part.values.div_(how.denominator == 0 ? communicator.size() : how.denominator);
+    const at::Tensor result = part.values.to(tensor.scalar_type());
+    require_finite(result, "the " + how.op + " of all ranks",
+                   ": its type does not hold it, or the sum; give a wider one, or smaller values");
+    return result;
   }
   Timings timings;
   for (std::size_t b = 0; b < part.plans.size(); ++b) {

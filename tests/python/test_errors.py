@@ -239,10 +239,12 @@ def test_bad_calls(pair):
         "op type": "op=3: wants one of avg, sum, min, max",
         "no tensor": "tensor: wants a torch.Tensor that has values, not list [1.0]",
         "aggregate by": "aggregator='xx': unknown aggregator `xx`",
-        "op and codec": 'goes with codec="none" alone',
+        "op and codec": 'goes with codec="none" and aggregator="auto" alone',
+        "op and aggregator": 'goes with codec="none" and aggregator="auto" alone',
         "memory": "leave `ef` out",
         "type": "cannot be aggregated",
-        "average of integers": "cannot be encoded",
+        "average of integers": 'op="avg" of a tensor of Int: means have fractions; give tensor.double()',
+        "coded integers": "cannot be encoded",
     }
     for said in pair.values("bad_calls"):
         assert said.keys() == wanted.keys()

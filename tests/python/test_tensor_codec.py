@@ -188,6 +188,17 @@ def test_aggregate(pair, start_ranks):
     assert pair.values("aggregates") == [[4, 3]] * 2
 
 
+def test_what_is_not_finite_is_not_aggregated(pair):
+    other, bad = pair.values("aggregates_that_are_not_finite")
+    assert len(bad) == 4 * 17 + 1
+    for name, said in bad.items():
+        assert said.startswith("NumericError: "), name
+        if name.startswith("large"):
+            assert other[name] == said and "of all ranks" in said, name
+        else:
+            assert said.startswith("NumericError: rank 1: the tensor holds ") and other[name].startswith("ConfigError: rank 1"), name
+
+
 @pytest.mark.parametrize("sentence", ["f32", "int8", "qsgd(4)", "topk(0.2) | f16", "rans"])
 def test_a_long_tensor_goes_in_several_messages(package, sentence):
     """Normally that needs 2^29 elements; here a message takes 100."""

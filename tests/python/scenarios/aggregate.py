@@ -47,6 +47,33 @@ def aggregates():
     return list(result["avg"].shape)
 
 
+def aggregates_that_are_not_finite():
+    """The kind of error of each call; "" if there is none. Rank 1 has what is not finite, or all ranks have large values."""
+    rank, said = dist.get_rank(), {}
+
+    def call(name, *tensor, **how):
+        try:
+            sotto.aggregate(*tensor, **how)
+            said[name] = ""
+        except sotto.Error as error:
+            said[name] = f"{type(error).__name__}: {error}"
+
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for value in ("nan", "inf", "-inf"):
+            bad = torch.tensor([1.0, float(value) if rank == 1 else 2.0], dtype=dtype)
+            for op in ("avg", "sum", "min", "max"):
+                call(f"{op} {dtype} {value}", bad, op)
+            call(f"denominator {dtype} {value}", bad, denominator=3)
+        large = torch.full((2,), torch.finfo(dtype).max, dtype=dtype)
+        call(f"large sum {dtype}", large, "sum")
+        call(f"large quotient {dtype}", large, denominator=0.5)
+    call("coded", torch.full((2,), float("nan")) if rank == 1 else torch.ones(2), codec="int8")
+    assert sotto.aggregate(torch.full((2,), 60000.0).half()).tolist() == [60000.0] * 2
+    assert sotto.aggregate(torch.tensor([1e300 + rank], dtype=torch.float64)).tolist() == [1e300]
+    assert sotto.aggregate(torch.tensor([float(rank)], dtype=torch.float64)).dtype == torch.float64
+    return said
+
+
 def aggregates_in_several_messages():
     """A message takes 100 elements here, so 350 are four messages. The mean is the same, with the same bits on all ranks."""
     x = torch.randn(50, 7, generator=torch.Generator().manual_seed(dist.get_rank()), device="cpu").to(DEVICE)

@@ -324,7 +324,9 @@ def bad_calls():
     expect("no tensor", lambda: sotto.aggregate([1.0]))
     expect("aggregate by", lambda: sotto.aggregate(torch.ones(3), codec="int8", aggregator="xx"))
     expect("op and codec", lambda: sotto.aggregate(torch.ones(3), "max", codec="qsgd"))
+    expect("op and aggregator", lambda: sotto.aggregate(torch.ones(3), "max", aggregator="gather"))
     expect("memory", lambda: sotto.aggregate(torch.ones(3), codec="ef | topk(0.5)"))
     expect("type", lambda: sotto.aggregate(torch.ones(3, dtype=torch.bool)))
     expect("average of integers", lambda: sotto.aggregate(torch.ones(3, dtype=torch.int32)))
+    expect("coded integers", lambda: sotto.aggregate(torch.ones(3, dtype=torch.int32), codec="int8"))
     return said
