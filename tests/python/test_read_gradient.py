@@ -1,5 +1,7 @@
 """sotto.read_gradient: the files of `sotto train --capture`."""
 
+import json
+import struct
 import subprocess
 
 import pytest
@@ -43,3 +45,22 @@ def test_bad_files_are_told(package, captured, tmp_path):
                 package.read_gradient(tmp_path / f"cut.{form}")
     with pytest.raises(package.ConfigError, match="ends in .sotto"):
         package.read_gradient(tmp_path / "gradient.txt")
+    with pytest.raises(package.ConfigError, match="path=None: wants a path"):
+        package.read_gradient(None)
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    ({"data_offsets": [-8, 8]}, "from -8 to 8"), ({"data_offsets": [0, 12]}, "from 0 to 12 of 8"),
+    ({"data_offsets": [8, 0]}, "from 8 to 0 of 8"), ({"data_offsets": [0, 4]}, "from 0 to 4 of 8"),
+    ({"data_offsets": [0.0, 8]}, "from 0.0 to 8"), ({"shape": [-1]}, r"shape \[-1\]"), ({"shape": [3]}, "what"),
+    ({"shape": 2}, "not int"), ({"dtype": "I64"}, "x is of type 'I64'; known are F64, F32, F16, BF16"), ({}, ""),
+], ids=str)
+def test_damaged_safetensors(package, tmp_path, change, why):
+    header = json.dumps({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]} | change}).encode()
+    path = tmp_path / "gradient.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<ff", 1, 2))
+    if not change:
+        assert package.read_gradient(path)["x"].tolist() == [1, 2]
+        return
+    with pytest.raises(package.FileError, match=f"gradient.safetensors: no whole file of safetensors: .*{why}"):
+        package.read_gradient(path)
