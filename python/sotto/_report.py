@@ -44,9 +44,12 @@ def line(total: Stats, interval: Stats) -> str:
     def a_step(seconds: float) -> str:
         return f"{1e3 * seconds / interval.steps:.1f} ms"
 
-    return (f"sotto: step {total.steps}: {interval.bytes_sent / interval.steps:,.0f} bytes a step, {interval.ratio:.1f} times "
-            f"fewer than dense; encode {a_step(interval.encode_seconds)}, network {a_step(interval.wire_seconds)}, decode "
-            f"{a_step(interval.decode_seconds)} a step; {'; '.join(total.methods.splitlines())}")
+    sent = "nothing was exchanged"  # as between two exchanges of LocalSGD
+    if interval.bytes_sent:
+        sent = f"{interval.bytes_sent / interval.steps:,.0f} bytes a step, {interval.ratio:.1f} times fewer than dense"
+    return (f"sotto: step {total.steps}: {sent}; encode {a_step(interval.encode_seconds)}, network "
+            f"{a_step(interval.wire_seconds)}, decode {a_step(interval.decode_seconds)} a step; "
+            f"{'; '.join(total.methods.splitlines())}")
 
 
 def write(text: str) -> None:

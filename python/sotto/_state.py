@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -81,8 +82,10 @@ class Stats:
 
     @property
     def ratio(self) -> float:
-        """dense_bytes / bytes_sent; 1 when nothing had to be sent."""
-        return self.dense_bytes / self.bytes_sent if self.bytes_sent else 1.0
+        """dense_bytes / bytes_sent; infinite when nothing was sent, but 1 when nothing had to be, as by a single rank."""
+        if self.bytes_sent:
+            return self.dense_bytes / self.bytes_sent
+        return math.inf if self.dense_bytes else 1.0
 
     def since(self, earlier: Stats) -> Stats:
         """The difference of two Stats of one module; the methods are those of the later."""

@@ -116,3 +116,9 @@ def test_a_line_now_and_then(pair, kind):
     assert none == [] and len(lines) == 2
     assert lines[0].startswith("sotto: step 3: ") and lines[1].startswith("sotto: step 6: ")
     assert "times fewer than dense; encode " in lines[0] and (" by " in lines[0])
+
+
+def test_a_line_about_steps_without_an_exchange(pair):
+    (line, _), _ = pair.values("reported", kind="local", steps=8, every=3, apart=100)
+    assert line.startswith("sotto: step 3: nothing was exchanged; encode ")
+    assert all(ratio == "inf" for ratio in pair.values("ratio_before_an_exchange"))

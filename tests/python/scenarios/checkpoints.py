@@ -107,7 +107,7 @@ def stats_in_parts():
     return [*parts, sotto.stats(ddp).__dict__, sotto.stats(whole).__dict__]
 
 
-def reported(kind, steps, every):
+def reported(kind, steps, every, apart=2):
     """The lines that are reported in these steps, and in as many more steps after the report was removed."""
     lines = []
     handler = logging.Handler()
@@ -118,7 +118,7 @@ def reported(kind, steps, every):
     if kind == "local":
         net = Net()
         optimiser = torch.optim.SGD(net.parameters(), 0.1)
-        owner, model = sotto.LocalSGD(net, optimiser, every=2), net
+        owner, model = sotto.LocalSGD(net, optimiser, every=apart), net
     else:
         owner = model = sotto.compress(make(), "ef | topk(0.1)")
         optimiser = torch.optim.SGD(model.parameters(), 0.1)
@@ -128,6 +128,14 @@ def reported(kind, steps, every):
     train(model, steps, optimiser=optimiser)
     logger.removeHandler(handler)
     return lines
+
+
+def ratio_before_an_exchange():
+    net = Net()
+    optimiser = torch.optim.SGD(net.parameters(), 0.1)
+    local = sotto.LocalSGD(net, optimiser, every=100)
+    train(net, 1, optimiser=optimiser)
+    return str(local.stats().ratio)
 
 
 def resume_on_other_ranks(folder, old_ranks):
