@@ -156,6 +156,7 @@ def test_bad_calls(trio):
         "every": "every=0",
         "local codec": "makes a momentum of gradients",
         "shards": "shards=3 of 1 buckets",
+        "alpha": "alpha=7: wants a number from 0, below 1",
         "overlap": "overlap=4: must be below every=4",
         "outer momentum": "outer_momentum=1",
         "no state": "not compressed; call sotto.compress first, or wrap it",

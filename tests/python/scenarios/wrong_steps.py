@@ -328,6 +328,7 @@ def step_errors():
     expect("every", lambda: sotto.LocalSGD(point, optimizer, every=0))
     expect("local codec", lambda: sotto.LocalSGD(point, optimizer, codec="momentum | topk(0.1)"))
     expect("shards", lambda: sotto.DiLoCo(point, optimizer, shards=3))
+    expect("alpha", lambda: sotto.DiLoCo(point, optimizer, every=4, alpha=7))
     expect("overlap", lambda: sotto.DiLoCo(point, optimizer, every=4, overlap=4))
     expect("outer momentum", lambda: sotto.DiLoCo(point, optimizer, outer_momentum=1))
     expect("no state", lambda: sotto.state_dict(point))
