@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from sotto import _check
+from sotto._errors import ConfigError
 
 
 class DGCSGD(torch.optim.Optimizer):
@@ -19,13 +20,21 @@ class DGCSGD(torch.optim.Optimizer):
     The memory gave the gradients their momentum before they were sent, so their mean g gets none here. Weight decay has
     a momentum of its own, and is never sent: d = decay_momentum * d + weight_decay * p; p -= lr * (g + d). With
     weight_decay=0 this is torch.optim.SGD(momentum=0).
+
+    ConfigError for bad options, also of single groups, for a sparse gradient with weight decay, and for the state of
+    another optimizer.
     """
 
     def __init__(self, params: Iterable[Any], lr: float, weight_decay: float = 0.0, decay_momentum: float = 0.9) -> None:
-        _check.not_negative("lr", lr)
-        _check.not_negative("weight_decay", weight_decay)
-        _check.share("decay_momentum", decay_momentum)
-        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "decay_momentum": decay_momentum})
+        super().__init__(params, _checked({"lr": lr, "weight_decay": weight_decay, "decay_momentum": decay_momentum}))
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group | _checked({**self.defaults, **param_group}))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if any("decay_momentum" not in group for group in state["param_groups"]):
+            raise ConfigError("state_dict: wants that of a DGCSGD; another optimizer's has its momentum elsewhere, so begin anew")
+        super().__setstate__(state)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -36,13 +45,26 @@ class DGCSGD(torch.optim.Optimizer):
                 loss = closure()
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
-                    continue
-                move = p.grad
-                if group["weight_decay"] != 0:
-                    state = self.state[p]
-                    if "pull" not in state:
-                        state["pull"] = torch.zeros_like(p)
-                    move = move + state["pull"].mul_(group["decay_momentum"]).add_(p, alpha=group["weight_decay"])
-                p.add_(move, alpha=-group["lr"])
+                if p.grad is not None:
+                    p.add_(p.grad if group["weight_decay"] == 0 else self._decayed(p, group), alpha=-float(group["lr"]))
         return loss
+
+    def _decayed(self, p: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
+        if p.grad.layout != torch.strided:
+            raise ConfigError(f"weight_decay={group['weight_decay']}: the gradient of a parameter of shape {tuple(p.shape)} is "
+                              "sparse, and weight decay moves all of it; put it into a group with weight_decay=0")
+        pull = self.state[p].setdefault("pull", torch.zeros_like(p))
+        pull.mul_(group["decay_momentum"]).add_(p, alpha=group["weight_decay"])
+        return p.grad + pull
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a group, as plain values."""
+    return {"lr": _check.not_negative("lr", _plain(options["lr"])),
+            "weight_decay": _check.not_negative("weight_decay", _plain(options["weight_decay"])),
+            "decay_momentum": _check.share("decay_momentum", _plain(options["decay_momentum"]))}
+
+
+def _plain(value: Any) -> Any:
+    """A number that is a tensor, or one of numpy, as a plain one."""
+    return value.item() if getattr(value, "shape", None) == () or isinstance(value, torch.Tensor) and value.numel() == 1 else value

@@ -37,9 +37,48 @@ def test_dgc_decays_weights_with_a_momentum_of_their_own(package, lr, decay, mom
 
 def test_bad_options(package):
     param = torch.nn.Parameter(torch.ones(3))
-    for options in ({"lr": -1}, {"lr": "x"}, {"lr": 0.1, "weight_decay": -1}, {"lr": 0.1, "decay_momentum": 1.0}):
+    for options in ({"lr": -1}, {"lr": "x"}, {"lr": 0.1, "weight_decay": -1}, {"lr": 0.1, "decay_momentum": 1.0},
+                    {"lr": torch.tensor(-0.1)}, {"lr": torch.ones(2)}):
         with pytest.raises(package.ConfigError, match=list(options)[-1]):
             package.optim.DGCSGD([param], **options)
+        with pytest.raises(package.ConfigError, match=list(options)[-1]):
+            package.optim.DGCSGD([{"params": [param], **options}], lr=0.1)
+    optimiser = package.optim.DGCSGD([param], lr=0.1)
+    with pytest.raises(package.ConfigError, match="lr=-1"):
+        optimiser.add_param_group({"params": [torch.nn.Parameter(torch.ones(2))], "lr": -1})
+    assert len(optimiser.param_groups) == 1
+
+
+@pytest.mark.parametrize("number", [numpy.float32, numpy.float64, torch.tensor, lambda x: torch.tensor([x])],
+                         ids=["float32", "float64", "tensor", "tensor of one"])
+def test_numbers_of_other_libraries(package, number):
+    param = torch.nn.Parameter(torch.ones(3))
+    optimiser = package.optim.DGCSGD([param], lr=number(0.5), weight_decay=number(0.5))
+    scheduler = torch.optim.lr_scheduler.StepLR(optimiser, 1, 0.5)
+    for wanted in (0.75, 0.75 - 0.25 * (0.45 + 0.375)):
+        param.grad = torch.zeros(3)
+        optimiser.step()
+        scheduler.step()
+        torch.testing.assert_close(param.detach(), torch.full((3,), wanted))
+
+
+def test_the_state_of_another_optimizer_is_refused(package):
+    param = torch.nn.Parameter(torch.ones(3))
+    optimiser = package.optim.DGCSGD([param], lr=0.1)
+    with pytest.raises(package.ConfigError, match="wants that of a DGCSGD"):
+        optimiser.load_state_dict(torch.optim.SGD([param], lr=7).state_dict())
+    assert optimiser.param_groups[0]["lr"] == 0.1
+
+
+def test_sparse_gradients(package):
+    embedding = torch.nn.Embedding(4, 2, sparse=True)
+    before = embedding.weight.detach().clone()
+    embedding(torch.tensor([1])).sum().backward()
+    with pytest.raises(package.ConfigError, match=r"weight_decay=0.1: the gradient of a parameter of shape \(4, 2\) is sparse"):
+        package.optim.DGCSGD(embedding.parameters(), lr=0.1, weight_decay=0.1).step()
+    assert torch.equal(embedding.weight, before)
+    package.optim.DGCSGD(embedding.parameters(), lr=0.5).step()
+    torch.testing.assert_close(before[1] - embedding.weight[1], torch.full((2,), 0.5))
 
 
 def test_a_closure(package):
