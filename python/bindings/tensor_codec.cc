@@ -82,7 +82,7 @@ std::vector<std::byte> TensorCodec::encode(const TensorHead& head, std::span<flo
     const Range whole{0, range.size()};
     std::vector<float> agreed(codec_->agreed_count(layout));
     codec_->propose(bucket, agreed);
-    codec_->encode(bucket, Key{seed, 0, 0, step}, agreed, {&whole, 1}, {&message_, 1});
+    codec_->encode(bucket, Key{.seed = seed, .step = step, .alone = true}, agreed, {&whole, 1}, {&message_, 1});
     bytes.insert(bytes.end(), message_.bytes().begin(), message_.bytes().end());
   }
   return bytes;

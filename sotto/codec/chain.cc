@@ -256,7 +256,9 @@ void Chain::visit_state(StateVisitor& visitor) {
 }
 
 void ChainMessage::throw_not_finite(const std::string& segment, const Key& key) {
-  throw NumericError(fmt::format("{} is not finite at step {} on rank {}", segment, key.step, key.rank));
+  throw NumericError(fmt::format("{} is not finite{}", segment, where(key)));
 }
+
+std::string where(const Key& key) { return key.alone ? "" : fmt::format(" at step {} on rank {}", key.step, key.rank); }
 
 }  // namespace sotto

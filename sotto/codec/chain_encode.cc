@@ -150,8 +150,8 @@ void ChainEncoder::require_readable(const Quantised& written, const Bucket& buck
   if (!parts_->whole) cut_stretches(parts_->slice);
   decode_units(written, 1);
   if (const Slot* slot = too_large()) {
-    throw NumericError(fmt::format("{} has values whose sums are too large for floats at step {} on rank {}",
-                                   bucket.layout->segments()[slot->piece.segment].name, key.step, key.rank));
+    throw NumericError(fmt::format("{} has values whose sums are too large for floats{}",
+                                   bucket.layout->segments()[slot->piece.segment].name, where(key)));
   }
 }
 

@@ -41,8 +41,8 @@ void ChainEncoder::to_linear(const Bucket& bucket, float scale, const Key& key, 
     if (form->write(values, scale, out.first(values.size() * size))) continue;
     const std::string& name = bucket.layout->segments()[slot.piece.segment].name;
     if (!kernels::all_finite(values)) throw_not_finite(name, key);
-    throw NumericError(fmt::format("{} does not fit {} at step {} on rank {}: use bf16, or gather the messages", name,
-                                   name_of(form->type()), key.step, key.rank));
+    throw NumericError(
+        fmt::format("{} does not fit {}{}: use bf16, or gather the messages", name, name_of(form->type()), where(key)));
   }
   throw std::logic_error("Codec::to_linear: padding is not zero");
 }

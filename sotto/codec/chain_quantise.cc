@@ -107,8 +107,7 @@ void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, cons
 void ChainEncoder::throw_not_finite(std::size_t segment, const Bucket& bucket, const Key& key) {
   const Segment& one = bucket.layout->segments()[segment];
   if (!kernels::all_finite(bucket.values.subspan(one.offset, one.numel()))) throw_not_finite(one.name, key);
-  throw NumericError(fmt::format("{} has values that this codec makes too large for floats at step {} on rank {}",
-                                 one.name, key.step, key.rank));
+  throw NumericError(fmt::format("{} has values that this codec makes too large for floats{}", one.name, where(key)));
 }
 
 // Quantises slice by slice and adds each slice to the checksum while it is in the cache. `crc` is that of the bytes

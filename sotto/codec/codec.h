@@ -38,7 +38,11 @@ struct Key {
   std::uint16_t rank = 0;
   std::uint16_t generation = 0;
   std::uint32_t step = 0;
+  bool alone = false;  // it is of a single vector, so errors name neither rank nor step; changes no random number
 };
+
+// For errors: " at step 3 on rank 1".
+std::string where(const Key& key);
 
 // What a codec promises about decode(encode(x)) =: C(x), for the given layout. All kinds but `exact` may add an error
 // of up to 2^-126 to each value, since smaller floats (denormals) have fewer bits.

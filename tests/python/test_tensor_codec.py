@@ -43,7 +43,7 @@ def test_what_a_type_cannot_hold_is_an_error(package):
     huge = torch.zeros(1000)
     huge[:40] = 5e37
     for sentence in ("atomo(s=1, dense=0)", "randomk(0.1, unbiased=true, dense=0)"):
-        with pytest.raises(package.NumericError, match="that this codec makes too large for floats at step 0"):
+        with pytest.raises(package.NumericError, match="^tensor has values that this codec makes too large for floats$"):
             package.Codec(sentence).encode(huge)
     huge[7] = torch.inf
     with pytest.raises(package.NumericError, match="is not finite"):
@@ -114,8 +114,8 @@ def test_bad_calls(package):
             codec.encode(tensor)
     with pytest.raises(ValueError, match="a tensor of Float that is not dense cannot"):
         codec.encode(torch.ones(3).to_sparse())
-    with pytest.raises(package.NumericError, match="not finite"):
-        codec.encode(torch.tensor([1.0, torch.nan]))
+    with pytest.raises(package.NumericError, match="^tensor is not finite$"):
+        codec.encode(torch.tensor([1.0, torch.nan]), step=7)
     x = torch.ones(3)
     for call, said in (
         (lambda: package.Codec(None), "sentence=None: wants a sentence"),
