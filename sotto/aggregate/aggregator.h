@@ -98,8 +98,8 @@ std::optional<AggregatorSpec> aggregator_named(std::string_view name);
 // The error text for an unknown name. `simple`: list only aggregators without options.
 std::string unknown_aggregator(std::string_view name, bool simple);
 
-// NumericError, which names the tensor, rank and step, if a value of the bucket is NaN or infinite. `what` it is: a
-// gradient, or a mean of several.
-void require_finite(const Bucket& bucket, const Key& key, std::string_view what = "gradient");
+// NumericError, which names the tensor, rank and step, if a value of the bucket is NaN or infinite. `what` it is:
+// StepContext::what, or a mean of several.
+void require_finite(const Bucket& bucket, const Key& key, std::string_view what);
 
 }  // namespace sotto

@@ -29,7 +29,7 @@ class AllReduce final : public Aggregator {
   void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                Timings& timings) override {
     Timer timer;
-    require_finite(bucket, key);
+    require_finite(bucket, key, step.what);
     Bucket prepared = parts_.memory->prepare(bucket, step, {});
     timings.encode += timer.lap();
     mean_.average(prepared, bucket, key, communicator, timings);

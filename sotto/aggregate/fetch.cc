@@ -38,7 +38,7 @@ class Fetch final : public Aggregator {
 
   std::string_view name() const override { return "fetch"; }
 
-  void average(Bucket& bucket, const Key& key, const StepContext& /*step*/, Communicator& communicator,
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                Timings& timings) override {
     const std::size_t count = parts_.codec->linear_count(*bucket.layout);
     const Key fixed{
@@ -46,7 +46,7 @@ class Fetch final : public Aggregator {
         .generation = key.generation};  // the same key in all steps, because sketches of different steps are added
     const auto sketch = sketch_.room(count);
     Timer timer;
-    require_finite(bucket, key);
+    require_finite(bucket, key, step.what);
     parts_.codec->to_linear(bucket, 1.0F / static_cast<float>(parts_.ranks), fixed, std::as_writable_bytes(sketch));
     timings.encode += timer.lap();
     communicator.all_reduce(std::as_writable_bytes(sketch), DType::f32, ReduceOp::sum);

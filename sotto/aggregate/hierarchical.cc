@@ -80,7 +80,7 @@ class Hierarchical final : public Aggregator {
   void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                Timings& timings) override {
     join(communicator);
-    require_finite(bucket, key);
+    require_finite(bucket, key, step.what);
     Timer timer;
     Bucket mean = bucket;  // a copy, so that a failure leaves the gradient unchanged
     mean.values = mean_.room(bucket.values.size());

@@ -108,7 +108,7 @@ class Power final : public Aggregator {
                Timings& timings) override {
     const Plan& plan = plans_.at(bucket.index);
     Timer timer;
-    require_finite(bucket, key);
+    require_finite(bucket, key, step.what);
     const Bucket prepared = parts_.memory->prepare(bucket, step, {});
     Bucket left{left_.room(plan.left.size()), &plan.left, bucket.index};
     Bucket right{right_.room(plan.right.size()), &plan.right, bucket.index};

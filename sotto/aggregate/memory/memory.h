@@ -15,7 +15,8 @@ namespace sotto {
 // What memories need to know about a step. Unlike a Key, it determines no random number.
 struct StepContext {
   std::uint64_t number = 0;
-  double rate = 0;  // the learning rate; 0: unknown
+  double rate = 0;                     // the learning rate; 0: unknown
+  std::string_view what = "gradient";  // that is averaged, for errors
 };
 
 // What a rank keeps of its gradients between steps: mostly the part that it has not sent yet. An aggregator owns it,

@@ -173,7 +173,7 @@ void LocalSteps::post(std::size_t bucket) {
 void LocalSteps::exchange(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
   Bucket bucket{deltas_.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
-  aggregator_.average(bucket, shard_of(index).key, {}, communicator_, timings_);
+  aggregator_.average(bucket, shard_of(index).key, {.what = "difference"}, communicator_, timings_);
 }
 
 void LocalSteps::settle(Worker& worker, std::size_t bucket, double lr) {
