@@ -18,15 +18,18 @@ class DGCSGD(torch.optim.Optimizer):
         optimizer = sotto.optim.DGCSGD(ddp.parameters(), lr=0.1, weight_decay=1e-4)
 
     The memory gave the gradients their momentum before they were sent, so their mean g gets none here. Weight decay has
-    a momentum of its own, and is never sent: d = decay_momentum * d + weight_decay * p; p -= lr * (g + d). With
-    weight_decay=0 this is torch.optim.SGD(momentum=0).
+    a momentum of its own, and is never sent: w = weight_decay * p; d = decay_momentum * d + w; p -= lr * (g + d). With
+    nesterov, for the memory `momentum(nesterov=true)`, p -= lr * (g + w + decay_momentum * d). So both are together
+    the step of torch.optim.SGD. With weight_decay=0 this is torch.optim.SGD(momentum=0).
 
     ConfigError for bad options, also of single groups, for a sparse gradient with weight decay, and for the state of
     another optimizer.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float, weight_decay: float = 0.0, decay_momentum: float = 0.9) -> None:
-        super().__init__(params, _checked({"lr": lr, "weight_decay": weight_decay, "decay_momentum": decay_momentum}))
+    def __init__(self, params: Iterable[Any], lr: float, weight_decay: float = 0.0, decay_momentum: float = 0.9,
+                 nesterov: bool = False) -> None:
+        options = {"lr": lr, "weight_decay": weight_decay, "decay_momentum": decay_momentum, "nesterov": nesterov}
+        super().__init__(params, _checked(options))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group | _checked({**self.defaults, **param_group}))
@@ -35,6 +38,8 @@ class DGCSGD(torch.optim.Optimizer):
         if any("decay_momentum" not in group for group in state["param_groups"]):
             raise ConfigError("state_dict: wants that of a DGCSGD; another optimizer's has its momentum elsewhere, so begin anew")
         super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("nesterov", False)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -55,14 +60,19 @@ class DGCSGD(torch.optim.Optimizer):
                               "sparse, and weight decay moves all of it; put it into a group with weight_decay=0")
         pull = self.state[p].setdefault("pull", torch.zeros_like(p))
         pull.mul_(group["decay_momentum"]).add_(p, alpha=group["weight_decay"])
-        return p.grad + pull
+        if not group["nesterov"]:
+            return p.grad + pull
+        return p.grad.add(p, alpha=group["weight_decay"]).add_(pull, alpha=group["decay_momentum"])
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a group, as plain values."""
+    if not isinstance(options["nesterov"], bool):
+        raise ConfigError(f"nesterov={options['nesterov']!r}: wants True or False")
     return {"lr": _check.not_negative("lr", _plain(options["lr"])),
             "weight_decay": _check.not_negative("weight_decay", _plain(options["weight_decay"])),
-            "decay_momentum": _check.share("decay_momentum", _plain(options["decay_momentum"]))}
+            "decay_momentum": _check.share("decay_momentum", _plain(options["decay_momentum"])),
+            "nesterov": options["nesterov"]}
 
 
 def _plain(value: Any) -> Any:

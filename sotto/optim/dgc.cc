@@ -23,10 +23,12 @@ class Dgc final : public Optimiser {
     }
     const auto momentum = static_cast<float>(options_.decay_momentum);
     const auto decay = static_cast<float>(options_.weight_decay);
+    const bool nesterov = options_.nesterov;
     float* d = pull_.data() + begin;
     for (std::size_t i = 0; i < mean.size(); ++i) {
-      d[i] = momentum * d[i] + decay * p[i];
-      p[i] -= rate * (g[i] + d[i]);
+      const float fresh = decay * p[i];
+      d[i] = momentum * d[i] + fresh;
+      p[i] -= rate * (g[i] + (nesterov ? fresh + momentum * d[i] : d[i]));
     }
   }
 

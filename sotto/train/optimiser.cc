@@ -68,8 +68,9 @@ OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, do
     add(shorthand.own, shorthand.value);
   }
   if (options.nesterov && !made.empty()) {
-    throw ConfigError(
-        fmt::format("{}: `{}` makes the momentum; write momentum(nesterov=true) there", named("nesterov"), made));
+    throw ConfigError(fmt::format("{}: `{}` makes the momentum; write momentum(nesterov=true) there{}",
+                                  named("nesterov"), made,
+                                  call.name == "dgc" ? ", and dgc(nesterov=true) for weight decay" : ""));
   }
   const bool open = has("momentum") && !gives(call, known, "momentum");
   const double momentum = options.momentum.value_or(made.empty() ? model_momentum : 0);

@@ -31,13 +31,21 @@ Layout tensors(std::size_t size) {
 
 // Sentences that together cover every entry of the table, and every branch of each.
 std::vector<std::string> sentences() {
-  std::vector<std::string> all{"sgd(momentum=0)",        "sgd(nesterov=true, weight-decay=0.01)",
-                               "sgd(dampening=0.5)",     "adam(weight-decay=0.1)",
-                               "adamw(amsgrad=true)",    "adagrad(lr-decay=0.1, start=0.5, weight-decay=0.1)",
-                               "dgc(weight-decay=0.1)",  "signum(momentum=0, weight-decay=0.1)",
-                               "sign(weight-decay=0.1)", "onebit-adam(warmup=2, weight-decay=0.1)",
-                               "lars(momentum=0)",       "lars(weight-decay=0.1, adapt-vectors=true)",
-                               "lamb(weight-decay=0.1)", "lamb(bias-correction=false, adapt-vectors=true)"};
+  std::vector<std::string> all{"sgd(momentum=0)",
+                               "sgd(nesterov=true, weight-decay=0.01)",
+                               "sgd(dampening=0.5)",
+                               "adam(weight-decay=0.1)",
+                               "adamw(amsgrad=true)",
+                               "adagrad(lr-decay=0.1, start=0.5, weight-decay=0.1)",
+                               "dgc(weight-decay=0.1)",
+                               "signum(momentum=0, weight-decay=0.1)",
+                               "dgc(nesterov=true, weight-decay=0.1)",
+                               "sign(weight-decay=0.1)",
+                               "onebit-adam(warmup=2, weight-decay=0.1)",
+                               "lars(momentum=0)",
+                               "lars(weight-decay=0.1, adapt-vectors=true)",
+                               "lamb(weight-decay=0.1)",
+                               "lamb(bias-correction=false, adapt-vectors=true)"};
   for (const OptimiserEntry& entry : optimiser_table()) all.emplace_back(entry.name);
   return all;
 }
@@ -193,6 +201,23 @@ TEST(Dgc, DecayHasAMomentumOfItsOwn) {
   EXPECT_NEAR(p[0], 1.4, 1e-6);
   step(*dgc, p, {3.0F}, 1, 0.5);
   EXPECT_NEAR(p[0], -0.22, 1e-6);
+}
+
+TEST(Dgc, IsSgdWhereTheGradientsHaveTheirMomentum) {
+  for (const bool nesterov : {false, true}) {
+    const std::string more = nesterov ? "nesterov=true, weight-decay=0.1" : "weight-decay=0.1";
+    const auto dgc = make_optimiser(test::optimiser("dgc(" + more + ")"), tensors(1));
+    const auto sgd = make_optimiser(test::optimiser("sgd(" + more + ")"), tensors(1));
+    std::vector<float> p{2.0F}, q = p;
+    float u = 0;
+    for (std::uint64_t number = 0; number < 5; ++number) {
+      const auto g = static_cast<float>(number) - 1.5F;
+      u = 0.9F * (nesterov ? u + g : u) + (nesterov ? 0 : g);  // as the memory `momentum`
+      step(*dgc, p, {nesterov ? u + g : u}, number, 0.3);
+      step(*sgd, q, {g}, number, 0.3);
+      EXPECT_NEAR(p[0], q[0], 1e-5) << more << " after step " << number;
+    }
+  }
 }
 
 TEST(Signum, OffersTheSignsOfItsMomentum) {

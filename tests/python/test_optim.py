@@ -35,10 +35,25 @@ def test_dgc_decays_weights_with_a_momentum_of_their_own(package, lr, decay, mom
     assert torch.equal(unused, torch.ones(3))
 
 
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_it_is_sgd_where_the_gradients_have_their_momentum(package, nesterov):
+    p, q = (torch.nn.Parameter(torch.ones(4)) for _ in range(2))
+    ours = package.optim.DGCSGD([p], lr=0.1, weight_decay=0.2, nesterov=nesterov)
+    theirs = torch.optim.SGD([q], lr=0.1, weight_decay=0.2, momentum=0.9, nesterov=nesterov)
+    u = torch.zeros(4)
+    for step in range(6):
+        q.grad = torch.arange(4.0) - step
+        u = 0.9 * (u + q.grad) if nesterov else 0.9 * u + q.grad  # as the memory `momentum`
+        p.grad = u + q.grad if nesterov else u.clone()
+        ours.step()
+        theirs.step()
+        torch.testing.assert_close(p, q)
+
+
 def test_bad_options(package):
     param = torch.nn.Parameter(torch.ones(3))
     for options in ({"lr": -1}, {"lr": "x"}, {"lr": 0.1, "weight_decay": -1}, {"lr": 0.1, "decay_momentum": 1.0},
-                    {"lr": torch.tensor(-0.1)}, {"lr": torch.ones(2)}):
+                    {"lr": torch.tensor(-0.1)}, {"lr": torch.ones(2)}, {"lr": 0.1, "nesterov": 1}):
         with pytest.raises(package.ConfigError, match=list(options)[-1]):
             package.optim.DGCSGD([param], **options)
         with pytest.raises(package.ConfigError, match=list(options)[-1]):
@@ -68,6 +83,11 @@ def test_the_state_of_another_optimizer_is_refused(package):
     with pytest.raises(package.ConfigError, match="wants that of a DGCSGD"):
         optimiser.load_state_dict(torch.optim.SGD([param], lr=7).state_dict())
     assert optimiser.param_groups[0]["lr"] == 0.1
+    older = optimiser.state_dict()
+    del older["param_groups"][0]["nesterov"]
+    optimiser.load_state_dict(older)
+    param.grad = torch.ones(3)
+    optimiser.step()
 
 
 def test_sparse_gradients(package):
