@@ -62,6 +62,13 @@ void require_finite(const at::Tensor& values, const std::string& what, std::stri
   throw NumericError(fmt::format("{} holds {} in element {}{}", what, values.flatten()[at].item<double>(), at, advice));
 }
 
+// The result of an op, the same on all ranks.
+at::Tensor finite(const at::Tensor& result, const std::string& op) {
+  require_finite(result, "the " + op + " of all ranks",
+                 ": its type does not hold it, or the sum; give a wider one, or smaller values");
+  return result;
+}
+
 Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
   const auto& [op, codec, aggregator, seed, denominator, most] = how;
   if (tensor.is_nested()) throw ConfigError("a nested tensor cannot be aggregated; give its buffer, or each part");
@@ -141,10 +148,7 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
     const ReduceOp reduce = how.op == "min" ? ReduceOp::min : how.op == "max" ? ReduceOp::max : ReduceOp::sum;
     communicator.all_reduce(bytes_of(part.values), *type_of(part.values.scalar_type()), reduce);
     if (how.op == "avg") part.values.div_(how.denominator == 0 ? communicator.size() : how.denominator);
-    const at::Tensor result = part.values.to(tensor.scalar_type());
-    require_finite(result, "the " + how.op + " of all ranks",
-                   ": its type does not hold it, or the sum; give a wider one, or smaller values");
-    return result;
+    return finite(part.values.to(tensor.scalar_type()), how.op);
   }
   Timings timings;
   for (std::size_t b = 0; b < part.plans.size(); ++b) {
@@ -154,7 +158,7 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   const auto values = floats_of(part.values);
   if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), values);
   if (how.denominator != 0) kernels::scale(static_cast<float>(communicator.size() / how.denominator), values);
-  return as_type(part.values, codec_type(tensor), "the " + how.op + " of all ranks");
+  return finite(as_type(part.values, codec_type(tensor), "the " + how.op + " of all ranks"), how.op);
 }
 
 void refuse_aggregate(Communicator& communicator) { of_all_ranks(communicator, refused); }

@@ -67,6 +67,7 @@ def aggregates_that_are_not_finite():
         large = torch.full((2,), torch.finfo(dtype).max, dtype=dtype)
         call(f"large sum {dtype}", large, "sum")
         call(f"large quotient {dtype}", large, denominator=0.5)
+    call("large sum, coded", torch.full((2,), 3e38), "sum", codec="int8")
     call("coded", torch.full((2,), float("nan")) if rank == 1 else torch.ones(2), codec="int8")
     assert sotto.aggregate(torch.full((2,), 60000.0).half()).tolist() == [60000.0] * 2
     assert sotto.aggregate(torch.tensor([1e300 + rank], dtype=torch.float64)).tolist() == [1e300]
