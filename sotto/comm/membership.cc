@@ -146,7 +146,7 @@ void Roster::announce(const Generations& generations) {
 
 void Roster::end(const Generations& generations, int id, const std::string& error) {
   const auto member = std::ranges::find(generations.members(), id);
-  if (member == generations.members().end()) return store_.set(keys::gone(id), error);
+  if (member == generations.members().end()) return;
   store_.set(keys::any_left(generations.number()), "yes");
   Meeting::end_for(store_, prefix_of(generations.number()), static_cast<int>(member - generations.members().begin()),
                    error);
@@ -190,6 +190,7 @@ std::string text_of(const Farewell& farewell) {
   return std::string(1, farewell.failed ? failed_mark : ended_mark) + farewell.words;
 }
 
+void Roster::turn_away(int id, const std::string& why) { store_.set(keys::gone(id), why); }
 void Roster::ask_for_change(const Generations& generations) { store_.set(keys::change(generations.number()), "yes"); }
 void Roster::close(const std::string& error) { store_.set(keys::end, error); }
 

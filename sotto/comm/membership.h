@@ -38,7 +38,7 @@ class Roster {
   // Announces the present generation to those who wait for it.
   void announce(const Generations& generations);
   // Ranks of this generation that train learn that it cannot go on, as that member has ended. Those that are still
-  // meeting, or come later, need not wait for it. If it is no member yet, it is told so itself, should it live.
+  // meeting, or come later, need not wait for it.
   void end(const Generations& generations, int id, const std::string& error);
 
   // Members that have not left, though their connections were closed, as others say.
@@ -52,7 +52,8 @@ class Roster {
   void open(JobSize size, int first_id);  // from now on ranks may join; ids are given out from this one
   int joined() const;                     // the id that the next one gets
   std::optional<Farewell> farewell(int id) const;
-  void close(const std::string& error);  // no generation follows; `error` is empty at the end of the run
+  void turn_away(int id, const std::string& why);  // it waits no more for a group to have it as a member
+  void close(const std::string& error);            // no generation follows; `error` is empty at the end of the run
 
  private:
   StoreServer& store_;

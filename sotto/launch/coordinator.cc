@@ -174,6 +174,7 @@ void Coordinator::lose(int id, const std::string& why) {
   console_.line(stderr, "sotto: " + why);
   generations_.lose(id, why);
   roster_.end(generations_, id, why);
+  roster_.turn_away(id, why);  // it may be one that waits, and lives
   try_to_save();
 }
 

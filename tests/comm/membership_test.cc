@@ -87,8 +87,7 @@ TEST_F(Membership, EachRankLearnsItsPlace) {
 
 TEST_F(Membership, OneThatIsGivenUpWhileItWaitsIsTold) {
   roster_.open({.least = 2, .most = 3}, 0);
-  generations_.come(0);
-  roster_.end(generations_, 0, "rank 0 has been silent for 30 s");
+  roster_.turn_away(0, "rank 0 has been silent for 30 s");
   try {
     join_generation(world(0), {});
     ADD_FAILURE() << "it has no place";
