@@ -1,6 +1,7 @@
 #include "sotto/launch/console.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -36,6 +37,9 @@ Console::~Console() {
 
 // A whole line in one call, so that lines of different processes do not mix.
 void Console::write(std::FILE* file, std::string_view text) {
+  constexpr int second = 1000;
+  pollfd screen{fileno(file), POLLOUT, 0};
+  while (while_blocked_ && poll(&screen, 1, second) == 0) while_blocked_();
   const int error = write_text(file, text);
   if (error == 0 || file != stdout || std::exchange(out_failed_, true)) return;
   write_text(stderr,

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sotto/core/timer.h"
 
@@ -26,6 +28,9 @@ class Console {
   void line(std::FILE* file, std::string_view text);  // to stdout or stderr
   void progress(std::string_view text);
   void clear();  // the progress line, from the screen
+  // Is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls); null:
+  // nothing.
+  void while_blocked(std::function<void()> work) { while_blocked_ = std::move(work); }
 
  private:
   void redraw();
@@ -35,6 +40,7 @@ class Console {
   bool terminal_;
   bool out_failed_ = false;
   void (*on_broken_pipe_)(int);
+  std::function<void()> while_blocked_;
   std::string label_;
   std::string shown_;  // the progress line on the screen
   Clock::time_point printed_{};

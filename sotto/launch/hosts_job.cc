@@ -30,7 +30,10 @@ HostsJob::HostsJob(const LaunchSpec& spec, Console& console, OnProgress on_progr
     parts_.emplace_back(hosts_.ssh, host, first).pause = hosts_.pause;
     first += host.ranks;
   }
+  console_.while_blocked([this] { sign(); });
 }
+
+HostsJob::~HostsJob() { console_.while_blocked(nullptr); }
 
 bool HostsJob::running() const {
   return std::ranges::any_of(parts_, [](const Part& part) { return !part.ended; });
@@ -77,11 +80,15 @@ void HostsJob::look_after() {
   }
   begin_when_all_answered();
   if (group_) look_after_group();
-  if (Clock::now() - signed_ >= sign_interval) {
-    signed_ = Clock::now();
-    for (Part& part : parts_) part.remote.send({"alive", ""});
-  }
+  sign();
   escalate();
+}
+
+// A host kills its ranks if it hears nothing of us for long.
+void HostsJob::sign() {
+  if (Clock::now() - signed_ < sign_interval) return;
+  signed_ = Clock::now();
+  for (Part& part : parts_) part.remote.send({"alive", ""});
 }
 
 void HostsJob::listen(Part& part) {

@@ -37,6 +37,7 @@ struct JobHosts {
 class HostsJob final : public Job, private RankStarter {
  public:
   HostsJob(const LaunchSpec& spec, Console& console, OnProgress on_progress);
+  ~HostsJob() override;
 
   bool running() const override;
   void add_to(std::vector<pollfd>& polled) const override;
@@ -68,6 +69,7 @@ class HostsJob final : public Job, private RankStarter {
     std::optional<Clock::time_point> retry;  // then
   };
 
+  void sign();
   void listen(Part& part);
   void hear(Part& part, const HostMessage& message);
   void begin(Part& part);

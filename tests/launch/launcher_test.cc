@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <string>
 #include <thread>
 
 #include "sotto/comm/world.h"
@@ -42,6 +44,34 @@ Outcome run(std::int64_t ranks, const std::string& script, LaunchSpec spec = {})
 }
 
 constexpr double generous = 15;  // seconds; ranks that must be ended would run for 60
+
+// As after Ctrl-S: hosts must go on hearing of the launcher.
+TEST(Console, WorksWhileTheScreenTakesNothing) {
+  int ends[2]{};
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  const std::string filling(1 << 16, '.');
+  std::size_t filled = 0;
+  for (ssize_t wrote = 0; (wrote = write(ends[1], filling.data(), filling.size())) > 0;)
+    filled += static_cast<std::size_t>(wrote);
+  const int screen = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  std::string shown(filled + 100, ' ');
+  int calls = 0;
+  {
+    Console console;
+    console.while_blocked([&] {
+      ++calls;
+      if (calls == 1) return;
+      EXPECT_EQ(read(ends[0], shown.data(), filled), static_cast<ssize_t>(filled));
+    });
+    console.line(stderr, "a line");
+  }
+  dup2(screen, STDERR_FILENO);
+  shown.resize(static_cast<std::size_t>(std::max<ssize_t>(0, read(ends[0], shown.data(), shown.size()))));
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(shown, "a line\n");
+  for (const int end : {ends[0], ends[1], screen}) close(end);
+}
 
 TEST(Launcher, GivesEveryRankItsVariables) {
   const auto outcome = run(3, "echo $SOTTO_RANK $SOTTO_RANKS $SOTTO_LOCAL_RANK $SOTTO_LOCAL_RANKS");
