@@ -109,7 +109,7 @@ TEST(Choices, FlagsAreOptionsOfTheOptimiser) {
   EXPECT_EQ(optimiser("auto", {}, "signsgd"), "signum(momentum=0, weight-decay=0)");
   EXPECT_EQ(optimiser("onebit-adam(warmup=5)", {}, "onebit-adam").find("onebit-adam(warmup=5"), 0U);
 
-  EXPECT_EQ(optimiser("auto", {}, "dgc"), "dgc(weight-decay=0, decay-momentum=0.9)");
+  EXPECT_EQ(optimiser("auto", {}, "dgc"), "dgc(weight-decay=0, decay-momentum=0.9, nesterov=false)");
   EXPECT_EQ(optimiser("sgd", {}, "momentum | topk(0.1)"),
             "sgd(momentum=0, nesterov=false, weight-decay=0, dampening=0)");
 
