@@ -19,11 +19,11 @@ class BlockedRequest {
   static constexpr int most = 8;
   static int count() { return all; }
   void end() {
-    if (state_.exchange(State::ended) == State::abandoned) --all;
+    if (state_.exchange(State::ended) == State::abandoned) all -= 1;
   }
   void abandon() {
-    ++all;
-    if (state_.exchange(State::abandoned) == State::ended) --all;
+    all += 1;
+    if (state_.exchange(State::abandoned) == State::ended) all -= 1;
   }
 
  private:
