@@ -99,15 +99,15 @@ Seat wait_for(bool member, World world, c10d::Store& store, const Stop& stop) {
   for (Patience patience(50ms);; patience.pause(Clock::time_point::max())) {
     throw_if_stopped(stop, fmt::format("rank {}: stopped by a signal while the ranks were counted", world.id));
     if (store.check({keys::end})) return {.world = {}, .error = visible(text_at(store, keys::end))};
+    if (!member && store.check({keys::gone(world.id)})) {
+      return {.world = {}, .error = visible(text_at(store, keys::gone(world.id)))};
+    }
     if (!store.check({keys::latest})) continue;
     const auto latest = read_number<std::uint64_t>(text_at(store, keys::latest));
     if (latest < first) continue;
     const std::vector<int> ids = read_ids(text_at(store, keys::members(latest)));
     const auto own = std::ranges::find(ids, world.id);
-    if (own == ids.end() && !member) {
-      if (!store.check({keys::gone(world.id)})) continue;
-      return {.world = {}, .error = visible(text_at(store, keys::gone(world.id)))};
-    }
+    if (own == ids.end() && !member) continue;
     if (own == ids.end()) {
       return {
           .world = {},
