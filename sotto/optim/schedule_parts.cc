@@ -40,7 +40,8 @@ Factor make_constant(const NoOptions& /*options*/, const Training& /*training*/)
 Factor make_step(const StepOptions& options, const Training& training) {
   return [every = static_cast<std::uint64_t>(options.every), factor = options.factor,
           unit = unit_of(options.unit, training)](std::uint64_t step) {
-    return std::pow(factor, static_cast<double>(unit.epoch_of(step) / every));
+    const std::uint64_t changes = unit.epoch_of(step) / every;
+    return std::pow(factor, static_cast<double>(changes));
   };
 }
 

@@ -249,8 +249,8 @@ void LocalSteps::average_models(Worker& worker) {
   aggregate(worker.parameters(), Op::avg, communicator_);
 }
 
-// Visits the state without that of the aggregator. A wish to stop is no part of it: it does not hold for a run that goes
-// on from there.
+// Visits the state without that of the aggregator. A wish to stop is no part of it: it does not hold for a run that
+// goes on from there.
 void LocalSteps::visit_shared(StateVisitor& visitor) {
   ScopedState own(visitor, plan_.name);
   outer_.visit_state(own);
