@@ -91,7 +91,7 @@ void Stepper::take_average() {
   fresh_ = false;
   std::vector<float> by_hand;
   guarded([&] { by_hand = changes(); });
-  require_finite_everywhere(by_hand, model_.layout());  // they are only where both models are that they lie between
+  require_finite_everywhere(by_hand, model_.layout());  // a difference is, only if both models are
   guarded([&] { take_mean(std::move(by_hand), true, [this] { algorithm_->average_models(*this); }); });
 }
 

@@ -121,9 +121,9 @@ class DiLoCo(_LocalSteps):
             if _check.whole("overlap", overlap) >= every:
                 raise ConfigError(f"overlap={overlap}: must be below every={every}, so that what was exchanged is applied "
                                   "before the next exchange")
-            _check.share("alpha", alpha)
+            share = _check.share("alpha", alpha)
             if overlap > 0:
-                options += f", overlap={overlap}, alpha={alpha!r}"
+                options += f", overlap={overlap}, alpha={share!r}"
             return f"diloco({options})"
 
         self._steps = Steps(

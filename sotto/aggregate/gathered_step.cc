@@ -24,11 +24,11 @@ GatheredStep::GatheredStep(const AggregatorParts& parts)
 
 void GatheredStep::add(const Bucket& mean, const Key& key, std::uint64_t bytes_sent) {
   Seen& seen = seen_.at(mean.index);
-  seen = {.now = true, .gathered = static_cast<double>(bytes_sent) / (parts_.ranks - 1)};
+  seen = {.once = true, .gathered = static_cast<double>(bytes_sent) / (parts_.ranks - 1)};
   encode_again(mean, key, seen);
 }
 
-bool GatheredStep::complete() const { return std::ranges::all_of(seen_, &Seen::now); }
+bool GatheredStep::complete() const { return std::ranges::all_of(seen_, &Seen::once); }
 
 // Encodes piece by piece, so that the trial needs little extra memory.
 void GatheredStep::encode_again(const Bucket& mean, const Key& key, Seen& seen) {

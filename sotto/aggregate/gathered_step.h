@@ -21,9 +21,9 @@ struct Forecast {
 // Whether `sparse` can be used. It needs a memory: without one, entries that owners do not keep would be lost.
 bool sparse_can_be_had(const AggregatorParts& parts);
 
-// Watches gather, bucket by bucket, until it has seen every bucket once: in one step, or in several if each exchanges a
-// share of them. It also encodes its own chunk of each
-// mean, as scatter_reduce would, so that the bytes and the error of the second encoding are those of a real mean.
+// Watches gather, bucket by bucket, until it has seen every bucket once: in one step, or in several if each exchanges
+// some of them. It also encodes its own chunk of each mean, as scatter_reduce would, so that the bytes and the error of
+// the second encoding are those of a real mean.
 //
 // Steps: let m be the mean that gather made, and C(m) its second encoding. At the best learning rate, the gain of an
 // SGD step is proportional to cos^2 of the angle between the wanted direction and the one taken. So the second encoding
@@ -41,7 +41,7 @@ class GatheredStep {
 
  private:
   struct Seen {
-    bool now = false;                                    // that it was seen
+    bool once = false;                                   // the bucket was seen
     double gathered = 0;                                 // bytes of this rank's message
     double second = 0;                                   // bytes of the message for this rank's chunk of the mean
     double mean_mean = 0, sent_sent = 0, mean_sent = 0;  // inner products of m and C(m) over this rank's chunk

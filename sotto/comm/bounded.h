@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// Work of bounded() that nobody waits for any more counts as long as it blocks.
+// Counts the work of bounded() that was abandoned and still blocks.
 class BlockedRequest {
  public:
   static constexpr int most = 8;

@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// How many steps an epoch has: as many as `batches` have groups of `per_step`. That may be a fraction, since a step may
-// begin in one epoch and end in the next, or be longer than an epoch. Neither number is 0.
+// The length of an epoch: `batches` batches, of which a step takes `per_step`. It may be a fraction of steps: a step
+// may begin in one epoch and end in the next, or be longer than an epoch. Neither number is 0.
 struct EpochLength {
   std::uint64_t batches = 1, per_step = 1;
 

@@ -28,8 +28,8 @@ class Console {
   void line(std::FILE* file, std::string_view text);  // to stdout or stderr
   void progress(std::string_view text);
   void clear();  // the progress line, from the screen
-  // Is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls); null:
-  // nothing.
+  // `work` is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls). Null
+  // ends that.
   void while_blocked(std::function<void()> work) { while_blocked_ = std::move(work); }
 
  private:

@@ -58,7 +58,8 @@ State read_state(const std::string& path) {
   const auto counts = read_numbers<std::uint64_t>(lines);
   state.members = read_numbers<int>(lines);
   state.waiting = read_numbers<int>(lines);
-  if (first != heading || lines.fail() || counts.size() != 2 || !std::ranges::is_sorted(state.members)) {
+  if (first != heading || lines.fail() || counts.size() != 2 || !std::in_range<int>(counts.back()) ||
+      !std::ranges::is_sorted(state.members)) {
     throw ConfigError(
         fmt::format("{}: this is not the state of a coordinator; remove it to begin a new job", named("state", path)));
   }

@@ -59,7 +59,7 @@ class Coordinator {
   Roster roster_{store_};
   Generations generations_;
   std::map<int, Life> lives_;
-  std::map<int, Clock::time_point> returning_;  // ranks that a former coordinator knew to wait, and since when we look
+  std::map<int, Clock::time_point> returning_;  // waited when a former coordinator ended; looked for since then
   int next_id_ = 0;
   Clock::time_point last_came_;
   std::uint64_t asked_ = 0;  // the generation that was asked to change

@@ -126,9 +126,8 @@ std::string TransformerOptions::problem() const {
   return width % 2 == 0 ? "" : fmt::format("width {} is not even", width);
 }
 
-constexpr std::int64_t longer_by = 50;  // Vaswani et al., section 6.1
-
 std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const at::Tensor& source) {
+  constexpr std::int64_t most_more = 50;  // tokens than the source has: Vaswani et al., section 6.1
   const at::NoGradGuard no_grad;
   Dropouts none{0, 0};
   const TransformerOptions& options = network.options();
@@ -138,7 +137,7 @@ std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const a
   Transformer::Memory memory{repeat(once.states), repeat(once.seen)};
 
   // Of each hypothesis, by its own sentence: the other sentences of a batch must not matter.
-  const at::Tensor limits = repeat((source.ne(pad_token).sum(1) + longer_by).clamp_max(options.context));
+  const at::Tensor limits = repeat((source.ne(pad_token).sum(1) + most_more).clamp_max(options.context));
   const auto longest = limits.max().item<std::int64_t>();
   at::Tensor prefixes = at::full({rows, 1}, begin_token, at::kLong);
   at::Tensor scores = at::full({count, beam}, -HUGE_VAL);  // log probabilities; at first one hypothesis a sentence

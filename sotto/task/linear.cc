@@ -224,13 +224,10 @@ double variance_of(const Rows& rows) {
   return squares_around_mean(count, sums[0], sums[1]) / count;
 }
 
-constexpr LinearTraits two_class_traits{two_class_model_table,
-                                        two_class_metrics,
-                                        true,
-                                        add_found,
-                                        two_class_values,
-                                        [](const Rows&) {
-      return std::log(2.0); }};
+double loss_of_even_odds(const Rows& /*rows*/) { return std::log(2.0); }
+
+constexpr LinearTraits two_class_traits{two_class_model_table, two_class_metrics, true, add_found,
+                                        two_class_values,      loss_of_even_odds};
 constexpr LinearTraits value_traits{value_model_table, value_metrics, false, add_label, value_values, variance_of};
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// The name under which run_identity()'s caller adds Task::meaning(), if there is one.
+// The name of Task::meaning() in the identity of a checkpoint, which lacks it if it is empty.
 inline constexpr const char* data_meaning = "data-meaning";
 
 // Checks that ranks belong to one run, and that a checkpoint belongs to the run.
