@@ -1,10 +1,15 @@
 #include "sotto/launch/coordinator.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -68,11 +73,31 @@ State read_state(const std::string& path) {
   return state;
 }
 
+std::string lock_of(const std::string& state) { return state + ".lock"; }
+
+// The right to go on from that file, which ends with this process. The file itself cannot be locked, since each new
+// state is another file. A file system without locks refuses nobody.
+Descriptor lock_state(const std::string& path) {
+  if (path.empty()) return {};
+  const std::string name = lock_of(path);
+  for (;;) {
+    Descriptor file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!file.open()) throw FileError(name + ": " + std::strerror(errno));
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw ConfigError(fmt::format("{}: another coordinator works with this file; end it first, or name another file",
+                                    named("state", path)));
+    }
+    struct stat about {};
+    if (fstat(file.get(), &about) != 0 || about.st_nlink > 0) return file;  // else its holder has just ended its job
+  }
+}
+
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
     : spec_(std::move(spec)),
       console_(console),
+      lock_(lock_state(spec_.state)),
       store_(spec_.place.host, spec_.place.port),
       generations_(spec_.least, spec_.most) {
   const State state = read_state(spec_.state);
@@ -94,7 +119,10 @@ bool Coordinator::look_after() {
   change();
   if (generations_.over() || !error_.empty()) {
     roster_.close(error_);
-    if (!spec_.state.empty()) std::remove(spec_.state.c_str());  // no later coordinator should wait for these ranks
+    if (!spec_.state.empty()) {  // no later coordinator should wait for these ranks
+      std::remove(spec_.state.c_str());
+      std::remove(lock_of(spec_.state).c_str());
+    }
     return false;
   }
   if (is_unsaved_) try_to_save();

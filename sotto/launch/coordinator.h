@@ -9,6 +9,7 @@
 #include "sotto/comm/generations.h"
 #include "sotto/comm/membership.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/descriptor.h"
 #include "sotto/core/timer.h"
 #include "sotto/launch/console.h"
 
@@ -19,7 +20,8 @@ struct CoordinatorSpec {
   std::size_t least = 1, most = 1;
   OnFailure on_failure = OnFailure::go_on;
   std::chrono::seconds patience{180};  // a member that does not leave its group for so long after another did hangs
-  // A file from which a later coordinator of the same job goes on; removed when the job ends. Empty: none.
+  // A file from which a later coordinator of the same job goes on; removed when the job ends. A file beside it, whose
+  // name ends in ".lock", keeps other coordinators from it. Empty: none.
   std::string state;
 };
 
@@ -27,7 +29,8 @@ struct CoordinatorSpec {
 // heartbeats (comm/heartbeat.h). Training does not need it: while it is gone, the group only cannot change.
 class Coordinator {
  public:
-  // CommError if the port is in use, FileError or ConfigError if the state cannot be read or written.
+  // CommError if the port is in use, FileError or ConfigError if the state cannot be read or written, or another
+  // coordinator uses it.
   Coordinator(CoordinatorSpec spec, Console& console);
 
   std::uint16_t port() const { return store_.port(); }
@@ -55,6 +58,7 @@ class Coordinator {
 
   CoordinatorSpec spec_;
   Console& console_;
+  Descriptor lock_;
   StoreServer store_;
   Roster roster_{store_};
   Generations generations_;

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 
@@ -226,8 +227,17 @@ def test_the_state_of_a_job_that_has_ended_is_gone(coordinator, run, tmp_path):
     for name in ("one", "two"):
         boss, port = coordinator("--ranks", 1, "--state", "job.state")
         assert run("train", *SMALL, "--max-steps", 5, "--train-dir", name, "--coordinator", f"127.0.0.1:{port}").status == 0
-        assert boss.finish().status == 0 and not (tmp_path / "job.state").exists()
+        assert boss.finish().status == 0 and not list(tmp_path.glob("job.state*"))
         assert members(tmp_path / name) == [(1, 0, [0])]
+
+
+def test_a_state_belongs_to_one_coordinator(coordinator, run):
+    flags = ["--ranks", 1, "--state", "job.state"]
+    boss, _ = coordinator(*flags)
+    other = run("coordinator", "--listen", "127.0.0.1:0", *flags)
+    assert other.status == 2 and "--state job.state: another coordinator works with this file" in other.err, other.err
+    boss.kill()
+    coordinator(*flags)
 
 
 def test_a_state_that_cannot_be_written_is_refused(run):
@@ -238,8 +248,7 @@ def test_a_state_that_cannot_be_written_is_refused(run):
 def test_a_state_that_can_be_written_no_more_is_a_warning(coordinator, run, tmp_path):
     (tmp_path / "place").mkdir()
     boss, port = coordinator("--ranks", 1, "--state", "place/job.state")
-    (tmp_path / "place" / "job.state").unlink()
-    (tmp_path / "place").rmdir()
+    shutil.rmtree(tmp_path / "place")
     assert run("train", *SMALL, "--max-steps", 5, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}").status == 0
     boss.finish()
     assert boss.status == 0 and boss.err.count("place/job.state") == 1, boss.err
