@@ -157,6 +157,16 @@ int await(MessageReader& orders, Work& work) {
   }
 }
 
+// Whether another user of this host has the socket of that name, as far as that can be known: any user can take any
+// name. Nothing is read from it or sent to it.
+bool is_of_another(const sockaddr* name, socklen_t size) {
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(socket.get(), name, size) != 0) return false;
+  ucred owner{};
+  socklen_t length = sizeof owner;
+  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 && owner.uid != geteuid();
+}
+
 // Waits until the ranks of a former connection from the same launcher have ended, as they do when that connection ends
 // or is silent. So no rank runs twice, though the launcher may have given up the first one long before. While it is
 // open, the socket is in the way of a later share; its name is in no file system, and free at the end of this process.
@@ -167,15 +177,30 @@ Descriptor wait_for_former(MessageReader& orders, const Work& work) {
   const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
   std::copy_n(name.begin(), length, address.sun_path + 1);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  Descriptor place(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto* const wanted = reinterpret_cast<const sockaddr*>(&address);
+  Descriptor place(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto until = Clock::now() + 2 * longest_silence;
-  while (bind(place.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+  auto asked = Clock::time_point::min();
+  while (bind(place.get(), wanted, size) != 0) {
     if (errno != EADDRINUSE) throw Error(fmt::format("a share cannot get its name: {}", std::strerror(errno)));
-    if (Clock::now() > until) throw Error("ranks of a former connection to this host still run");
+    if (Clock::now() >= asked + std::chrono::seconds(1)) {  // each time takes a place in the other's queue
+      asked = Clock::now();
+      if (is_of_another(wanted, size)) {
+        throw Error(fmt::format("another user of this host has the socket `@{}`, which this job needs there; end what "
+                                "has it, or start the job again, with another port",
+                                name));
+      }
+    }
+    if (Clock::now() > until) {
+      throw Error(fmt::format("ranks of a former connection to this host still run, or another program has the socket "
+                              "`@{}`, which this job needs there",
+                              name));
+    }
     orders.read();
     if (orders.ended()) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+  listen(place.get(), SOMAXCONN);  // so that others can ask whose it is
   return place;
 }
 

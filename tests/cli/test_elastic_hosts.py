@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -180,3 +181,17 @@ def test_a_share_hands_over_why_it_refuses_a_job(sotto, tmp_path):
     share = subprocess.run([sotto, "hosts", "serve"], input=orders, text=True, capture_output=True, cwd=tmp_path)
     assert share.returncode == 2
     assert share.stdout.splitlines()[-1].startswith("failed Ethe folder /nowhere, from which the job was started, cannot be entered here")
+
+
+def test_a_socket_of_another_user_is_told(sotto, tmp_path):
+    """Any user of a host can take the name by which a share waits for the one before it."""
+    if os.geteuid() != 0:
+        pytest.skip("another user: only root can become one")
+    place = f"here-{os.getpid()}:1"
+    stranger = "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.bind(chr(0) + sys.argv[1]); s.listen(); print(); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", stranger, f"sotto {place} 2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        other.stdout.readline()
+        orders = f"master {place}\nfirst-rank 2\nranks 1\nall-ranks 4\nleast-ranks 1\nstart \n"
+        share = subprocess.run([sotto, "hosts", "serve"], input=orders, text=True, capture_output=True, cwd=tmp_path, timeout=60)
+        other.stdin.close()
+    assert f"failed Eanother user of this host has the socket `@sotto {place} 2`" in share.stdout, share.stdout
