@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "sotto/core/output.h"
-#include "sotto/launch/message.h"
 
 namespace sotto {
 namespace {
@@ -35,19 +36,27 @@ Console::~Console() {
   if (on_broken_pipe_ != SIG_ERR) std::signal(SIGPIPE, on_broken_pipe_);
 }
 
-// A whole line in one call, so that lines of different processes do not mix.
+// A whole line in one call, so that lines of different processes do not mix. While somebody works beside, a longer line
+// goes in pieces that a pipe with room takes without waiting.
 void Console::write(std::FILE* file, std::string_view text) {
   constexpr int second = 1000;
   pollfd screen{fileno(file), POLLOUT, 0};
-  while (while_blocked_ && poll(&screen, 1, second) == 0) while_blocked_();
-  const int error = write_text(file, text);
+  int error = 0;
+  while (!text.empty() && !is_mute_ && error == 0) {
+    while (while_blocked_ && !is_mute_ && poll(&screen, 1, second) == 0) is_mute_ = !while_blocked_();
+    const std::string_view part = text.substr(0, while_blocked_ ? std::size_t{PIPE_BUF} : text.size());
+    if (!is_mute_) error = write_text(file, part);
+    text.remove_prefix(part.size());
+  }
   if (error == 0 || file != stdout || std::exchange(out_failed_, true)) return;
   write_text(stderr,
              fmt::format("sotto: standard output cannot be written to ({}); the job goes on\n", std::strerror(error)));
 }
 
+void Console::message(const HostMessage& message) { write(stdout, to_line(message)); }
+
 void Console::line(std::FILE* file, std::string_view text) {
-  if (relays_) return write(stdout, to_line({file == stdout ? "out" : "err", std::string(text)}));
+  if (relays_) return message({file == stdout ? "out" : "err", std::string(text)});
   const std::string progress = shown_;
   clear();
   write(file, std::string(text) + "\n");
@@ -57,7 +66,7 @@ void Console::line(std::FILE* file, std::string_view text) {
 
 void Console::progress(std::string_view text) {
   const std::string line = label_ + std::string(text);
-  if (relays_) return write(stdout, to_line({"progress", line}));
+  if (relays_) return message({"progress", line});
   if (terminal_) {
     shown_ = line;
     redraw();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sotto/core/timer.h"
+#include "sotto/launch/message.h"
 
 namespace sotto {
 
@@ -28,9 +29,10 @@ class Console {
   void line(std::FILE* file, std::string_view text);  // to stdout or stderr
   void progress(std::string_view text);
   void clear();  // the progress line, from the screen
-  // `work` is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls). Null
-  // ends that.
-  void while_blocked(std::function<void()> work) { while_blocked_ = std::move(work); }
+  void message(const HostMessage& message);  // to the launcher; REQUIRES To::relay
+  // `work` is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls). It
+  // returns whether to go on waiting; if not, nothing more is written. Null ends that.
+  void while_blocked(std::function<bool()> work) { while_blocked_ = std::move(work); }
 
  private:
   void redraw();
@@ -40,7 +42,8 @@ class Console {
   bool terminal_;
   bool out_failed_ = false;
   void (*on_broken_pipe_)(int);
-  std::function<void()> while_blocked_;
+  bool is_mute_ = false;
+  std::function<bool()> while_blocked_;
   std::string label_;
   std::string shown_;  // the progress line on the screen
   Clock::time_point printed_{};

@@ -30,7 +30,10 @@ HostsJob::HostsJob(const LaunchSpec& spec, Console& console, OnProgress on_progr
     parts_.emplace_back(hosts_.ssh, host, first).pause = hosts_.pause;
     first += host.ranks;
   }
-  console_.while_blocked([this] { sign(); });
+  console_.while_blocked([this] {
+    sign();
+    return true;
+  });
 }
 
 HostsJob::~HostsJob() { console_.while_blocked(nullptr); }

@@ -43,6 +43,7 @@ LocalJob::LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progr
     kill_and_wait();
     throw;
   }
+  if (spec_.share != nullptr) console_.while_blocked([this] { return hears_launcher(); });
 }
 
 void LocalJob::begin() {
@@ -88,7 +89,10 @@ void LocalJob::start(std::size_t rank, std::uint64_t generation) {
   ranks_[rank] = std::move(started);
 }
 
-LocalJob::~LocalJob() { kill_and_wait(); }
+LocalJob::~LocalJob() {
+  kill_and_wait();
+  if (spec_.share != nullptr) console_.while_blocked(nullptr);
+}
 
 void LocalJob::kill_and_wait() {
   kill_all(SIGKILL);
@@ -132,16 +136,20 @@ void LocalJob::pass_on(int number) {
   }
 }
 
-// The launcher is on another machine. When it is gone, or cannot be heard any more, nobody waits for this job.
-void LocalJob::follow_orders() {
+// The launcher is on another machine. When it is gone, or cannot be heard any more, nobody waits for this job, or reads
+// what its ranks print.
+bool LocalJob::hears_launcher() {
   MessageReader& orders = *spec_.share->orders;
-  orders.read();
-  while (const auto order = orders.next()) {
-    heard_ = Clock::now();
+  if (orders.read()) heard_ = Clock::now();
+  return !orders.ended() && Clock::now() - heard_ <= longest_silence;
+}
+
+void LocalJob::follow_orders() {
+  const bool alone = !hears_launcher();
+  while (const auto order = spec_.share->orders->next()) {
     if (order->kind == "stop") pass_on(static_cast<int>(parse_int("stop", order->text, {1, 64})));
     if (is_ordered()) follow_group_order(*order);
   }
-  const bool alone = orders.ended() || Clock::now() - heard_ > longest_silence;
   if (alone && killing_ != SIGKILL) kill_all(SIGKILL);
 }
 

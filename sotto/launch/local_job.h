@@ -52,6 +52,7 @@ class LocalJob final : public Job, private RankStarter {
   void read_all();
   void read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to);
   void show(std::size_t rank, std::FILE* to, std::string_view line);
+  bool hears_launcher();
   void follow_orders();
   void reap();
   void escalate();

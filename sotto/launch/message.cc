@@ -43,14 +43,17 @@ void MessageReader::add_to(std::vector<pollfd>& polled) const {
   if (!ended_) polled.push_back({descriptor_, POLLIN, 0});
 }
 
-void MessageReader::read() {
+bool MessageReader::read() {
   std::array<char, 1 << 14> buffer;
+  bool any = false;
   while (!ended_) {
     const ssize_t got = ::read(descriptor_, buffer.data(), buffer.size());
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    any = any || got > 0;
     ended_ = got <= 0 || pending_.size() > longest_message;
     if (!ended_) pending_.append(buffer.data(), static_cast<std::size_t>(got));
   }
+  return any;
 }
 
 std::optional<HostMessage> MessageReader::next() {

@@ -23,7 +23,7 @@ class MessageReader {
  public:
   explicit MessageReader(int descriptor);
   void add_to(std::vector<pollfd>& polled) const;  // nothing when it has ended
-  void read();                                     // what is there, without waiting
+  bool read();                                     // what is there, without waiting; whether anything was
   bool ended() const { return ended_; }            // the other side has closed, or has sent an endless line
   std::optional<HostMessage> next();               // of those that were read
 

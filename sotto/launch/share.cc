@@ -211,7 +211,7 @@ int serve(Console& console) {
   work.share.orders = &orders;
   work.share.secret = work.secret.get();
   if (work.serves) work.share.serves = [](const std::string& master) { say({"master", master}); };
-  work.share.tell = say;
+  work.share.tell = [&](const HostMessage& message) { console.message(message); };
   work.spec.share = &work.share;
   Descriptor place;
   if (work.spec.least_ranks > 0) {
@@ -220,7 +220,7 @@ int serve(Console& console) {
     say({"ready", ""});
   }
   const LaunchResult result = launch(work.spec, console);
-  if (!result.error.empty()) say({"failed", report_text(result.reason, result.error)});
+  if (!result.error.empty()) console.message({"failed", report_text(result.reason, result.error)});
   return result.status;
 }
 

@@ -1,15 +1,20 @@
 """Ranks that `sotto train --hosts` starts by ssh, with real sshds in network namespaces, and `sotto hosts`."""
 
+import array
+import fcntl
 import os
 import re
 import shlex
 import signal
 import stat
+import subprocess
+import termios
+import time
 
 import pytest
 
 import ssh_hosts
-from conftest import TINY, has_step, summary, wait_until
+from conftest import TINY, has_step, processes, summary, wait_until
 
 LENET = "--model lenet --train-size 256 --test-size 64 --batch-size 8 --deadline 60 --threads 1".split()
 # In place of ssh: runs the command on this machine.
@@ -248,6 +253,22 @@ def test_a_share_of_one_host_trains_like_the_launcher(good, tmp_path):
     good(*flags, "host", "--hosts", "here:2", "--ssh", STAND_IN)
     good(*flags, "own", "--ranks", 2)
     assert summary(tmp_path / "host")["parameters_sha256"] == summary(tmp_path / "own")["parameters_sha256"]
+
+
+def test_a_share_whose_output_nobody_reads_ends_with_its_launcher(sotto, tmp_path):
+    orders = ["argument train", "argument --help", "ranks 16", "all-ranks 16", "start "]  # prints more than a pipe takes
+    with subprocess.Popen([sotto, "hosts", "serve"], cwd=tmp_path, text=True, start_new_session=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as share:  # fmt: skip
+        print(*orders, sep="\n", file=share.stdin, flush=True)
+        full = fcntl.fcntl(share.stdout, fcntl.F_GETPIPE_SZ)
+        wait_until(lambda: array.array("i", fcntl.ioctl(share.stdout, termios.FIONREAD, bytes(4)))[0] > full * 3 / 4, "a full pipe")
+        time.sleep(1)
+        share.stdin.close()
+        try:
+            share.wait(30)
+        finally:
+            for pid in processes(share.pid):
+                os.kill(pid, signal.SIGKILL)
 
 
 def program(path, *lines):

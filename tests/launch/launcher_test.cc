@@ -61,8 +61,9 @@ TEST(Console, WorksWhileTheScreenTakesNothing) {
     Console console;
     console.while_blocked([&] {
       ++calls;
-      if (calls == 1) return;
+      if (calls == 1) return true;
       EXPECT_EQ(read(ends[0], shown.data(), filled), static_cast<ssize_t>(filled));
+      return true;
     });
     console.line(stderr, "a line");
   }
