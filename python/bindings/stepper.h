@@ -91,7 +91,8 @@ class Stepper final : private Worker {
   // what this rank was there. Its rank is below 0 if this rank is new, and then its values are only the shared() ones
   // of another rank. The parameters become the exact mean of the models of those that are not new. Each rank keeps what
   // it held back; the steps of ranks that go at their own speed are dealt out evenly. FileError on this rank is a
-  // CommError on the others; states of different steps are a ConfigError on all.
+  // CommError on the others; states of different steps are a ConfigError on all, and a model that is not finite is a
+  // NumericError.
   void rejoin(std::uint64_t step, const FormerState& former);
   // This rank fails for good, with a ConfigError, and the others are told why.
   void refuse(const std::string& why);

@@ -83,22 +83,25 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
   idle();
   require_even_commits(step);
   const bool is_new = former.rank < 0;
+  std::vector<float> by_hand(shown_.size()), now;
   guarded([&] {
     algorithm_->enter(step);
     StateRestorer restorer(former.values);
     algorithm_->visit_shared(restorer);
     model_.read(shown_);
-    std::vector<float> by_hand(shown_.size());
+    now = shown_;
     if (!is_new) {
       const FormerRank self{former.rank, former.ranks, &restorer};
       algorithm_->take_over({&self, 1});
       visit_vector(restorer, "parameters", shown_);
-      if (former.values.contains(changed_parameters)) {
-        visit_vector(restorer, changed_parameters, by_hand);
-        std::ranges::transform(by_hand, shown_, by_hand.begin(), std::minus());
-      }
+      now = shown_;
+      if (former.values.contains(changed_parameters)) visit_vector(restorer, changed_parameters, now);
+      std::ranges::transform(now, shown_, by_hand.begin(), std::minus());
     }
     restorer.finish();
+  });
+  require_finite_everywhere(now, model_.layout());
+  guarded([&] {
     // If all who were there before are lost, those that are left have the model of one of them.
     const bool nobody = std::ranges::min(of_all_ranks(*communicator_, is_new ? 1 : 0)) == 1;
     take_mean(std::move(by_hand), nobody || !is_new, [&] { algorithm_->meet_others(*this, is_new && !nobody); });

@@ -8,6 +8,7 @@
     die_in: send_from (while new ranks get the state), close (when it has noticed a loss) or agree_on_change
     fail_in: init_process_group or compress, where it raises its own exception
     fail: the stage after whose second step it raises its own exception
+    spoil: a step after which its model is not finite
     timeout: of exchanges; above what sotto.elastic allows, too
     wrapper, codec: how gradients are averaged, or models; OWN has the wrappers with which each rank has a model of its own
     topology: of gossip
@@ -38,6 +39,7 @@ OWN = {
     "choco": lambda net, optimizer: gossip(net, "choco", codec="topk(0.4)", topology=all_others()),
     "ad_psgd": lambda net, optimizer: gossip(net, "ad_psgd", topology="star"),
     "local": lambda net, optimizer: sotto.LocalSGD(net, optimizer, every=2, codec="ef | topk(0.3)"),
+    "seldom": lambda net, optimizer: sotto.LocalSGD(net, optimizer, every=1000),
     "diloco": lambda net, optimizer: sotto.DiLoCo(net, optimizer, every=3, shards=2, overlap=2, outer_momentum=0.3,
                                                   codec="ef | topk(0.5)", bucket_mb=0.002),
 }
@@ -166,6 +168,8 @@ def train(state):
         if state.count > plan[state.stage][1]:
             time.sleep(0.02)  # until others have come; they need the cores to start
         loss = step(model, state)
+        if wish.get("spoil") == state.step:
+            torch.nn.init.constant_(state.net[0].weight, float("nan"))
         say(step=state.step, ranks=size, stage=state.stage, count=state.count, loss=loss, **kept(model))
         state.commit()
         kill_at("commit", state.stage, state.count)

@@ -56,6 +56,18 @@ def test_ranks_with_models_of_their_own_go_on_from_the_mean(job, wrapper, moment
     assert end["tested"] < lost.calls()[0]["tested"]
 
 
+def test_a_model_that_is_not_finite_spreads_to_nobody(job):
+    job.coordinate("--ranks", "2:3")
+    plan = [[2, 3], [3, 3]]
+    ranks = [job.join(plan, wrapper="seldom", **({"spoil": 2} if r == 1 else {})) for r in range(2)]
+    ranks[0].wait_for(in_stage(0, 3), "three steps of two ranks")
+    ranks.append(job.join(plan, wrapper="seldom"))
+    for rank in ranks:
+        assert rank.finish() == 1
+        assert [line["ranks"] for line in rank.calls()] == [2][:len(rank.calls())], "no group of three begins"
+        assert "NumericError: rank" in rank.lines[-1]["error"] and "0.weight is not finite" in rank.lines[-1]["error"]
+
+
 def test_a_graph_that_is_not_there_for_more_ranks_refuses_a_newcomer(job):
     job.coordinate("--ranks", "2:3")
     plan = [[2, 3], [2, 6]]
