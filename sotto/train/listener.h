@@ -18,6 +18,7 @@ struct RunStart {
   std::filesystem::path folder;
   int rank = 0, ranks = 1;
   std::uint64_t first_step = 0;  // of this rank, since this start
+  int shown = 0;                 // the rank that stands for all: 0, unless that is a newcomer that gets its model
 };
 
 // Takes note of one rank's run, beside the records in its folder. A FileError ends the run after a checkpoint.
@@ -31,7 +32,7 @@ class Listener {
 };
 
 // The listeners that the options ask for. Called before the ranks meet, so that what this rank cannot have (a port,
-// say) is a ConfigError in time.
-std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, int rank);
+// say) is a ConfigError in time. `may_change`: the group of ranks may, so another rank may stand in for rank 0.
+std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, int rank, bool may_change);
 
 }  // namespace sotto

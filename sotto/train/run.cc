@@ -57,7 +57,7 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, Heartbeat* hea
       averages_batch_norm_(averages_batch_norm(choices_, *task_, world.size)),
       study_(choices_, world.rank, world.size, idle_),
       progress_(world.starter),
-      listeners_(make_listeners(choices_, world.rank)),
+      listeners_(make_listeners(choices_, world.rank, rollback != nullptr)),
       communicator_(connect_ranks(choices_, world)),
       algorithm_(make_same_algorithm()),
       together_(algorithm_->traits().counts_together),
@@ -122,7 +122,11 @@ void Run::begin(RunFolder& folder) {
   interruption_.attempt([&] {
     study_.begin(folder.path(), first_steps_[own_rank()], communicator_->rank() == first_trainer());
     for (const auto& one : listeners_) {
-      one->begin({folder.path(), communicator_->rank(), communicator_->size(), first_steps_[own_rank()]});
+      one->begin({.folder = folder.path(),
+                  .rank = communicator_->rank(),
+                  .ranks = communicator_->size(),
+                  .first_step = first_steps_[own_rank()],
+                  .shown = followers_.empty() ? 0 : first_trainer()});
     }
   });
   if (communicator_->rank() == 0 && !choices_.links.file.empty()) {

@@ -25,9 +25,12 @@ class TensorBoard final : public Listener {
   }
 
   // Steps count from 1 here, as in the curves of a report: the number of steps made.
-  void begin(const RunStart& start) override { file_.emplace(folder_, start.first_step + 1); }
+  void begin(const RunStart& start) override {
+    if (start.rank == start.shown) file_.emplace(folder_, start.first_step + 1);
+  }
 
   void stepped(const StepRow& row) override {
+    if (!file_) return;
     const StepReport& r = row.report;
     sent_ += static_cast<double>(row.bytes_sent);
     file_->add(row.step + 1, {{"train/loss", r.loss},
@@ -47,6 +50,7 @@ class TensorBoard final : public Listener {
   }
 
   void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) override {
+    if (!file_) return;
     std::vector<std::string> tags;
     for (const EvaluationRow& row : rows) {
       const std::string_view split = row.split == Split::test ? "test" : "train-mean";
@@ -67,7 +71,7 @@ class TensorBoard final : public Listener {
   std::filesystem::path folder_;
   std::int64_t examples_;
   double sent_ = 0;
-  std::optional<EventFile> file_;
+  std::optional<EventFile> file_;  // none: another rank's steps are shown
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-// Writes rank 0's steps and all evaluations for TensorBoard. ConfigError if a run that does not go on would add to the
-// events of another one.
+// On the rank RunStart::shown, writes its steps and all evaluations for TensorBoard. ConfigError if a run that does not
+// go on would add to the events of another one.
 std::unique_ptr<Listener> make_tensorboard(const TrainOptions& options);
 
 }  // namespace sotto

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import summary, wait_until
 from test_elastic import SMALL, at_step, kill, members
+from test_tensorboard import scalars
 
 # With these links the state takes some seconds, and a step with such codecs some hundredths of one.
 SLOW = ["train", *SMALL, *"--epochs 100000 --eval-freq 1000 --deadline 20 --max-steps 200 --check-replicas 200".split()]
@@ -27,7 +28,7 @@ def rows_of(folder, name):
 ])  # fmt: skip
 def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, method):
     folder = tmp_path / "run"
-    job = start(*SLOW, "--elastic", "2:3", "--restarts", 1, "--backend", backend, "--link", link, *method, "--train-dir", "run")
+    job = start(*SLOW, "--elastic", "2:3", "--restarts", 1, "--backend", backend, "--link", link, *method, "--train-dir", "run", "--tensorboard", "events")
     at_step(job, folder, 20)
     kill(job, rank, signal.SIGKILL)
     assert job.finish().status == 0, job.err
@@ -40,6 +41,7 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     made = [[int(row["step"]) for row in steps if int(row["rank"]) == other] for other in range(3)]
     assert all(made[other] == list(range(200)) for other in range(3) if other != rank)
     assert [step for step in made[rank] if step >= begin] == list(range(end, 200)), "it trains once it has caught up"
+    assert [step for step, _ in scalars(tmp_path / "events")["train/loss"]] == list(range(1, 201)), "also while rank 0 follows"
     good("train", "--replay", "run", "--train-dir", "again")
     assert summary(tmp_path / "again")["parameters_sha256"] == summary(folder)["parameters_sha256"]
 
