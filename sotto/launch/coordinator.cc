@@ -104,7 +104,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
   generations_ = Generations(spec_.least, spec_.most, state.generation, state.members, spec_.on_failure);
   next_id_ = state.next_id;
   for (const int id : state.members) lives_[id] = {.beat = "", .was_member = true};
-  for (const int id : state.waiting) returning_[id] = Clock::now();
+  returning_ = {state.waiting.begin(), state.waiting.end()};
   if (!spec_.state.empty()) save();  // so that a file that cannot be written is an error at once
   if (state.generation > 0) roster_.announce(generations_);
   roster_.open({.least = spec_.least, .most = spec_.most}, next_id_);
@@ -147,18 +147,15 @@ void Coordinator::take_in() {
   try_to_save();
 }
 
-// Ranks that waited when a former coordinator ended: they are there once they are heard again.
+// Ranks that waited when a former coordinator ended: they are there once they are heard again, however late that is.
 void Coordinator::take_back() {
-  const auto now = Clock::now();
-  const std::size_t before = returning_.size();
-  std::erase_if(returning_, [&](const auto& one) {
-    const auto& [id, since] = one;
-    if (!roster_.beat(id)) return now - since > silence;
+  const std::size_t came = std::erase_if(returning_, [&](int id) {
+    if (!roster_.beat(id)) return false;
     generations_.come(id);
-    last_came_ = now;
+    last_came_ = Clock::now();
     return true;
   });
-  if (returning_.size() != before) try_to_save();
+  if (came > 0) try_to_save();
 }
 
 // Who lives, who has ended, and who is lost.
@@ -242,7 +239,7 @@ void Coordinator::try_to_save() {
 void Coordinator::save() const {
   if (spec_.state.empty()) return;
   std::vector<int> waiting = generations_.waiting();
-  for (const auto& one : returning_) waiting.push_back(one.first);
+  waiting.insert(waiting.end(), returning_.begin(), returning_.end());
   std::ranges::sort(waiting);
   write_file_atomic(spec_.state,
                     fmt::format("{}\n{} {}\n{}\n{}\n", heading, generations_.number(), next_id_ + spare_ids,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "sotto/comm/generations.h"
@@ -63,7 +64,7 @@ class Coordinator {
   Roster roster_{store_};
   Generations generations_;
   std::map<int, Life> lives_;
-  std::map<int, Clock::time_point> returning_;  // waited when a former coordinator ended; looked for since then
+  std::set<int> returning_;  // waited when a former coordinator ended
   int next_id_ = 0;
   Clock::time_point last_came_;
   std::uint64_t asked_ = 0;  // the generation that was asked to change

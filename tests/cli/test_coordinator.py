@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import socket
+import time
 
 import pytest
 
@@ -154,6 +155,24 @@ def test_a_rank_that_waited_is_there_for_the_next_coordinator(start, coordinator
         assert job.finish().status == 0, job.err
     (_, _, ids), = members(tmp_path / "run")
     assert ids[0] == 0 and ids[1] > 0, "no id is given out twice"
+
+
+def test_a_rank_that_waited_and_is_heard_late_is_not_forgotten(start, coordinator, join, tmp_path):
+    boss, port = coordinator("--ranks", "2:2", "--state", "job.state")
+    jobs = [join(port, "--max-steps", 20)]
+    wait_until(lambda: (tmp_path / "job.state").read_text().splitlines()[-1] == "0" and jobs[0].ranks(), "the state has the rank that waits")
+    boss.kill()
+    (stopped,) = jobs[0].ranks()
+    os.kill(stopped, signal.SIGSTOP)
+    boss = start("coordinator", "--listen", f"127.0.0.1:{port}", "--ranks", "2:2", "--state", "job.state")
+    port_in(boss, "ranks join with --coordinator")
+    time.sleep(31)  # after this time without a sign a member is lost
+    os.kill(stopped, signal.SIGCONT)
+    jobs.append(join(port, "--max-steps", 20))
+    for job in [*jobs, boss]:
+        assert job.finish().status == 0, job.err
+    (_, _, ids), = members(tmp_path / "run")
+    assert ids[0] == 0
 
 
 @pytest.mark.parametrize("anew, silence", [(False, 2), (True, 10)])
