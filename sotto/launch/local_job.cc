@@ -118,7 +118,8 @@ void LocalJob::add_to(std::vector<pollfd>& polled) const {
 std::optional<Clock::time_point> LocalJob::next_step() const {
   if ((group_ || is_planned()) && !failed_) return Clock::now() + poll_interval;
   if (killing_ == SIGKILL) return std::nullopt;
-  if (!failed_ && spec_.share != nullptr) return heard_ + longest_silence;
+  // What has ended is polled no more.
+  if (!failed_ && spec_.share != nullptr) return spec_.share->orders->ended() ? Clock::now() : heard_ + longest_silence;
   if (!failed_) return std::nullopt;
   return *failed_ + (killing_ == 0 ? grace : last_grace);
 }

@@ -183,6 +183,12 @@ def test_a_share_hands_over_why_it_refuses_a_job(sotto, tmp_path):
     assert share.stdout.splitlines()[-1].startswith("failed Ethe folder /nowhere, from which the job was started, cannot be entered here")
 
 
+def test_a_share_ends_if_its_launcher_ends_at_once(sotto, tmp_path):
+    orders = f"master here-{os.getpid()}:2\nranks 1\nall-ranks 4\nleast-ranks 1\nstart \n"
+    share = subprocess.run([sotto, "hosts", "serve"], input=orders, text=True, capture_output=True, cwd=tmp_path, timeout=30)
+    assert share.returncode == 0
+
+
 def test_a_socket_of_another_user_is_told(sotto, tmp_path):
     """Any user of a host can take the name by which a share waits for the one before it."""
     if os.geteuid() != 0:
