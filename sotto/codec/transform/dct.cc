@@ -5,9 +5,12 @@
 #include <numbers>
 
 #include "sotto/codec/transform/row_walk.h"
+#include "sotto/kernels/fourier.h"
 
 namespace sotto {
 namespace {
+
+constexpr std::size_t lanes = kernels::fourier_lanes;
 
 // Makhoul's order (1980): even samples forwards, then odd samples backwards. Let V be its Fourier transform, rotated by
 // pi k / 2n: its real part is coefficient k, its imaginary part is minus coefficient n - k.
@@ -20,6 +23,7 @@ Dct::Dct(const DctOptions& options)
       spectrum_(chunk()),
       cosines_(chunk() / 2 + 1),
       sines_(chunk() / 2 + 1),
+      order_(chunk()),
       coefficients_((chunk() + 1) * spectrum_.batch()) {}
 
 void Dct::use_tables(std::size_t size) {
@@ -30,60 +34,75 @@ void Dct::use_tables(std::size_t size) {
     cosines_[k] = static_cast<float>(std::cos(angle));
     sines_[k] = static_cast<float>(std::sin(angle));
   }
+  for (std::size_t j = 0; j < size; ++j) order_[j] = static_cast<std::uint32_t>(place(j, size));
+}
+
+// Calls run(k, re, im, low, high) for each frequency k <= size / 2 and each half of a batch: `re` and `im` are the
+// lanes of the spectrum, `low` and `high` those of coefficients k and size - k.
+template <class Run>
+void Dct::for_frequencies(std::size_t size, Run run) {
+  for (std::size_t half = 0; half < 2; ++half) {
+    float* rows = half_of_batch(half, size);
+    for (std::size_t k = 0; k <= size / 2; ++k) {
+      run(k, &spectrum_.re(half * lanes, k), &spectrum_.im(half * lanes, k), rows + k * lanes,
+          rows + (size - k) * lanes);
+    }
+  }
 }
 
 void Dct::forward(const Layout&, const Piece&, const Streams&, std::span<const float> values,
                   std::span<float> /*energies: the rows*/, std::span<float> rows) {
   for_batches(values.size(), chunk(), spectrum_.batch(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     use_tables(size);
+    spectrum_.read(values.subspan(begin, count * size), size, order_);
+    spectrum_.transform(size);
     const float first_factor = 1 / std::sqrt(static_cast<float>(size));
     const float factor = std::sqrt(2 / static_cast<float>(size));
-    if (count < spectrum_.batch()) spectrum_.clear(size);
-    for (std::size_t c = 0; c < count; ++c) {
-      const float* in = &values[begin + c * size];
-      for (std::size_t j = 0; j < size; ++j) spectrum_.sample(c, place(j, size)) = in[j];
-    }
-    spectrum_.transform(size);
-    for (std::size_t c = 0; c < count; ++c) {
-      float* out = &rows[begin + c * size];
-      for (std::size_t k = 0; k <= size / 2; ++k) {
-        const float re = spectrum_.re(c, k);
-        const float im = spectrum_.im(c, k);
-        out[k] = (k == 0 ? first_factor : factor) * (re * cosines_[k] + im * sines_[k]);
-        if (k > 0) out[size - k] = factor * (re * sines_[k] - im * cosines_[k]);
+    for_frequencies(size, [&](std::size_t k, const float* re, const float* im, float* low, float* high) {
+      const float cosine = cosines_[k], sine = sines_[k], low_factor = k == 0 ? first_factor : factor;
+      for (std::size_t l = 0; l < lanes; ++l) {
+        low[l] = low_factor * (re[l] * cosine + im[l] * sine);
+        high[l] = factor * (re[l] * sine - im[l] * cosine);
       }
-    }
+    });
+    const auto out = rows.subspan(begin, count * size);
+    const std::size_t first = std::min(lanes * size, out.size());
+    kernels::from_lanes({half_of_batch(0, size), lanes * size}, size, out.first(first));
+    kernels::from_lanes({half_of_batch(1, size), lanes * size}, size, out.subspan(first));
   });
 }
 
 void Dct::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t> selected, std::span<const float> rows,
                       float scale, std::span<float> out) {
-  const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 1);
-  for_batches(out.size(), chunk(), batch, [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_batches(out.size(), chunk(), spectrum_.batch(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     use_tables(size);
     const float first_factor = 1 / std::sqrt(static_cast<float>(size));
     const float factor = 1 / std::sqrt(2 * static_cast<float>(size));
-    std::fill_n(coefficients_.begin(), (size + 1) * batch, 0.0F);
-    const bool any = walk.take(begin + count * size, [&](std::size_t atom, const float* row) {
-      const std::size_t c = (atom - begin) / size;
-      const std::size_t k = atom - begin - c * size;
-      coefficients_[k * batch + c] = *row * (k == 0 ? first_factor : factor);
-    });
-    if (!any) return;
-    for (std::size_t k = 0; k <= size / 2; ++k) {
-      const float* low = &coefficients_[k * batch];
-      const float* high = &coefficients_[(size - k) * batch];
-      for (std::size_t c = 0; c < batch; ++c) {
-        spectrum_.re(c, k) = low[c] * cosines_[k] + high[c] * sines_[k];
-        spectrum_.im(c, k) = low[c] * sines_[k] - high[c] * cosines_[k];
+    if (const auto all = walk.take_all(begin, begin + count * size); !all.empty()) {
+      const std::size_t first = std::min(lanes * size, all.size());
+      kernels::to_lanes(all.first(first), size, {half_of_batch(0, size), lanes * size});
+      kernels::to_lanes(all.subspan(first), size, {half_of_batch(1, size), lanes * size});
+      for (std::size_t half = 0; half < 2; ++half) std::fill_n(half_of_batch(half, size) + size * lanes, lanes, 0.0F);
+    } else {
+      std::fill_n(coefficients_.begin(), (size + 1) * spectrum_.batch(), 0.0F);
+      const bool any = walk.take(begin + count * size, [&](std::size_t atom, const float* row) {
+        const std::size_t c = (atom - begin) / size;
+        const std::size_t k = atom - begin - c * size;
+        half_of_batch(c / lanes, size)[k * lanes + c % lanes] = *row;
+      });
+      if (!any) return;
+    }
+    for_frequencies(size, [&](std::size_t k, float* re, float* im, const float* low, const float* high) {
+      const float cosine = cosines_[k], sine = sines_[k], low_factor = k == 0 ? first_factor : factor;
+      for (std::size_t l = 0; l < lanes; ++l) {
+        const float a = low[l] * low_factor, b = high[l] * factor;
+        re[l] = a * cosine + b * sine;
+        im[l] = a * sine - b * cosine;
       }
-    }
+    });
     spectrum_.invert(size);
-    for (std::size_t c = 0; c < count; ++c) {
-      float* target = &out[begin + c * size];
-      for (std::size_t j = 0; j < size; ++j) target[j] += scale * spectrum_.sample(c, place(j, size));
-    }
+    spectrum_.add(scale, size, out.subspan(begin, count * size), order_);
   });
 }
 

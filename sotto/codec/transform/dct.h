@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "sotto/codec/transform/chunks.h"
 #include "sotto/codec/transform/spectrum.h"
+#include "sotto/kernels/fourier.h"
 
 namespace sotto {
 
@@ -25,11 +27,18 @@ class Dct final : public ChunkTransform {
 
  private:
   void use_tables(std::size_t size);
+  template <class Run>
+  void for_frequencies(std::size_t size, Run run);
+  // The lanes of coefficients 0 .. size of a batch's first or second half; number `size` is zero, or ignored.
+  float* half_of_batch(std::size_t half, std::size_t size) {
+    return &coefficients_[half * (size + 1) * kernels::fourier_lanes];
+  }
 
   Spectrum spectrum_;
   std::size_t tabled_ = 0;
   std::vector<float> cosines_, sines_;  // of pi k / 2n
-  std::vector<float> coefficients_;     // of one batch: [k][chunk]
+  std::vector<std::uint32_t> order_;    // where each sample is put
+  std::vector<float> coefficients_;     // of one batch
 };
 
 }  // namespace sotto

@@ -31,15 +31,12 @@ void Fft::forward(const Layout&, const Piece&, const Streams&, std::span<const f
                   std::span<float> rows) {
   std::size_t atom = 0;
   for_batches(values.size(), chunk(), spectrum_.batch(), [&](std::size_t begin, std::size_t size, std::size_t count) {
-    if (count < spectrum_.batch()) spectrum_.clear(size);
-    for (std::size_t c = 0; c < count; ++c) {
-      const float* in = &values[begin + c * size];
-      for (std::size_t j = 0; j < size; ++j) spectrum_.sample(c, j) = in[j];
-    }
+    spectrum_.read(values.subspan(begin, count * size), size);
     spectrum_.transform(size);
+    const float alone = weight(0, size), pair = weight(1, size);
     for (std::size_t c = 0; c < count; ++c) {
       for (std::size_t k = 0; k < frequencies(size); ++k, ++atom) {
-        const float factor = weight(k, size);
+        const float factor = k == 0 || 2 * k == size ? alone : pair;
         const float re = factor * spectrum_.re(c, k);
         const float im = factor * spectrum_.im(c, k);
         rows[2 * atom] = re;
@@ -67,10 +64,7 @@ void Fft::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t
     first = end;
     if (!any) return;
     spectrum_.invert(size);
-    for (std::size_t c = 0; c < count; ++c) {
-      float* target = &out[begin + c * size];
-      for (std::size_t j = 0; j < size; ++j) target[j] += scale * spectrum_.sample(c, j);
-    }
+    spectrum_.add(scale, size, out.subspan(begin, count * size));
   });
 }
 

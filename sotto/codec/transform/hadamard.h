@@ -24,7 +24,7 @@ class Hadamard final : public ChunkTransform {
                    std::span<const float> rows, float scale, std::span<float> out) override;
 
  private:
-  std::vector<float> lanes_;
+  std::vector<float> chunks_, lanes_;
 };
 
 }  // namespace sotto

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "sotto/kernels/element.h"
+#include "sotto/kernels/vector.h"
 
 namespace sotto {
 
@@ -24,14 +25,10 @@ HardThresholding::HardThresholding(std::size_t size, std::span<const std::uint32
       order_(size) {}
 
 void HardThresholding::transform(std::vector<float>& all) {
-  for (std::size_t v = 0; v < most; ++v) {
-    for (std::size_t i = 0; i < size_; ++i) lanes_[i * most + v] = all[v * size_ + i];
-  }
+  kernels::to_lanes(all, size_, lanes_);
   kernels::hadamard(lanes_, size_);
-  const float factor = 1 / std::sqrt(static_cast<float>(size_));
-  for (std::size_t v = 0; v < most; ++v) {
-    for (std::size_t i = 0; i < size_; ++i) all[v * size_ + i] = lanes_[i * most + v] * factor;
-  }
+  kernels::from_lanes(lanes_, size_, all);
+  kernels::scale(1 / std::sqrt(static_cast<float>(size_)), all);
 }
 
 double HardThresholding::square_on_rows(std::span<const float> coefficients) const {

@@ -11,6 +11,7 @@
 #include "sotto/core/error.h"
 #include "sotto/kernels/fourier.h"
 #include "sotto/kernels/hash.h"
+#include "sotto/kernels/vector.h"
 
 namespace sotto {
 namespace {
@@ -51,6 +52,7 @@ Projection::Projection(const ProjectionOptions& options)
       rows_(draw_rows(chunk(), amount("rows", options.rows, options.chunk), static_cast<std::uint64_t>(options.seed))),
       recovery_(chunk(), rows_, amount("keep", options.keep, options.chunk),
                 static_cast<std::size_t>(options.iterations)),
+      chunks_(chunk() * lanes),
       lanes_(chunk() * lanes),
       measured_(rows_.size() * lanes) {}
 
@@ -71,7 +73,8 @@ void Projection::forward(const Layout&, const Piece& piece, const Streams&, std:
   for (std::size_t done = 0; done < projected; done += lanes) {
     const std::size_t used = std::min(lanes, projected - done);
     const std::size_t first = done * chunk();
-    signed_hadamard(values.subspan(first, std::min(used * chunk(), end - first)), piece.first + first, chunk(), lanes_);
+    signed_hadamard(values.subspan(first, std::min(used * chunk(), end - first)), piece.first + first, chunk(), chunks_,
+                    lanes_);
     for (std::size_t l = 0; l < used; ++l) {
       float* out = &coefficients[(done + l) * rows_.size()];
       for (std::size_t j = 0; j < rows_.size(); ++j) out[j] = lanes_[rows_[j] * lanes + l];
@@ -92,14 +95,10 @@ void Projection::add_inverse(const Layout&, const Piece& piece, std::span<const 
     });
     if (!any) continue;
     const std::span<const float> found = recovery_.recover(std::span(measured_).first(used * m));
-    for (std::size_t l = 0; l < used; ++l) {
-      const std::size_t at = (done + l) * chunk();
-      const std::size_t size = std::min(chunk(), out.size() - at);
-      for (std::size_t k = 0; k < size; ++k) {
-        const float value = found[l * chunk() + k];
-        if (value != 0) out[at + k] += scale * with_fixed_sign(value, piece.first + at + k);
-      }
-    }
+    const std::size_t at = done * chunk();
+    const auto part = out.subspan(at, std::min(used * chunk(), out.size() - at));
+    with_fixed_signs(found.first(part.size()), piece.first + at, 1, chunks_);
+    kernels::axpy(scale, std::span(chunks_).first(part.size()), part);
   }
   walk.take(projected * m + out.size(), [&](std::size_t atom, const float* value) {
     out[projected * chunk() + (atom - projected * m)] += scale * *value;

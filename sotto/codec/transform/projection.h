@@ -55,7 +55,7 @@ class Projection final : public Transform {
   ProjectionOptions options_;
   std::vector<std::uint32_t> rows_;  // ascending
   HardThresholding recovery_;
-  std::vector<float> lanes_;
+  std::vector<float> chunks_, lanes_;
   std::vector<float> measured_;
 };
 

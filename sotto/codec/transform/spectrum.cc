@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "sotto/kernels/fourier.h"
+#include "sotto/kernels/vector.h"
 
 namespace sotto {
 
@@ -14,7 +15,8 @@ Spectrum::Spectrum(std::size_t largest)
       coefficient_re_((largest / 2 + 1) * 2 * lanes),
       coefficient_im_((largest / 2 + 1) * 2 * lanes),
       cosines_(std::max<std::size_t>(largest / 2, 1)),
-      sines_(std::max<std::size_t>(largest / 2, 1)) {
+      sines_(std::max<std::size_t>(largest / 2, 1)),
+      chunks_(largest * 2 * lanes) {
   static_assert(lanes == kernels::fourier_lanes);
 }
 
@@ -28,9 +30,21 @@ void Spectrum::use_tables(std::size_t size) {
   }
 }
 
+void Spectrum::read(std::span<const float> chunks, std::size_t size, std::span<const std::uint32_t> order) {
+  const std::size_t first = std::min(lanes * size, chunks.size());
+  kernels::to_lanes(chunks.first(first), size, re_, order);
+  kernels::to_lanes(chunks.subspan(first), size, im_, order);
+}
+
+void Spectrum::add(float scale, std::size_t size, std::span<float> out, std::span<const std::uint32_t> order) {
+  const auto all = std::span(chunks_).first(out.size());
+  const std::size_t first = std::min(lanes * size, all.size());
+  kernels::from_lanes(re_, size, all.first(first), order);
+  kernels::from_lanes(im_, size, all.subspan(first), order);
+  kernels::axpy(scale, all, out);
+}
+
 void Spectrum::clear(std::size_t size) {
-  std::fill_n(re_.begin(), size * lanes, 0.0F);
-  std::fill_n(im_.begin(), size * lanes, 0.0F);
   std::fill_n(coefficient_re_.begin(), (size / 2 + 1) * batch(), 0.0F);
   std::fill_n(coefficient_im_.begin(), (size / 2 + 1) * batch(), 0.0F);
 }
