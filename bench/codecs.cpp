@@ -138,6 +138,7 @@ std::vector<Row> rows(const Arguments& arguments, const Input& input) {
           {"block(64, 0.01)"},
           {"count_sketch"},
           {"dct(64) | topk(0.01)"},
+          {"hadamard | int8"},
           {"qsgd(bits=8)"},
           {"adaptive"},
           {"topk(0.01) | qsgd(bits=4)"}};
