@@ -28,7 +28,7 @@ class Console {
   void label(std::string text) { label_ = std::move(text); }
   void line(std::FILE* file, std::string_view text);  // to stdout or stderr
   void progress(std::string_view text);
-  void clear();  // the progress line, from the screen
+  void clear();                              // the progress line, from the screen
   void message(const HostMessage& message);  // to the launcher; REQUIRES To::relay
   // `work` is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls). It
   // returns whether to go on waiting; if not, nothing more is written. Null ends that.

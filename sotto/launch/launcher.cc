@@ -112,9 +112,8 @@ int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& 
       if (number == SIGHUP) number = SIGTERM;  // the terminal is gone
       if (stop == 0 || stop == SIGUSR1) {
         stop = number;
-        console.line(stderr, number == SIGUSR1
-                                 ? "sotto: stopping for SIGUSR1, after the next step"
-                                 : "sotto: stopping after the next step; once more to kill the ranks");
+        console.line(stderr, number == SIGUSR1 ? "sotto: stopping for SIGUSR1, after the next step"
+                                               : "sotto: stopping after the next step; once more to kill the ranks");
       }
       for (const Running& each : jobs) each.job->pass_on(number);
     }

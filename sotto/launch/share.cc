@@ -186,15 +186,17 @@ Descriptor wait_for_former(MessageReader& orders, const Work& work) {
     if (Clock::now() >= asked + std::chrono::seconds(1)) {  // each time takes a place in the other's queue
       asked = Clock::now();
       if (is_of_another(wanted, size)) {
-        throw Error(fmt::format("another user of this host has the socket `@{}`, which this job needs there; end what "
-                                "has it, or start the job again, with another port",
-                                name));
+        throw Error(
+            fmt::format("another user of this host has the socket `@{}`, which this job needs there; end what "
+                        "has it, or start the job again, with another port",
+                        name));
       }
     }
     if (Clock::now() > until) {
-      throw Error(fmt::format("ranks of a former connection to this host still run, or another program has the socket "
-                              "`@{}`, which this job needs there",
-                              name));
+      throw Error(
+          fmt::format("ranks of a former connection to this host still run, or another program has the socket "
+                      "`@{}`, which this job needs there",
+                      name));
     }
     orders.read();
     if (orders.ended()) return {};
