@@ -218,11 +218,12 @@ asio::ip::address own_address(const World& world, const TransportOptions& option
     }
     said = interface.addresses.front();
   }
-  if (said.empty()) said = near_address(world, options.connect_deadline, options.stop);
+  const bool chosen_here = said.empty();  // which is the loopback only if the ranks meet there
+  if (chosen_here) said = near_address(world, options.connect_deadline, options.stop);
   asio::error_code unreadable;
   const auto address = asio::ip::make_address(said, unreadable);
   if (unreadable) throw ConfigError(fmt::format("{}: it is no numeric address", named("address", said)));
-  if (address.is_loopback() && world.local_size < world.size) {
+  if (address.is_loopback() && !chosen_here && world.local_size < world.size) {
     throw ConfigError(fmt::format("{}: ranks on other hosts cannot come there", named("address", said)));
   }
   if (address.is_loopback() || is_private) return address;

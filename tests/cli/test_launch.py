@@ -168,12 +168,14 @@ def test_a_fork_server_that_hangs_costs_no_more_than_the_rank_it_should_start(st
     job.nothing_left()
 
 
-def test_by_hand_as_torchrun_does(start, good, tmp_path):
+@pytest.mark.parametrize("transport", [[], ["--secret", "secret"], ["--backend", "tcp"]])
+def test_by_hand_as_torchrun_does(start, good, tmp_path, transport):
+    good("secret", "new", "secret")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     flags = ["train", *TINY, "--codec", "ef | topk(0.1)", "--max-steps", 5, "--train-dir", "run"]
     # Ranks may differ in the number of codec threads.
-    ranks = [start(*flags, "--codec-threads", r + 1,
+    ranks = [start(*flags, *transport, "--codec-threads", r + 1,
                    RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1") for r in (0, 1)]
     for job in ranks:
         assert job.finish().status == 0, job.err
