@@ -213,7 +213,10 @@ int run_train(std::span<const std::string> arguments) {
 
   const bool joins = !own.coordinator.empty();
   const bool meets = transport_table().require("backend", options.backend).own_meeting.empty();
-  const World world = joins ? World() : find_world(options.master, meets);
+  World world = joins ? World() : find_world(options.master, meets);
+  // The shell of an interactive job (`srun --pty bash`) is a step of one task, and starts ranks like any other.
+  const bool starts = (flags.given("ranks") && options.ranks > 1) || !own.hosts.hosts.empty() || !own.elastic.empty();
+  if (world.starter == "slurm" && world.size == 1 && starts) world = World();
   const bool started = world.starter != "single";
   flags.refuse_empty({"hosts", "elastic", "coordinator"});
   if (world.starter != "sotto" && !options.resume)

@@ -184,6 +184,15 @@ def test_by_hand_as_torchrun_does(start, good, tmp_path, transport):
     assert summary(tmp_path / "same")["parameters_sha256"] == summary(tmp_path / "run")["parameters_sha256"]
 
 
+def test_the_shell_of_an_interactive_job_starts_ranks(good, tmp_path):
+    """`srun --pty bash` has the variables of a step of one task."""
+    step = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_NODEID": "0", "SLURM_LOCALID": "0",
+            "SLURM_JOB_ID": "7", "SLURM_STEP_TASKS_PER_NODE": "1", "SLURM_STEP_NODELIST": "node1"}  # fmt: skip
+    for name, flags, ranks in (("two", ["--ranks", 2], 2), ("elastic", ["--elastic", "1:2"], 2), ("one", [], 1)):
+        good("train", *TINY, "--max-steps", 2, "--train-dir", name, *flags, **step)
+        assert summary(tmp_path / name)["ranks"] == ranks
+
+
 def test_ranks_with_other_options_are_refused(start):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
