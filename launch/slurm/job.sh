@@ -52,6 +52,8 @@ elastic() {
   "$sotto" coordinator --ranks "$1:$SLURM_NTASKS" --listen "$place" &
   coordinator=$!
   shift
+  sleep 2 # until then one that cannot begin has ended; ranks would look for it for ten minutes
+  kill -0 "$coordinator" 2> /dev/null || { wait "$coordinator"; exit; }
   step+=(--no-kill --kill-on-bad-exit=0 --wait=0)
   network+=(--coordinator "$place")
   (train "$@")

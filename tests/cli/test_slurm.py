@@ -87,6 +87,16 @@ def test_over_ethernet(cluster, submit, tmp_path, script):
     assert found["lr"] == pytest.approx(0.05 * 4 * 2 / 256)  # the model's rate is for 256 examples; a step has 4 * 2
 
 
+def test_ranks_do_not_wait_for_a_coordinator_that_cannot_begin(start_other, sotto, tmp_path):
+    """They would, for ten minutes. In place of srun a script runs one task."""
+    srun = tmp_path / "srun"
+    srun.write_text('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"\n')
+    srun.chmod(0o755)
+    variables = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "elastic", "SLURM_NTASKS": "2", "LEAST": "3", "SOTTO": str(sotto), "SOTTO_LAUNCH": str(SCRIPTS)}
+    job = start_other("bash", SCRIPTS / "elastic_eth.sbatch", *TINY, PATH=f"{tmp_path}:{os.environ['PATH']}", **variables).finish()
+    assert job.status == 2 and "--ranks 3:2: 3 is more than 2" in job.err and "joining" not in job.err, job.err
+
+
 @pytest.mark.parametrize("lost", ["a rank", "a node", "a silent node"])
 def test_the_others_go_on(cluster, submit, tmp_path, lost):
     flags = [*TINY[:-1], 20, "--epochs", 100000, "--eval-freq", 1000000, "--max-steps", 1500, "--link", "1gbit,3ms"]
