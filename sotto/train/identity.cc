@@ -125,7 +125,7 @@ void require_same_parameters(std::span<const float> parameters, std::string_view
   require_same(hash_of(parameters), otherwise, communicator);
 }
 
-void require_same_start(const Choices& choices, Task& task, Communicator& communicator) {
+void require_same_start(const Choices& choices, Task& task, Communicator& communicator, bool may_change) {
   const Links& links = choices.links;
   TrainOptions shared = choices.options;
   shared.interface.clear();
@@ -134,8 +134,8 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   shared.relay.clear();
   shared.master.clear();
   shared.data.data_dir.clear();
-  shared.weights.clear();    // their content counts
-  shared.train_dir.clear();  // only rank 0's counts
+  shared.weights.clear();                     // their content counts
+  if (!may_change) shared.train_dir.clear();  // only rank 0's counts, and no other rank takes its place
   shared.capture.reset();
   shared.measure_errors = 0;
   shared.tensorboard.reset();

@@ -31,7 +31,8 @@ void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& 
 void require_same_parameters(std::span<const float> parameters, std::string_view otherwise, Communicator& communicator);
 
 // Ranks that were started by hand with different flags must not train a mixture: they need equal options, equal links,
-// the same data (of which a sample is compared) and equal initial parameters.
-void require_same_start(const Choices& choices, Task& task, Communicator& communicator);
+// the same data (of which a sample is compared) and equal initial parameters. If the group `may_change`, also the same
+// run folder, since another rank may take the place of rank 0.
+void require_same_start(const Choices& choices, Task& task, Communicator& communicator, bool may_change);
 
 }  // namespace sotto

@@ -189,7 +189,7 @@ void Run::end(TrainResult& result) {
 
 // Runs before ranks with different algorithms could send each other anything.
 std::unique_ptr<Algorithm> Run::make_same_algorithm() {
-  require_same_start(choices_, *task_, *communicator_);
+  require_same_start(choices_, *task_, *communicator_, rollback_ != nullptr);
   return make_planned_algorithm();
 }
 

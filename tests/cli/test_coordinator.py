@@ -289,6 +289,17 @@ def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, joi
     assert boss.finish().status == 143 and "`lr = 0.123` instead of" in boss.err, boss.err
 
 
+def test_ranks_with_another_run_folder_are_refused(coordinator, join, start, tmp_path):
+    """One of them would go on there if rank 0 were lost."""
+    boss, port = coordinator("--ranks", "1:2")
+    first = join(port)
+    generation([first], tmp_path / "run", 1)
+    goes_on([first], lambda: has_step(tmp_path / "run", 50), "step 50")
+    other = start("train", *LONG, "--train-dir", "other", "--coordinator", f"127.0.0.1:{port}")
+    assert other.finish().status == 2 and "`train-dir = 'other'` instead of `train-dir = 'run'`" in other.err, other.err
+    assert generation([first], tmp_path / "run", 2)[2] == [0]
+
+
 @pytest.mark.parametrize("on_failure", ["checkpoint", "stop"])
 def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
     """One that leaves because it was asked to, or has other options, is no failure."""
