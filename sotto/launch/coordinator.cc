@@ -31,7 +31,7 @@ constexpr auto return_silence = 10s;                         // then, of members
 constexpr std::string_view heading = "sotto coordinator 1";  // of the file of its state
 
 // The store gives out an id before this coordinator hears of it. A later one begins so far after those that were heard
-// of, since two ranks must not have the same one.
+// of, since two ranks must not have the same one, and looks for a while who has one of those between.
 constexpr int spare_ids = 100;
 
 struct State {
@@ -105,6 +105,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
   next_id_ = state.next_id;
   for (const int id : state.members) lives_[id] = {.beat = "", .was_member = true};
   returning_ = {state.waiting.begin(), state.waiting.end()};
+  for (int id = std::max(0, next_id_ - spare_ids); id < next_id_; ++id) unheard_.insert(id);
   if (!spec_.state.empty()) save();  // so that a file that cannot be written is an error at once
   if (state.generation > 0) roster_.announce(generations_);
   roster_.open({.least = spec_.least, .most = spec_.most}, next_id_);
@@ -149,12 +150,14 @@ void Coordinator::take_in() {
 
 // Ranks that waited when a former coordinator ended: they are there once they are heard again, however late that is.
 void Coordinator::take_back() {
-  const std::size_t came = std::erase_if(returning_, [&](int id) {
+  const auto lives = [&](int id) {
     if (!roster_.beat(id)) return false;
     generations_.come(id);
     last_came_ = Clock::now();
     return true;
-  });
+  };
+  const std::size_t came = std::erase_if(returning_, lives) + std::erase_if(unheard_, lives);
+  if (Clock::now() - begun_ > silence) unheard_.clear();
   if (came > 0) try_to_save();
 }
 

@@ -65,6 +65,8 @@ class Coordinator {
   Generations generations_;
   std::map<int, Life> lives_;
   std::set<int> returning_;  // waited when a former coordinator ended
+  std::set<int> unheard_;    // ids that it may have given out before it ended, without having heard of it
+  const Clock::time_point begun_ = Clock::now();
   int next_id_ = 0;
   Clock::time_point last_came_;
   std::uint64_t asked_ = 0;  // the generation that was asked to change

@@ -157,6 +157,23 @@ def test_a_rank_that_waited_is_there_for_the_next_coordinator(start, coordinator
     assert ids[0] == 0 and ids[1] > 0, "no id is given out twice"
 
 
+def test_a_rank_that_came_when_the_coordinator_ended_is_found(start, coordinator, join, tmp_path):
+    """It had an id, and the coordinator had not heard of it yet."""
+    boss, port = coordinator("--ranks", "2:2", "--state", "job.state")
+    before = (tmp_path / "job.state").read_text()
+    jobs = [join(port, "--max-steps", 20)]
+    wait_until(lambda: (tmp_path / "job.state").read_text() != before, "the coordinator to hear of the rank")
+    boss.kill()
+    (tmp_path / "job.state").write_text(before)
+    boss = start("coordinator", "--listen", f"127.0.0.1:{port}", "--ranks", "2:2", "--state", "job.state")
+    port_in(boss, "ranks join with --coordinator")
+    jobs.append(join(port, "--max-steps", 20))
+    for job in [*jobs, boss]:
+        assert job.finish().status == 0, job.err
+    (_, _, ids), = members(tmp_path / "run")
+    assert ids == [0, 100]
+
+
 def test_a_rank_that_waited_and_is_heard_late_is_not_forgotten(start, coordinator, join, tmp_path):
     boss, port = coordinator("--ranks", "2:2", "--state", "job.state")
     jobs = [join(port, "--max-steps", 20)]
