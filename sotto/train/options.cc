@@ -135,7 +135,7 @@ void TrainOptions::visit(OptionVisitor& v) {
            "is more",
            {1, 86400});
   v.option("disk-deadline", disk_deadline, "seconds until waiting for the files of another rank fails", {1, 1e6});
-  v.option("threads", threads, "compute threads a rank; auto: cores / ranks", some);
+  v.option("threads", threads, "compute threads a rank; auto: cores / ranks", {1, 4096});
   v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});
   v.option("interface", interface, "network interface that the transport uses");
   v.option("address", address, "address that the transport binds; empty: the one that routes to the master");

@@ -114,6 +114,7 @@ def refused(job, *parts, status=2):
     (["codec", "measure", "--codec", "int8", "--elements", "0"], ["--elements 0: must be in"]),
     (["codec", "measure", "--codec", "int8", "--threads", "0"], ["--threads 0: must be in"]),
     (["train", "--codec-threads", "257"], ["--codec-threads 257: must be in"]),
+    (["train", "--threads", "4294967297"], ["--threads 4294967297: must be in [1, 4096]"]),
     (["data", "get", "mnits", "--data-dir", "d"], ["did you mean `mnist`?"]),
     (["data", "get", "mnist"], ["--data-dir"]),
     (["compare", "--codecs", "none", "int8", "--capture", "every=1,dir=d"], ["--capture: every run would write"]),
