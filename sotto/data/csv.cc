@@ -80,6 +80,8 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       const bool names = named || std::ranges::none_of(cells, is_number);
       label = named.value_or(0);
       rows.features = columns - 1;
+      rows.label_at = named ? fmt::format("the column `{}`", cells[label])
+                            : fmt::format("the first column, since none is called {}", fmt::join(usual_names, ", "));
       if (names) check_names(cells, lines);
       if (names && !named) {
         rows.remark = fmt::format("{}: the first column, `{}`, is the label, since none is called {}", file, cells[0],

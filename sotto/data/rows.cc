@@ -45,6 +45,7 @@ std::filesystem::path in_folder(const DataOptions& options, std::string_view ste
 Rows every_tenth(const Rows& all, bool these) {
   Rows some;
   some.layout = all.layout;
+  some.label_at = all.label_at;
   some.remark = all.remark;
   some.features = all.features;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -24,6 +24,7 @@ struct Rows {
   std::vector<float> values;
   std::vector<float> labels;
   std::string layout{};      // what the columns of the file are, for formats in which files may differ in that
+  std::string label_at{};    // which column the label is, for such formats: the column `y`
   std::string remark{};      // what the user ought to know about the file; empty: nothing
   std::size_t features = 0;  // of training and test rows together; a last one may be 0 in all of them
   // The first labels that differ in the files of both, three at most: a classifier wants two.

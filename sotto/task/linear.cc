@@ -85,19 +85,21 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
   std::vector<float> outputs_;
 };
 
-constexpr std::string_view two_wanted =
-    "two classes are wanted; for labels that are any numbers there is the task regress-rows";
+std::string two_wanted(const Rows& rows) {
+  const std::string column = rows.label_at.empty() ? "" : fmt::format("the label is {}; ", rows.label_at);
+  return column + "two classes are wanted; for labels that are any numbers there is the task regress-rows";
+}
 
 // Makes the two labels of the data -1 and 1.
 void make_classes(Rows& rows) {
   std::vector<Rows::SeenLabel> seen = rows.seen_labels;
   if (seen.size() == 1) {
-    throw FileError(fmt::format("{}: all rows have the label {}; {}", seen[0].place, seen[0].label, two_wanted));
+    throw FileError(fmt::format("{}: all rows have the label {}; {}", seen[0].place, seen[0].label, two_wanted(rows)));
   }
   std::ranges::sort(seen, std::greater(), &Rows::SeenLabel::rows);
   if (seen.size() > 2) {
     throw FileError(fmt::format("{}: label {}, and other rows have {} and {}; {}", seen[2].place, seen[2].label,
-                                seen[0].label, seen[1].label, two_wanted));
+                                seen[0].label, seen[1].label, two_wanted(rows)));
   }
   const float most = std::max(seen[0].label, seen[1].label);
   for (float& label : rows.labels) label = label == most ? 1.0F : -1.0F;

@@ -113,6 +113,16 @@ def test_few_test_rows_of_one_label_are_no_divergence(good, tmp_path, tested):
     good("train", "--task", "regress-rows", "--data", "csv", "--data-dir", ".", "--lr", 0.01, "--ranks", 2, "--batch-size", 4, "--epochs", 2)
 
 
+@pytest.mark.parametrize("header,label", [
+    ("size,price", "the first column, since none is called label, target, class, y;"),
+    ("size,y", "the column `y`;"),
+    ("", "the first column, since none is called label")])
+def test_an_error_about_labels_names_their_column(run, tmp_path, header, label):
+    (tmp_path / "some.csv").write_text((header and header + "\n") + "".join(f"{i},{i + 0.5}\n" for i in range(20)))
+    job = run("train", "--data", "csv", "--data-dir", "some.csv")
+    assert job.status == 1 and f"the label is {label}" in job.err, job.err
+
+
 def test_info_of_what_needs_no_files(good):
     told = good("data", "info", "made-pairs").out
     assert re.search(r"^train +20000 pairs", told, re.M) and "stand-in" not in told and "files" not in told
