@@ -93,8 +93,8 @@ def aggregate(
     Collective; every rank gets the same bits. With a codec, "avg" and "sum" use the decoded message of each rank's
     tensor. The tensor is of float32, float16 or bfloat16, and the sentence has no memory, because a single call has
     nothing to remember. Codec "none" also takes float64 and, but for "avg", int32, int64 and uint8. "avg" divides
-    the sum by `denominator`, or by the number of ranks; give the number of examples if ranks have sums over batches of
-    different sizes. `seed` is for stochastic codecs: give each call another one.
+    the sum by `denominator`, the same on every rank, or by the number of ranks; give the number of examples of all ranks if
+    these have sums over batches of different sizes. `seed` is for stochastic codecs: give each call another one.
 
     All values must be finite, with every op and codec, and so must the result: a sum that the type cannot hold is a
     NumericError, also before it is divided. "avg" of float16 and bfloat16 sums in float32.
