@@ -39,7 +39,8 @@ constexpr AlgorithmEntry entries[] = {
      .changes_peers = true,
      .varies = push_sum_varies},
     {.name = "d_psgd",
-     .summary = "as push_sum on symmetric graphs, while the gradient is computed",
+     .summary =
+         "mixes its model with those of neighbours while the gradient is computed; wants shares that keep the mean",
      .paper = "Lian et al., NeurIPS 2017",
      .other_ranks = true,
      .elastic = always_elastic,
