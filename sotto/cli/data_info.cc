@@ -145,7 +145,8 @@ bool describe_from(const Table<SourceEntry<Data>>& table, std::string_view kind,
 struct InfoOptions {
   DataOptions data;
   void visit(OptionVisitor& v) {
-    v.option("data-dir", data.data_dir, "folder of the data set's files; of text or rows it may be the one file");
+    v.option("data-dir", data.data_dir,
+             "folder of the data set's files; of text or rows it may be the one file, of pictures a pack");
     v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
     v.option("languages", data.languages,
              "of parallel text: from which language to which, by the endings of the files' names");

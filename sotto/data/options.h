@@ -27,7 +27,8 @@ struct DataOptions {
 
   void visit(OptionVisitor& v) {
     v.option("data", data, "data set: see `sotto data list`; auto: made data of the task's kind");
-    v.option("data-dir", data_dir, "folder of the data set's files; of text it may be the one file");
+    v.option("data-dir", data_dir,
+             "folder of the data set's files; of text or rows it may be the one file, of pictures a pack");
     v.option("train-size", train_size, "use only the first N training examples; 0: all",
              {0, static_cast<double>(most_examples)});
     v.option("test-size", test_size, "use only the first N test examples; 0: all",
