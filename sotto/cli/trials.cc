@@ -51,9 +51,7 @@ std::optional<std::uint64_t> reached_by(const RunSummary& run) {
 
 std::string Scoring::label() const { return metric ? fmt::format("test {}", metric->name) : "loss"; }
 
-std::string Scoring::text(double score) const {
-  return metric ? metric->with_unit(score) : fmt::format("{:.4f}", score);
-}
+std::string Scoring::text(double score) const { return metric ? metric->with_unit(score) : value_text(score); }
 
 TrialResult read_result(const Trial& trial, const Scoring& scoring) {
   const RecordedRun run = read_recorded_run(trial.folder);

@@ -78,7 +78,7 @@ std::vector<std::string> table_of(const LiveRun& run, std::size_t most) {
   const auto ms = [](double value) { return fmt::format("{:.1f}", value); };
   for (std::size_t r = 0; r < std::min(most, times.size()); ++r) {
     const Recorder::Figures& m = times[r].means;
-    table.add({std::to_string(times[r].rank), std::to_string(latest[r].step + 1), fmt::format("{:.4f}", latest[r].loss),
+    table.add({std::to_string(times[r].rank), std::to_string(latest[r].step + 1), value_text(latest[r].loss),
                ms(m.step_ms), ms(m.compute_ms), ms(times[r].data_ms), ms(m.wait_ms), ms(m.encode_ms), ms(m.network_ms),
                ms(m.decode_ms), bytes_text(m.bytes_sent)});
   }
@@ -107,8 +107,8 @@ std::string progress_line(const LiveRun& run) {
   }
   std::string line = fmt::format("step {}", steps_made(run));
   if (run.options.max_steps) line += fmt::format(" of {}", *run.options.max_steps);
-  line += fmt::format("  epoch {:.2f} of {}  loss {:.4f}  {:.1f} ms a step  {} sent a rank and step", epoch,
-                      run.options.epochs, loss, mean_of(ranks, &Recorder::Figures::step_ms),
+  line += fmt::format("  epoch {:.2f} of {}  loss {}  {:.1f} ms a step  {} sent a rank and step", epoch,
+                      run.options.epochs, value_text(loss), mean_of(ranks, &Recorder::Figures::step_ms),
                       bytes_text(mean_of(ranks, &Recorder::Figures::bytes_sent)));
   if (const auto left = run.left(); run.running && left) line += fmt::format("  {} left", time_text(*left));
   return line;

@@ -11,8 +11,13 @@
 
 namespace sotto {
 
+std::string value_text(double value) {
+  const double size = std::abs(value);
+  return size != 0 && (size < 1e-3 || size >= 1e7) ? fmt::format("{:.4g}", value) : fmt::format("{:.4f}", value);
+}
+
 std::string Metric::text(double value) const {
-  return is_share ? fmt::format("{:.2f}", 100 * value) : fmt::format("{:.4f}", value);
+  return is_share ? fmt::format("{:.2f}", 100 * value) : value_text(value);
 }
 
 std::string Metric::with_unit(double value) const { return text(value) + (is_share ? " %" : ""); }

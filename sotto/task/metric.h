@@ -9,6 +9,9 @@
 
 namespace sotto {
 
+// A value for people: four decimals, or four digits where these would show nothing or too much.
+std::string value_text(double value);
+
 // A quantity that a task measures of its model. Metrics are constants of the task.
 struct Metric {
   std::string_view name;     // in targets, evaluations.csv and summary.json

@@ -243,12 +243,13 @@ void Run::show(const StepRow& row, std::uint64_t done) {
   if (communicator_->rank() != first_trainer() || !(progress_.due() || done == plan_.steps)) return;
   const StepReport& r = row.report;
   const double remaining = static_cast<double>(plan_.steps - done) * r.seconds;
-  progress_.show(fmt::format(
-      "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
-      "{:.1f})  "
-      "{:.1f} KB sent  {:.0f} s left",
-      done, plan_.steps, course_.epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.timings.encode * 1e3,
-      r.timings.network * 1e3, r.timings.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
+  progress_.show(
+      fmt::format("step {}/{}  epoch {:.2f}  loss {}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
+                  "{:.1f})  "
+                  "{:.1f} KB sent  {:.0f} s left",
+                  done, plan_.steps, course_.epochs_at(done), value_text(r.loss), r.seconds * 1e3, r.compute * 1e3,
+                  r.timings.encode * 1e3, r.timings.network * 1e3, r.timings.decode * 1e3,
+                  static_cast<double>(row.bytes_sent) / 1e3, remaining));
 }
 
 void Run::say_of_rows() {

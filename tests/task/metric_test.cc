@@ -38,6 +38,15 @@ TEST(Metrics, AreFoundByNameAndPrinted) {
   EXPECT_FALSE((Metrics{kinds, {nan, 0.5}}.finite()));
 }
 
+TEST(Metric, IsReadableHoweverLargeOrSmall) {
+  EXPECT_EQ(kinds[0].text(0.001), "0.0010");
+  EXPECT_EQ(kinds[0].text(0.0000123456), "1.235e-05");
+  EXPECT_EQ(kinds[0].text(0), "0.0000");
+  EXPECT_EQ(kinds[0].text(22026.46579), "22026.4658");
+  EXPECT_EQ(kinds[0].text(-5.9791476e59), "-5.979e+59");
+  EXPECT_EQ(kinds[0].text(nan), "nan");
+}
+
 TEST(Target, IsReadAndReached) {
   const Target falls = read_target("until", "perplexity=20", kinds);
   EXPECT_EQ(falls.text(), "perplexity=20");
