@@ -12,10 +12,10 @@ std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, in
   const TrainOptions& options = choices.options;
   std::vector<std::unique_ptr<Listener>> listeners;
   if (options.csv_format == "sgp") listeners.push_back(make_sgp_csv(choices));
-  if (options.tensorboard && (rank == 0 || may_change)) listeners.push_back(make_tensorboard(options));
+  if (options.tensorboard && (rank == 0 || may_change)) listeners.push_back(make_tensorboard(choices));
   if (rank != 0) return listeners;
   if (!choices.algorithm.entry->replicated) listeners.push_back(make_consensus_csv(choices));
-  if (options.metrics_port) listeners.push_back(make_metrics_page(options));
+  if (options.metrics_port) listeners.push_back(make_metrics_page(choices));
   return listeners;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/exposition.h"
 #include "sotto/comm/http_server.h"
 #include "sotto/core/mutex.h"
@@ -25,9 +26,10 @@ std::string label_text(std::string_view value) {
 
 class MetricsPage final : public Listener {
  public:
-  explicit MetricsPage(const TrainOptions& options)
-      : options_(options),
-        server_("metrics-port", "127.0.0.1", static_cast<std::uint16_t>(*options.metrics_port),
+  explicit MetricsPage(const Choices& choices)
+      : options_(choices.options),
+        algorithm_(choices.algorithm),
+        server_("metrics-port", "127.0.0.1", static_cast<std::uint16_t>(*options_.metrics_port),
                 [this](const std::string& path) { return answer(path); }) {
     std::fprintf(stderr, "metrics for Prometheus are at %smetrics\n", server_.address().c_str());
   }
@@ -35,6 +37,8 @@ class MetricsPage final : public Listener {
   void begin(const RunStart& start) override {
     const Lock lock(mutex_);
     steps_ = start.first_step;
+    const bool is_idle = start.rank < idle_ranks(algorithm_, start.ranks);  // a server alone
+    examples_of_step_ = is_idle ? 0 : static_cast<double>(options_.batch_size * options_.accumulate);
   }
 
   void stepped(const StepRow& row) override {
@@ -43,7 +47,7 @@ class MetricsPage final : public Listener {
     steps_ = row.step + 1;
     sent_ += static_cast<double>(row.bytes_sent);
     received_ += static_cast<double>(row.bytes_received);
-    examples_ += static_cast<double>(options_.batch_size * options_.accumulate);
+    examples_ += examples_of_step_;
   }
 
   void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) override {
@@ -115,10 +119,11 @@ class MetricsPage final : public Listener {
   }
 
   const TrainOptions options_;
+  const AlgorithmSpec algorithm_;
   Mutex mutex_;
   std::uint64_t steps_ SOTTO_GUARDED_BY(mutex_) = 0;
   double sent_ SOTTO_GUARDED_BY(mutex_) = 0, received_ SOTTO_GUARDED_BY(mutex_) = 0;
-  double examples_ SOTTO_GUARDED_BY(mutex_) = 0;
+  double examples_ SOTTO_GUARDED_BY(mutex_) = 0, examples_of_step_ SOTTO_GUARDED_BY(mutex_) = 0;
   std::optional<StepRow> row_ SOTTO_GUARDED_BY(mutex_);
   std::vector<EvaluationRow> evaluated_ SOTTO_GUARDED_BY(mutex_);
   std::optional<double> distance_ SOTTO_GUARDED_BY(mutex_);
@@ -127,8 +132,6 @@ class MetricsPage final : public Listener {
 
 }  // namespace
 
-std::unique_ptr<Listener> make_metrics_page(const TrainOptions& options) {
-  return std::make_unique<MetricsPage>(options);
-}
+std::unique_ptr<Listener> make_metrics_page(const Choices& choices) { return std::make_unique<MetricsPage>(choices); }
 
 }  // namespace sotto

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/train/event_file.h"
@@ -13,9 +14,11 @@ namespace {
 
 class TensorBoard final : public Listener {
  public:
-  explicit TensorBoard(const TrainOptions& options)
-      : folder_(*options.tensorboard), examples_(options.batch_size * options.accumulate * options.ranks) {
-    if (!options.resume && EventFile::has_any(folder_)) {
+  explicit TensorBoard(const Choices& choices)
+      : folder_(*choices.options.tensorboard),
+        algorithm_(choices.algorithm),
+        examples_of_rank_(choices.options.batch_size * choices.options.accumulate) {
+    if (!choices.options.resume && EventFile::has_any(folder_)) {
       throw ConfigError(
           fmt::format("{}: holds the events of another run, and TensorBoard would draw both as one; choose "
                       "another folder",
@@ -26,6 +29,7 @@ class TensorBoard final : public Listener {
 
   // Steps count from 1 here, as in the curves of a report: the number of steps made.
   void begin(const RunStart& start) override {
+    examples_ = examples_of_rank_ * (start.ranks - idle_ranks(algorithm_, start.ranks));
     if (start.rank == start.shown) file_.emplace(folder_, start.first_step + 1);
   }
 
@@ -69,15 +73,14 @@ class TensorBoard final : public Listener {
 
  private:
   std::filesystem::path folder_;
-  std::int64_t examples_;
+  AlgorithmSpec algorithm_;
+  std::int64_t examples_of_rank_, examples_ = 0;  // of a step: of one rank that computes, and of all of them
   double sent_ = 0;
   std::optional<EventFile> file_;  // none: another rank's steps are shown
 };
 
 }  // namespace
 
-std::unique_ptr<Listener> make_tensorboard(const TrainOptions& options) {
-  return std::make_unique<TensorBoard>(options);
-}
+std::unique_ptr<Listener> make_tensorboard(const Choices& choices) { return std::make_unique<TensorBoard>(choices); }
 
 }  // namespace sotto

@@ -26,16 +26,19 @@ def families(port):
     return {(sample.name, *sorted(sample.labels.items())): sample.value for family in found for sample in family.samples}
 
 
+def port_of(job):
+    while True:
+        line = job.process.stderr.readline()
+        assert line, "the run ended"
+        if found := re.search(r"metrics for Prometheus are at http://127\.0\.0\.1:(\d+)/metrics", line):
+            return int(found[1])
+
+
 def test_figures_of_a_run(start, tmp_path):
     codec = 'ef | topk(0.1)'
     job = start("train", *TINY, "--ranks", 2, "--epochs", 100000, "--eval-freq", 20, "--codec", codec, "--train-dir", "run",
                 "--metrics-port", 0, "--algorithm", "sync")  # fmt: skip
-    port = None
-    while port is None:
-        line = job.process.stderr.readline()
-        assert line, "the run ended"
-        found = re.search(r"metrics for Prometheus are at http://127\.0\.0\.1:(\d+)/metrics", line)
-        port = found and int(found[1])
+    port = port_of(job)
     wait_until(lambda: ("sotto_metric", ("metric", "accuracy"), ("split", "test")) in families(port), "an evaluation")
     before, after = families(port), families(port)
     info = next(key for key in after if key[0] == "sotto_run_info")
@@ -53,6 +56,16 @@ def test_figures_of_a_run(start, tmp_path):
     with open(tmp_path / "run" / "steps.csv") as file:
         row = next(row for row in csv.DictReader(file) if row["rank"] == "0" and int(row["step"]) == 0)
     assert int(row["bytes_sent"]) < before["sotto_sent_bytes_total",]
+
+
+def test_a_server_reads_no_examples(start):
+    job = start("train", *TINY, "--ranks", 2, "--epochs", 100000, "--algorithm", "parameter_server(servers=1, dedicated=true)",
+                "--train-dir", "run", "--metrics-port", 0)  # fmt: skip
+    port = port_of(job)
+    wait_until(lambda: families(port)["sotto_steps_total",] > 2, "some steps")
+    assert families(port)["sotto_examples_total",] == 0
+    job.process.send_signal(signal.SIGINT)
+    assert job.finish().status == 128 + signal.SIGINT, job.err
 
 
 def test_a_port_that_is_taken_is_an_error_before_the_training(run, tmp_path):

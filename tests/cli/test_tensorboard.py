@@ -81,3 +81,11 @@ def test_a_folder_that_cannot_be_made(run, tmp_path):
     (tmp_path / "file").write_text("")
     job = run("train", *TINY, "--max-steps", 2, "--train-dir", "run", "--tensorboard", "file/events")
     assert job.status == 1 and "file/events" in job.err and not (tmp_path / "run").exists()
+
+
+def test_a_rate_counts_the_ranks_that_compute(good, tmp_path):
+    good("train", *TINY, "--ranks", 3, "--max-steps", 4, "--algorithm", "parameter_server(servers=1, dedicated=true)",
+         "--train-dir", "run", "--tensorboard", "events")  # fmt: skip
+    found = scalars(tmp_path / "events")
+    wanted = [2 * 8 * rate for _, rate in found["rate/steps-a-second"]]
+    assert [rate for _, rate in found["rate/examples-a-second"]] == pytest.approx(wanted, rel=1e-5)
