@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
@@ -17,6 +18,11 @@ namespace {
 
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// JSON has no numbers that are not finite: a run that diverged has null in their place.
+double number_of(const nlohmann::json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
 }  // namespace
@@ -44,8 +50,10 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     if (const auto& tested = json.at(fmt::format("test_{}", summary.goal.name)); !tested.is_null()) {
       summary.tested = tested.get<double>();
     }
-    summary.rank_goals = json.at(fmt::format("rank_{}", summary.goal.name)).get<std::vector<double>>();
-    summary.consensus_distance = json.at("consensus_distance").get<double>();
+    for (const auto& value : json.at(fmt::format("rank_{}", summary.goal.name))) {
+      summary.rank_goals.push_back(number_of(value));
+    }
+    summary.consensus_distance = number_of(json.at("consensus_distance"));
     if (const auto& best = json.at("best"); !best.is_null()) {
       summary.best =
           BestEvaluation{best.at("step").get<std::uint64_t>(), best.at(std::string(summary.goal.name)).get<double>(),
