@@ -32,30 +32,55 @@ void check_ends(const fs::path& folder, std::vector<Note>& notes) {
   }
 }
 
-// Notes in what the rows differ from those of a run without trouble.
-void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& notes) {
+// Rows that a rank does not have, though its group made the steps.
+class MissingRows {
+ public:
+  explicit MissingRows(const StepRows& steps) : steps_(steps) {}
+
+  // The rank has no rows of the steps from `begin` to before `end`.
+  void add(std::uint64_t rank, std::uint64_t begin, std::uint64_t end) {
+    while (begin < end) {  // by the groups that made them
+      const auto after = steps_.groups.upper_bound(begin);
+      const std::uint64_t until = after == steps_.groups.end() ? end : std::min(end, after->first);
+      const auto group = std::prev(after);
+      const auto newcomers = steps_.newcomers.find(begin);  // of a group in which this rank has no row yet
+      const bool follows = newcomers != steps_.newcomers.end() && newcomers->second.contains(rank);
+      if (rank < group->second && !follows) {
+        if (count_ == 0) first_ = fmt::format("step {} of rank {}", begin, rank);
+        count_ += until - begin;
+      }
+      begin = until;
+    }
+  }
+  void tell(std::vector<Note>& notes) const {
+    if (count_ > 0) notes.push_back({fmt::format("steps.csv lacks {} rows; the first is {}", count_, first_)});
+  }
+
+ private:
+  const StepRows& steps_;
+  std::uint64_t count_ = 0;
+  std::string first_;
+};
+
+// Notes in what the rows differ from those of a run without trouble. A run that has a summary has all rows until its
+// end.
+void check_rows(const StepRows& steps, const std::optional<RunSummary>& summary, std::int64_t ranks,
+                std::vector<Note>& notes) {
   std::map<std::uint64_t, std::uint64_t> next;  // of each rank
-  std::uint64_t missing = 0, not_finite = 0;
-  std::string first_missing, first_not_finite;
+  MissingRows missing(steps);
+  std::uint64_t not_finite = 0;
+  std::string first_not_finite;
   for (const StepFigures& row : steps.rows) {
     std::uint64_t& expected = next[row.rank];
-    for (std::uint64_t begin = expected; begin < row.step;) {  // the steps between, by the groups that made them
-      const auto after = steps.groups.upper_bound(begin);
-      const std::uint64_t end = after == steps.groups.end() ? row.step : std::min(row.step, after->first);
-      const auto group = std::prev(after);
-      const auto newcomers = steps.newcomers.find(begin);  // of a group in which this rank has no row yet
-      const bool follows = newcomers != steps.newcomers.end() && newcomers->second.contains(row.rank);
-      if (row.rank < group->second && !follows) {
-        if (missing == 0) first_missing = fmt::format("step {} of rank {}", begin, row.rank);
-        missing += end - begin;
-      }
-      begin = end;
-    }
+    missing.add(row.rank, expected, row.step);
     expected = row.step + 1;
     if (std::isfinite(row.loss)) continue;
     if (not_finite++ == 0) first_not_finite = fmt::format("step {} of rank {}", row.step, row.rank);
   }
-  if (missing > 0) notes.push_back({fmt::format("steps.csv lacks {} rows; the first is {}", missing, first_missing)});
+  for (const auto& [rank, expected] : next) {
+    if (summary) missing.add(rank, expected, summary->steps_of(rank));
+  }
+  missing.tell(notes);
   if (not_finite > 0) {
     notes.push_back(
         {fmt::format("the training loss of {} rows is not finite; the first is {}", not_finite, first_not_finite)});
@@ -184,7 +209,7 @@ RecordedRun read_recorded_run(const std::string& folder) {
   run.tensors = read_tensor_bytes(path);
   check_summary(run.summary, steps.rows, run.notes);
   check_ends(path, run.notes);
-  check_rows(steps, run.options.ranks, run.notes);
+  check_rows(steps, run.summary, run.options.ranks, run.notes);
   check_evaluations(run, run.notes);
   return run;
 }

@@ -33,9 +33,7 @@ std::string TargetReport::text() const {
 }
 
 bool is_outdated(const RunSummary& summary, std::span<const StepFigures> rows) {
-  return std::ranges::any_of(rows, [&](const StepFigures& row) {
-    return row.step >= (row.rank < summary.rank_steps.size() ? summary.rank_steps[row.rank] : summary.steps);
-  });
+  return std::ranges::any_of(rows, [&](const StepFigures& row) { return row.step >= summary.steps_of(row.rank); });
 }
 
 RunSummary read_summary(const std::filesystem::path& train_dir) {

@@ -50,6 +50,7 @@ struct RunSummary {
   double seconds = 0;
   std::string parameters_sha256;  // at the end
 
+  std::uint64_t steps_of(std::uint64_t rank) const { return rank < rank_steps.size() ? rank_steps[rank] : steps; }
   std::string tested_text() const { return tested ? goal.with_unit(*tested) : "-"; }
 };
 

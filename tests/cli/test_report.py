@@ -201,6 +201,14 @@ def test_what_went_wrong_is_told(copy, good, run):
     assert job.status == 1 and "new/steps.csv: it has no rows: no step was made" in job.err
 
 
+def test_rows_that_are_missing_at_the_end_are_told(copy, good):
+    path = copy / "none-1" / "steps.csv"
+    lost = [row for row in path.read_text().splitlines(keepends=True) if not row.startswith(("22,1,", "23,1,"))]
+    path.write_text("".join(lost))
+    good("report", "none-1")
+    assert "steps.csv lacks 2 rows; the first is step 22 of rank 1" in (copy / "report.html").read_text()
+
+
 def test_a_run_whose_models_diverged_is_shown(run, good, tmp_path):
     job = run("train", "--task", "language", "--model", "gpt-mini(layers=1, context=16)", "--batch-size", 2, "--ranks", 2,
               "--optimiser", "sgd", "--lr", 1e30, "--algorithm", "d_psgd", "--max-steps", 1, "--train-size", 20000,
