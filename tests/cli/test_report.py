@@ -358,3 +358,24 @@ def test_keys_and_a_download(trained, browser, tmp_path):
     paths = [path for path in xml.parse(tmp_path / "taken" / "loss-of-steps.svg").iter() if path.get("d", "").count("L") == STEPS - 1]
     assert len(paths) == 2, "a line for each group, through every step"
     assert browser.errors == []
+
+
+@pytest.fixture(scope="module")
+def sending_seldom(sotto, tmp_path_factory):
+    """A page of a run that sends nothing, one that sends in each fourth step, and one of a single step."""
+    folder = tmp_path_factory.mktemp("seldom")
+    for name, flags in {"alone": ["--max-steps", 8], "local": ["--ranks", 2, "--max-steps", 8, "--algorithm", "local(h=4)"],
+                        "one": ["--max-steps", 1]}.items():  # fmt: skip
+        subprocess.run([sotto, "train", *TINY, *map(str, flags), "--train-dir", name], cwd=folder, check=True, capture_output=True, timeout=DEADLINE)
+    subprocess.run([sotto, "report", "alone", "local"], cwd=folder, check=True, capture_output=True, timeout=DEADLINE)
+    subprocess.run([sotto, "report", "one", "-o", "one.html"], cwd=folder, check=True, capture_output=True, timeout=DEADLINE)
+    return folder
+
+
+def test_all_steps_are_drawn_against_bytes(sending_seldom, browser):
+    browser.open(sending_seldom / "report.html", 1000)
+    browser.evaluate("document.querySelector('input[value=bytes]').click()")
+    drawn = browser.evaluate("curves[0].chart.data.slice(1).map(column => column.filter(value => value != null))")
+    assert drawn == browser.evaluate("curves[0].lines.map(line => line.mean)") and list(map(len, drawn)) == [8, 8]
+    assert browser.evaluate("curves[0].chart.series.slice(1).map(line => line.points.show())") == [True, False], "a line of one place is a point"
+    assert browser.errors == []

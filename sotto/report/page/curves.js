@@ -33,7 +33,7 @@ class Curves {
     return this.own ? line.x : line[state.x];
   }
 
-  // The lines of groups that are not hidden, in the order of `columns`: where each begins in the data of the chart.
+  // The lines of groups that are not hidden.
   shown() {
     return this.lines.filter(line => !state.hidden.has(line.group));
   }
@@ -58,7 +58,7 @@ class Curves {
 
   // A table for uPlot of one line: points that a logarithmic axis cannot show are left out, or gaps.
   table(line) {
-    const xs = this.xs(line), kept = [...xs.keys()].filter(i => !state.logX || xs[i] > 0);
+    const xs = this.xs(line), kept = [...xs.keys()].filter(i => !state.logX || xs[i] > 0).sort((a, b) => xs[a] - xs[b]);
     const values = column => kept.map(i => this.logY && column[i] !== null && column[i] <= 0 ? null : column[i]);
     const columns = line.low ? [line.mean, line.low, line.high] : [line.mean];
     return [kept.map(i => xs[i]), ...columns.map(values)];
@@ -91,18 +91,18 @@ class Curves {
     const options = this.options(Math.max(200, this.host.clientWidth));
     options.series = [{}];
     options.bands = [];
-    this.columns = [];
+    this.columns = [];  // where each of the lines that are drawn begins in the data of the chart
     this.meanOf = [];  // the line of each series that is a mean
     for (const [line, table] of shown) {
       const stroke = css(`--g${line.group % 10}`), dash = this.dash(line) ?? undefined;
       this.columns.push(options.series.length - 1);
       this.meanOf[options.series.length] = line;
-      options.series.push({stroke, dash, width: 1.5, points: {show: table[0].length < 2}});
+      options.series.push({stroke, dash, width: 1.5, points: {show: new Set(table[0]).size < 2}});
       if (!line.low) continue;
       options.bands.push({series: [options.series.length + 1, options.series.length], fill: `color-mix(in srgb, ${stroke} 18%, transparent)`});
       options.series.push({width: 0, points: {show: false}}, {width: 0, points: {show: false}});
     }
-    this.chart = new uPlot(options, uPlot.join(shown.map(([, table]) => table)), this.host);
+    this.chart = new uPlot(options, joined(shown.map(([, table]) => table)), this.host);
   }
 
   // Draws anew with the colours of now, makes something of that, and draws as before.
@@ -164,6 +164,31 @@ class Curves {
     } else return;
     event.preventDefault();
   }
+}
+
+// Tables of ascending places on one axis. Unlike uPlot.join() it keeps all values of a line that has several at one
+// place, as the losses of steps between which nothing is sent have against bytes.
+function joined(tables) {
+  const counts = new Map();  // of each place: how many values a line has there at most
+  const places = tables.map(([xs]) => {
+    let nth = 0;
+    return xs.map((x, i) => {
+      nth = x === xs[i - 1] ? nth + 1 : 0;
+      counts.set(x, Math.max(nth + 1, counts.get(x) ?? 0));
+      return nth;
+    });
+  });
+  const all = [], first = new Map();
+  for (const x of [...counts.keys()].sort((a, b) => a - b)) {
+    first.set(x, all.length);
+    for (let i = 0; i < counts.get(x); ++i) all.push(x);
+  }
+  const columns = tables.flatMap(([xs, ...values], t) => values.map(column => {
+    const spread = Array(all.length).fill(undefined);
+    column.forEach((value, i) => spread[first.get(xs[i]) + places[t][i]] = value);
+    return spread;
+  }));
+  return [all, ...columns];
 }
 
 // The index next to i at which a series has a value, as lines have points at different places; null: it has none.
