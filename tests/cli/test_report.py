@@ -379,3 +379,13 @@ def test_all_steps_are_drawn_against_bytes(sending_seldom, browser):
     assert drawn == browser.evaluate("curves[0].lines.map(line => line.mean)") and list(map(len, drawn)) == [8, 8]
     assert browser.evaluate("curves[0].chart.series.slice(1).map(line => line.points.show())") == [True, False], "a line of one place is a point"
     assert browser.errors == []
+
+
+def test_a_drawing_has_the_lines_that_the_plot_shows(sending_seldom, browser):
+    browser.open(sending_seldom / "report.html", 1000)
+    browser.evaluate("document.querySelector('input[value=bytes]').click(); document.getElementById('log-x').click()")
+    names = browser.evaluate("[...svgOfCurves(curves[0]).querySelectorAll('text')].map(text => text.textContent)")
+    groups = browser.evaluate("curves[0].lines.map(line => curves[0].nameOf(line))")
+    assert [name for name in names if name in groups] == groups[1:], "the run that sent nothing has no place on this axis"
+    (path,) = browser.evaluate("[...svgOfCurves(curves[0]).querySelectorAll('g[clip-path] path')].map(path => path.getAttribute('d'))")
+    assert path.count("L") == 8 - 3 - 1 and browser.errors == [], "nothing was sent before the fourth step"

@@ -88,6 +88,7 @@ class Curves {
     this.host.replaceChildren();
     this.readout.textContent = "";
     if (shown.length === 0) return;
+    this.drawn = shown.map(([line]) => line);
     const options = this.options(Math.max(200, this.host.clientWidth));
     options.series = [{}];
     options.bands = [];

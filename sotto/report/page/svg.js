@@ -41,7 +41,7 @@ function pathOf(xs, ys, at) {
 function svgOfCurves(plot) {
   const chart = plot.chart, ratio = devicePixelRatio;
   const [left, top, width, height] = ["left", "top", "width", "height"].map(side => chart.bbox[side] / ratio);
-  const shown = plot.shown(), foot = 40, row = 18;
+  const shown = plot.drawn, foot = 40, row = 18;
   const total = [chart.width, chart.height + 24 + foot + row * shown.length];
   const svg = svgNode("svg", {width: total[0], height: total[1], viewBox: `0 0 ${total.join(" ")}`,
                               "font-family": "sans-serif", "font-size": 12, fill: css("--text")});
