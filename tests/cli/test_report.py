@@ -389,3 +389,14 @@ def test_a_drawing_has_the_lines_that_the_plot_shows(sending_seldom, browser):
     assert [name for name in names if name in groups] == groups[1:], "the run that sent nothing has no place on this axis"
     (path,) = browser.evaluate("[...svgOfCurves(curves[0]).querySelectorAll('g[clip-path] path')].map(path => path.getAttribute('d'))")
     assert path.count("L") == 8 - 3 - 1 and browser.errors == [], "nothing was sent before the fourth step"
+
+
+def test_keys_in_a_plot_of_one_step(sending_seldom, browser):
+    browser.open(sending_seldom / "one.html", 1000)
+    browser.evaluate("document.querySelector('#plot-loss-of-steps .host').focus()")
+    for key in "+-0":
+        browser.press(key, key)
+    browser.press("ArrowRight")
+    browser.press("ArrowRight", shift=True)
+    browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert browser.errors == [] and browser.evaluate("curves[0].chart.scales.x.max > curves[0].chart.scales.x.min")

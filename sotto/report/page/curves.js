@@ -149,6 +149,7 @@ class Curves {
     const linear = value => state.logX ? Math.log10(value) : value, back = value => state.logX ? 10 ** value : value;
     const show = (from, to) => {
       const least = linear(xs[0]), most = linear(xs[xs.length - 1]);
+      if (least === most) return;  // there is nothing to zoom into
       chart.setScale("x", {min: back(Math.max(from, least)), max: back(Math.min(to, most))});
     };
     const a = linear(min), b = linear(max), middle = chart.cursor.idx == null ? (a + b) / 2 : linear(xs[chart.cursor.idx]);
