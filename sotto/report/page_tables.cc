@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "sotto/report/html_table.h"
 #include "sotto/report/markup.h"
@@ -30,11 +31,18 @@ struct Column {
   enum class Best : std::uint8_t { none, least, most } best = Best::none;
 };
 
-// Nothing if the runs do not train for the same task and data: a perplexity of one text says nothing about another's.
+// What decides which examples tests have.
+auto test_data(const DataOptions& o) {
+  return std::tie(o.data, o.data_dir, o.data_seed, o.test_size, o.image_size, o.tokens, o.languages, o.test_set);
+}
+
+// Nothing if the runs are not tested for the same task on the same data: a perplexity of one text says nothing about
+// another's.
 std::optional<double> best_of(const Column& column, const Report& report) {
   const RecordedRun& first = report.runs.front();
   for (const RecordedRun& run : report.runs) {
-    if (run.task != first.task || run.options.data.data != first.options.data.data) return std::nullopt;
+    const bool same_data = test_data(run.options.data) == test_data(first.options.data);
+    if (run.task != first.task || !same_data) return std::nullopt;
   }
   std::optional<double> best;
   std::size_t known = 0;

@@ -93,6 +93,12 @@ TEST(Page, TheBestValuesAreMarked) {
   Report mixed = made_report(3, 10);
   mixed.runs[2].options.data.data = "cifar10";
   EXPECT_FALSE(has(runs_html(mixed), "<strong")) << "nor is a run with other data";
+  mixed.runs[2].options.data = {.data_dir = "another/text"};
+  EXPECT_FALSE(has(runs_html(mixed), "<strong")) << "which may have the same name";
+  mixed.runs[2].options.data = {.test_size = 50};
+  EXPECT_FALSE(has(runs_html(mixed), "<strong")) << "or be a part of them";
+  mixed.runs[2].options.data = {.train_size = 50};
+  EXPECT_TRUE(has(runs_html(mixed), "<strong")) << "tests are the same";
 }
 
 TEST(Page, ATargetHasStepsTimeAndBytes) {
