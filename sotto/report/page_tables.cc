@@ -138,6 +138,41 @@ std::vector<Column> cost_columns() {
   };
 }
 
+// Why curves of runs that differ in their seed alone show less than the runs: they have what all of its runs have.
+std::vector<Note> notes_of(const Report& report, const RunGroup& group) {
+  std::vector<Note> notes;
+  const auto run = [&](std::size_t r) -> const RecordedRun& { return report.runs[r]; };
+  const auto by_steps = [&](std::size_t r) { return run(r).loss.step.back(); };
+  const auto [shortest, longest] = std::ranges::minmax(group.runs, {}, by_steps);
+  if (by_steps(shortest) < 0.9 * by_steps(longest)) {  // ranks at their own speed make about as many
+    notes.push_back({fmt::format("the curves end with the shortest run: {} has {} steps, {} has {}", run(shortest).name,
+                                 by_steps(shortest), run(longest).name, by_steps(longest)),
+                     false});
+  }
+  std::vector<Curve> tests;
+  for (const std::size_t r : group.runs) {
+    tests.push_back(curve_of_evaluations(run(r).evaluations, run(r).task->goal, Split::test));
+  }
+  const bool any = std::ranges::any_of(tests, [](const Curve& curve) { return curve.size() > 0; });
+  if (any && mean_of(tests).size() == 0) {
+    notes.push_back(
+        {"there are no curves of tests, as no step was tested in all of these runs; a report of fewer of "
+         "them has some"});
+  }
+  return notes;
+}
+
+// A list of notes under a heading, if there are any. Returns whether one of them is something wrong.
+bool add_notes(std::string_view name, std::span<const Note> notes, std::string& html) {
+  if (notes.empty()) return false;
+  html += fmt::format("<h3>{}</h3>\n<ul>\n", escaped(name));
+  for (const Note& note : notes) {
+    html += fmt::format("<li{}>{}</li>\n", note.is_wrong ? " class=\"wrong\"" : "", escaped(note.text));
+  }
+  html += "</ul>\n";
+  return std::ranges::any_of(notes, &Note::is_wrong);
+}
+
 }  // namespace
 
 std::string differences_html(const Report& report) {
@@ -190,14 +225,10 @@ std::string commands_html(const Report& report) {
 std::string notes_html(const Report& report) {
   std::string html;
   bool any = false;
-  for (const RecordedRun& run : report.runs) {
-    if (run.notes.empty()) continue;
-    html += fmt::format("<h3>{}</h3>\n<ul>\n", escaped(run.name));
-    for (const Note& note : run.notes) {
-      any = any || note.is_wrong;
-      html += fmt::format("<li{}>{}</li>\n", note.is_wrong ? " class=\"wrong\"" : "", escaped(note.text));
-    }
-    html += "</ul>\n";
+  for (const RecordedRun& run : report.runs) any = add_notes(run.name, run.notes, html) || any;
+  for (const RunGroup& group : report.groups) {
+    if (group.runs.size() < 2) continue;
+    any = add_notes(fmt::format("{} ({} runs)", group.name, group.runs.size()), notes_of(report, group), html) || any;
   }
   for (const LeftOut& run : report.left_out) {
     any = true;

@@ -101,6 +101,22 @@ TEST(Page, TheBestValuesAreMarked) {
   EXPECT_TRUE(has(runs_html(mixed), "<strong")) << "tests are the same";
 }
 
+TEST(Page, TellsWhyCurvesOfAGroupAreShort) {
+  Report report = made_report(3, 10);
+  report.settings.assign(3, {{"codec", "none"}});
+  report.groups = group_by_seed(report.settings, std::vector<std::string>{"run0", "run1", "run2"});
+  EXPECT_TRUE(has(notes_html(report), "Nothing that the folders tell of.")) << notes_html(report);
+  report.runs[1] = made_run("run1", 6, 0.5);  // tested after 3 and 6 steps, others after 5 and 10
+  report.runs[2].evaluations.clear();
+  const std::string notes = notes_html(report);
+  EXPECT_TRUE(
+      has(notes,
+          "<h3>run0 (3 runs)</h3>\n<ul>\n<li>the curves end with the shortest run: run1 has 6 steps, run2 has 10</li>"))
+      << notes;
+  EXPECT_TRUE(has(notes, "no step was tested in all of these runs")) << notes;
+  EXPECT_FALSE(has(notes, "Nothing that the folders tell of."));
+}
+
 TEST(Page, ATargetHasStepsTimeAndBytes) {
   Report report = made_report(2, 100);
   report.target = Target{*metric_table(report.runs[0].task->metrics).find("accuracy"), 0.7};
