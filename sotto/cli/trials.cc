@@ -100,6 +100,7 @@ bool TrialRecord::take_up(std::vector<Trial>& trials) const {
     const Json& found = json.at("trials");
     if (found.size() != trials.size()) throw FileError(path() + ": it has another number of trials than its plan");
     for (std::size_t i = 0; i < trials.size(); ++i) {
+      if (!path_exists(trials[i].folder)) continue;  // somebody removed it: it is made again
       trials[i].scores = found[i].at("scores").get<std::vector<double>>();
       if (found[i].contains("reached")) {
         trials[i].reached = found[i]["reached"].get<std::uint64_t>();

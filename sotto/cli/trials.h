@@ -52,8 +52,9 @@ class TrialRecord {
   // `plan`: by name, everything that decides which trials there are and how they are judged.
   TrialRecord(std::string folder, Settings plan, std::span<const Dimension> space);
 
-  // Gives the trials what an earlier start of the same search has recorded; returns whether there was one. ConfigError
-  // if the folder holds another search, or anything else. FileError if the record is damaged.
+  // Gives the trials what an earlier start of the same search has recorded, unless their folder was removed; returns
+  // whether there was one. ConfigError if the folder holds another search, or anything else. FileError if the record is
+  // damaged.
   bool take_up(std::vector<Trial>& trials) const;
   void write(std::span<const Trial> trials) const;
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 
 import pytest
@@ -161,6 +162,15 @@ def test_a_trial_that_was_killed_before_its_summary_is_made_again(good, tmp_path
     (tmp_path / "search" / "tune.json").write_text(json.dumps(text))
     good(*flags)
     assert record(tmp_path / "search") == there
+
+
+def test_a_trial_whose_folder_was_removed_is_made_again(good, tmp_path):
+    flags = ["tune", "--grid", "seed=1..2", "--steps", 4, *SMALL, "-o", "search"]
+    good(*flags)
+    there = record(tmp_path / "search")
+    shutil.rmtree(tmp_path / "search" / "02-seed-2")
+    job = good(*flags)
+    assert record(tmp_path / "search") == there and "1/1  seed=2: loss" in job.err and "seed=1: loss" not in job.err
 
 
 def test_a_later_round_that_was_killed_before_its_summary_is_made_again(good, tmp_path):
