@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 
 #include "sotto/core/error.h"
@@ -18,12 +19,14 @@ CapturePlan read_capture(std::string_view option, std::string_view text) {
   CapturePlan plan;
   const std::string said = named(option, text);
   const auto fail = [&](std::string_view why) { throw ConfigError(fmt::format("{}: {}", said, why)); };
+  std::set<std::string_view> keys;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view item = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(item.size() + 1, rest.size()));
     const std::string_view key = item.substr(0, item.find('='));
     if (key.size() == item.size()) fail(form);
     const std::string_view value = item.substr(key.size() + 1);
+    if (!keys.insert(key).second) fail(fmt::format("{} is given twice; say it once", key));
     if (key == "every") {
       plan.every = static_cast<std::uint64_t>(parse_int(said + ": every", value, Bounds{1, 1e12}));
     } else if (key == "dir") {

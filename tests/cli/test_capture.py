@@ -78,6 +78,7 @@ def test_the_limit_ends_it_with_a_remark(good, tmp_path):
     ("every=1,dir=d,ranks=two", [], "ranks must be one or all"),
     ("every=1,dir=d,memory=maybe", [], "memory"),
     ("every=1,dir=d,format=csv", [], "format must be sotto, npy or safetensors"),
+    ("every=1,dir=d,dir=e", [], "dir is given twice"),
     ("every=1,dir=d,limit=7", [], "limit must be a size"),
     ("every=1,dir=d,limit=-7GB", [], "limit"),
     ("every=1,dir=d,memory=true", [], "--codec none holds nothing back"),
