@@ -8,6 +8,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/text_plot.h"
 #include "sotto/report/text_table.h"
+#include "sotto/train/choices.h"
 
 namespace sotto {
 namespace {
@@ -28,22 +29,34 @@ std::string what_runs(const LiveRun& run) {
                      run.options.ranks, run.options.ranks == 1 ? "" : "s");
 }
 
-// Ranks at their own speed may be at different steps.
+// The steps of the furthest rank. If ranks go at their own speed, a step of the run is as many steps as there are
+// ranks, whichever ranks made them.
 std::uint64_t steps_made(const LiveRun& run) {
-  std::uint64_t most = 0;
-  for (const StepFigures& row : run.latest()) most = std::max(most, row.step + 1);
-  return most;
+  std::uint64_t most = 0, sum = 0;
+  const std::vector<StepFigures> latest = run.latest();
+  for (const StepFigures& row : latest) {
+    most = std::max(most, row.step + 1);
+    sum += row.step + 1;
+  }
+  const AlgorithmSpec algorithm = read_algorithm("algorithm", run.options.algorithm);
+  return has_own_speed(algorithm, static_cast<int>(latest.size())) ? sum / latest.size() : most;
 }
 
 std::string rates_line(const LiveRun& run) {
   const auto ranks = run.recent(recent_steps);
-  const double ms = mean_of(ranks, &Recorder::Figures::step_ms);
   double sent = 0;
   for (const StepFigures& row : run.rows) sent += static_cast<double>(row.bytes_sent);
   const AlgorithmSpec algorithm = read_algorithm("algorithm", run.options.algorithm);
-  const int computing = static_cast<int>(ranks.size()) - idle_ranks(algorithm, static_cast<int>(ranks.size()));
-  const double examples = static_cast<double>(run.options.batch_size * run.options.accumulate * computing) * 1e3 / ms;
-  return fmt::format("{:.1f} steps/s, {:.0f} examples/s; {} sent by all ranks", 1e3 / ms, examples, bytes_text(sent));
+  const auto idle = static_cast<std::uint64_t>(idle_ranks(algorithm, static_cast<int>(ranks.size())));
+  double all = 0, computing = 0;  // steps in a second of all ranks that compute, and how many these are
+  for (const RankTimes& rank : ranks) {
+    if (rank.rank < idle) continue;
+    all += 1e3 / rank.means.step_ms;  // not all have the same if they go at their own speed
+    ++computing;
+  }
+  const double examples = static_cast<double>(run.options.batch_size * run.options.accumulate) * all;
+  return fmt::format("{:.1f} steps/s, {:.0f} examples/s; {} sent by all ranks", all / computing, examples,
+                     bytes_text(sent));
 }
 
 std::string evaluations_line(const LiveRun& run) {

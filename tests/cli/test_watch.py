@@ -110,6 +110,18 @@ def test_servers_compute_no_examples(good):
     assert float(examples) / float(steps) == pytest.approx(8, rel=0.05)
 
 
+def test_ranks_at_their_own_speed(good, tmp_path):
+    good("train", *TINY, "--ranks", 2, "--max-steps", 8, "--algorithm", "ad_psgd", "--train-dir", "run")
+    head, *rows = [line.split(",") for line in (tmp_path / "run" / "steps.csv").read_text().splitlines()]
+    cells = [[str(step), rank, *rows[0][2:]] for step, rank in ((0, "0"), (1, "0"), (2, "0"), (0, "1"))]
+    for row in cells:
+        row[head.index("step_ms")] = "10" if row[1] == "0" else "1000"
+    (tmp_path / "run" / "steps.csv").write_text("".join(",".join(row) + "\n" for row in [head, *cells]))
+    out = good("watch", "run").out
+    assert "\nstep 2 of 8  " in out, "four steps of two ranks"
+    assert "\n50.5 steps/s, 808 examples/s; " in out, "100 and 1 steps of a rank, each of 8 examples"
+
+
 def test_a_training_is_followed_to_its_end(start, tmp_path):
     training = start("train", *TINY, "--ranks", 2, "--epochs", 20, "--max-steps", 400, "--eval-freq", 100, "--train-dir", "run")
     job = start("watch", "run", "--poll", 0.1, "--wait", DEADLINE).finish()
