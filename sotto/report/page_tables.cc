@@ -110,7 +110,11 @@ std::vector<Column> target_columns(const Target& target) {
 std::vector<Column> cost_columns() {
   using Best = Column::Best;
   return {
-      {"steps", [](const RecordedRun& run) { return run.loss.step.back(); }, count},
+      {"steps",  // of a run whose ranks go at their own speed it is not that of the furthest one
+       [](const RecordedRun& run) {
+         return run.summary ? static_cast<double>(run.summary->steps) : run.loss.step.back();
+       },
+       count},
       {"time", [](const RecordedRun& run) { return run.loss.seconds.back(); }, seconds},
       {"sent by all ranks", [](const RecordedRun& run) { return run.loss.bytes.back(); }, bytes_text},
       {"sent a rank and step",

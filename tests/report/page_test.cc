@@ -101,6 +101,13 @@ TEST(Page, TheBestValuesAreMarked) {
   EXPECT_TRUE(has(runs_html(mixed), "<strong")) << "tests are the same";
 }
 
+TEST(Page, StepsAreThoseOfTheRun) {
+  Report report = made_report(2, 37);
+  report.runs[1].summary.emplace().steps = 29;  // its furthest rank has made 37
+  const std::string table = runs_html(report);
+  EXPECT_TRUE(has(table, "<td>37</td>") && has(table, "<td>29</td>")) << table;
+}
+
 TEST(Page, TellsWhyCurvesOfAGroupAreShort) {
   Report report = made_report(3, 10);
   report.settings.assign(3, {{"codec", "none"}});
