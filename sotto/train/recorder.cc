@@ -23,6 +23,7 @@ namespace {
 constexpr std::string_view header_line =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
+constexpr std::size_t sent_at = 13;             // the column bytes_sent
 constexpr std::size_t most_pending = 64 << 10;  // bytes of rows that are held in memory
 
 // Makes a new file, unless another rank has made it. It has its header before any rank can add a row.
@@ -52,9 +53,11 @@ std::optional<double> Recorder::Figures::hidden() const {
   return std::max(0.0, 1 - wait_ms / exchanges);
 }
 
-void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps) {
+std::uint64_t Recorder::prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps) {
   const auto path = train_dir / "steps.csv";
   std::string kept(header_line);
+  std::uint64_t sent = 0;
+  std::vector<std::string_view> cells;
   const bool resumed = std::ranges::any_of(first_steps, [](std::uint64_t step) { return step > 0; });
   if (resumed && std::filesystem::exists(path)) {
     const std::string text = read_text(path);
@@ -67,10 +70,13 @@ void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const s
       const bool has_rank = std::from_chars(std::min(comma + 1, end), end, rank).ec == std::errc();
       if (error == std::errc() && has_rank && step < first_steps[std::min<std::size_t>(rank, first_steps.size() - 1)]) {
         kept.append(row).append("\n");
+        split_cells(row, cells);
+        if (cells.size() > sent_at) sent += parsed<std::uint64_t>(cells[sent_at]).value_or(0);
       }
     }
   }
   write_file_atomic(path, kept);
+  return sent;
 }
 
 Recorder::Recorder(const std::filesystem::path& train_dir, int rank)

@@ -33,8 +33,8 @@ class Recorder {
  public:
   // Rank 0 prepares the file before any rank opens it: writes the header, and removes each rank's rows from its first
   // step on, which a resumed run will repeat. Rows of a rank that no longer exists are cut at the first step of the
-  // last rank.
-  static void prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
+  // last rank. Returns the bytes that the remaining rows have sent.
+  static std::uint64_t prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
 
   Recorder(const std::filesystem::path& train_dir, int rank);  // FileError if it cannot be opened
   ~Recorder();

@@ -116,6 +116,7 @@ void Run::begin(RunFolder& folder) {
   done_ = folder.start_step();
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
+  if (continues_) count_lost_bytes(folder);
   const bool trains = done_ < plan_.steps && !evaluations_.reached() && world_.failure.empty();
   folder.write_options(trains);
   if (trains) begin_generation();

@@ -74,6 +74,7 @@ class Run {
 
   // In run_rejoin.cc, for groups that change:
   bool rejoin(RunFolder& folder);
+  void count_lost_bytes(const RunFolder& folder);
   void begin_generation();
   bool keeps(std::uint64_t step);
   void keep(std::uint64_t step);

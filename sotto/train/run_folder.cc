@@ -139,7 +139,7 @@ std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const E
   files_.run("prepare the run folder", [&] {
     if (communicator_.rank() != 0) return;
     lock_->sign(signature(run(), generation_));
-    Recorder::prepare(path_, first_steps);
+    recorded_bytes_ = Recorder::prepare(path_, first_steps);
     rows = evaluations.prepare(path_, start_step_);
   });
   return broadcast_text(std::move(rows), communicator_);

@@ -58,6 +58,8 @@ class RunFolder {
   // Called once it is sure that the run goes ahead. Prepares steps.csv and evaluations.csv: in steps.csv each rank
   // continues from its own entry of `first_steps`. Returns the rows of evaluations.csv up to start_step().
   std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
+  // On rank 0, after begin(): the bytes that the steps before that sent, by the rows of all ranks.
+  std::uint64_t recorded_bytes() const { return recorded_bytes_; }
   // Writes config.toml. If nothing is left to train, one that is there stays as it is.
   void write_options(bool trains);
 
@@ -101,6 +103,7 @@ class RunFolder {
   int written_by_ = 1;
   bool replicated_;
   std::string parameters_sha256_;
+  std::uint64_t recorded_bytes_ = 0;
 };
 
 }  // namespace sotto

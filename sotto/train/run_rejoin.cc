@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -72,6 +73,15 @@ bool Run::rejoin(RunFolder& folder) {
   say(fmt::format("step {}  goes on with {} rank{}{}", step, ranks, ranks == 1 ? "" : "s",
                   followers_.empty() ? "" : "; newcomers get their model meanwhile"));
   return true;
+}
+
+// Ranks that are gone took their count along. What they sent is in their rows, but for the last second of a rank that
+// was killed. Bytes of ranks at their own speed belong to no row. Collective.
+void Run::count_lost_bytes(const RunFolder& folder) {
+  const std::vector<std::uint64_t> sent = gather(before_.bytes_sent);
+  if (communicator_->rank() != 0 || own_speed_) return;
+  const std::uint64_t known = std::reduce(sent.begin(), sent.end());
+  before_.bytes_sent += std::max(folder.recorded_bytes(), known) - known;
 }
 
 // Runs before the first step of a generation, or of a start of a run whose group stays.

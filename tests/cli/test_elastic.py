@@ -61,6 +61,23 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
     assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "same")["parameters_sha256"]
 
 
+def test_what_a_lost_rank_has_sent_still_counts(start, tmp_path):
+    job = start("train", *SMALL, "--epochs", 100000, "--eval-freq", 50, "--link", "1gbit,3ms", "--deadline", 20, "--max-steps", 300,
+                "--elastic", "2:4", "--train-dir", "run")  # fmt: skip
+    folder = tmp_path / "run"
+    at_step(job, folder, 110)
+    kill(job, 3)
+    at_step(job, folder, 210)
+    kill(job, 0)  # it counted for rank 3, too
+    job.finish()
+    assert job.status == 0 and len(members(folder)) == 3, job.err
+    steps = [line.split(",") for line in (folder / "steps.csv").read_text().splitlines()[1:]]
+    found = [line.split(",") for line in (folder / "evaluations.csv").read_text().splitlines() if ",test," in line]
+    sent = [int(row[3]) for row in found]
+    assert sent == sorted(sent) and int(found[-1][0]) == 300
+    assert sent[-1] == sum(int(row[13]) for row in steps)
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("codec, flags", [
     ("ef | topk(0.1)", ["--aggregator", "gather", "--check-replicas", 50]), ("ef | topk(0.1)", ["--aggregator", "scatter_reduce", "--check-replicas", 50]),
