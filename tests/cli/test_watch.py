@@ -14,7 +14,7 @@ import threading
 import chromium
 import pytest
 
-from conftest import DEADLINE, TINY, wait_until
+from conftest import DEADLINE, TINY, summary, wait_until
 from terminal import Terminal
 
 STEPS, EVERY, RANKS = 24, 8, 2
@@ -108,6 +108,17 @@ def test_servers_compute_no_examples(good):
     good("train", *TINY, "--ranks", 2, "--max-steps", 4, "--algorithm", "parameter_server(dedicated=true)", "--train-dir", "run")
     steps, examples = re.search(r"([\d.]+) steps/s, (\d+) examples/s", good("watch", "run").out).groups()
     assert float(examples) / float(steps) == pytest.approx(8, rel=0.05)
+
+
+def test_a_run_whose_models_diverged_is_shown(run, good, tmp_path):
+    job = run("train", "--task", "language", "--model", "gpt-mini(layers=1, context=16)", "--batch-size", 2, "--ranks", 2,
+              "--optimiser", "sgd", "--lr", 1e30, "--algorithm", "d_psgd", "--max-steps", 1, "--train-size", 20000,
+              "--test-size", 2000, "--train-dir", "run")  # fmt: skip
+    assert job.status == 1 and summary(tmp_path / "run")["rank_loss"] == [None, None], job.err
+    good("report", "run")
+    assert "it diverged: its last test is far worse than guessing" in (tmp_path / "report.html").read_text()
+    job = run("watch", "run")
+    assert job.status == 1 and "it diverged" in job.out, job.err
 
 
 def test_ranks_at_their_own_speed(good, tmp_path):
