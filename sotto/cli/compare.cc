@@ -35,7 +35,7 @@ Examples:
 
 struct Row {
   std::string algorithm, codec, name{}, folder{}, error{};
-  bool interrupted = false;
+  bool interrupted = false, diverged = false;
   std::optional<RunSummary> summary{};
 };
 
@@ -60,7 +60,7 @@ TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::
     if (algorithms) cells.push_back(row.algorithm);
     cells.push_back(row.codec);
     if (!row.summary) {
-      cells.emplace_back(row.interrupted ? "interrupted" : "failed");
+      cells.emplace_back(row.interrupted ? "interrupted" : row.diverged ? "diverged" : "failed");
       table.add(cells);
       continue;
     }
@@ -140,6 +140,7 @@ int run_job(const TrainOptions& options, const std::string& label, Row& row, Run
   }
   row.error = result.error;
   row.interrupted = is_stop_status(result.status);
+  row.diverged = result.reason == Reason::not_finite;
   if (!result.error.empty()) tell_error(row, result.error);
   return result.status;
 }

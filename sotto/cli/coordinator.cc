@@ -103,7 +103,9 @@ int run_coordinator(std::span<const std::string> arguments) {
                           console);
   const StopSignal signals;
   const std::string host = own.listen.substr(0, own.listen.rfind(':'));
-  console.line(stderr, fmt::format("sotto: ranks join with --coordinator {}:{}", host, coordinator.port()));
+  const bool is_any = host == "0.0.0.0" || host == "[::]";  // which says nothing to another machine
+  console.line(stderr, fmt::format("sotto: ranks join with --coordinator {}:{}{}", is_any ? "HOST" : host,
+                                   coordinator.port(), is_any ? ", where HOST is an address of this machine" : ""));
   std::unique_ptr<MetricsPage> page;
   if (own.metrics_port) {
     page = std::make_unique<MetricsPage>(static_cast<std::uint16_t>(*own.metrics_port));

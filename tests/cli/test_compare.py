@@ -56,6 +56,11 @@ def test_one_that_fails_does_not_stop_the_rest(run, tmp_path):
     assert summary(tmp_path / "three" / "03-int8")["steps"] == 4
 
 
+def test_one_that_diverged_is_called_that(run):
+    job = run("compare", *SMALL, "--codecs", "none", "--lr", "1e30")
+    assert job.status == 1 and job.out.splitlines()[1].split() == ["none", "diverged"], job.out + job.err
+
+
 def test_combinations_that_cannot_be_trained_are_told_first(run):
     job = run("compare", *SMALL, "--algorithms", "sync", "choco", "--codecs", "none", "power(2)")
     assert job.status == 2 and job.err.index("sotto: choco, power(2): ") < job.err.index("1/4 sync none"), job.err

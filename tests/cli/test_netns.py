@@ -71,6 +71,15 @@ def test_a_meeting_place_is_served_where_its_address_is(sotto, tmp_path, cable):
         first.communicate()
 
 
+def test_a_coordinator_at_all_addresses_names_none(sotto, cable):
+    job = subprocess.Popen(at(cable, 0, sotto, "coordinator", "--ranks", "1", "--listen", "0.0.0.0:29502"), stderr=subprocess.PIPE, text=True)
+    try:
+        assert "--coordinator HOST:29502, where HOST is an address of this machine" in job.stderr.readline()
+    finally:
+        job.terminate()
+        job.communicate()
+
+
 def test_ctrl_c_ends_a_rank_whose_meeting_place_has_another_address(sotto, tmp_path, cable):
     variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.77", "MASTER_PORT": "29500"}
     rank = subprocess.Popen(at(cable, 0, sotto, "train", "--model", "logreg", "--deadline", 600, "--backend", "gloo"), cwd=tmp_path,
