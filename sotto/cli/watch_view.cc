@@ -55,8 +55,8 @@ std::string rates_line(const LiveRun& run) {
     ++computing;
   }
   const double examples = static_cast<double>(run.options.batch_size * run.options.accumulate) * all;
-  return fmt::format("{:.1f} steps/s, {:.0f} examples/s; {} sent by all ranks", all / computing, examples,
-                     bytes_text(sent));
+  return fmt::format("{:.1f} steps/s, {:.0f} examples/s; {} sent by all ranks", all / std::max(computing, 1.0),
+                     examples, bytes_text(sent));
 }
 
 std::string evaluations_line(const LiveRun& run) {

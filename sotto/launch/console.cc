@@ -36,8 +36,8 @@ Console::~Console() {
   if (on_broken_pipe_ != SIG_ERR) std::signal(SIGPIPE, on_broken_pipe_);
 }
 
-// A whole line in one call, so that lines of different processes do not mix. While somebody works beside, a longer line
-// goes in pieces that a pipe with room takes without waiting.
+// A whole line in one call, so that lines of different processes do not mix. With while_blocked() a long line goes in
+// pieces, each of which a pipe with room takes without waiting.
 void Console::write(std::FILE* file, std::string_view text) {
   constexpr int second = 1000;
   pollfd screen{fileno(file), POLLOUT, 0};

@@ -110,7 +110,7 @@ std::vector<Column> target_columns(const Target& target) {
 std::vector<Column> cost_columns() {
   using Best = Column::Best;
   return {
-      {"steps",  // of a run whose ranks go at their own speed it is not that of the furthest one
+      {"steps",  // not the furthest rank's, where ranks go at their own speed
        [](const RecordedRun& run) {
          return run.summary ? static_cast<double>(run.summary->steps) : run.loss.step.back();
        },
@@ -142,7 +142,7 @@ std::vector<Column> cost_columns() {
   };
 }
 
-// Why curves of runs that differ in their seed alone show less than the runs: they have what all of its runs have.
+// Why a curve over several seeds shows less than its runs: it has only those steps that all of them have.
 std::vector<Note> notes_of(const Report& report, const RunGroup& group) {
   std::vector<Note> notes;
   const auto run = [&](std::size_t r) -> const RecordedRun& { return report.runs[r]; };
