@@ -157,8 +157,12 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
     throw ConfigError(
         fmt::format("rank {} was started with other data, links or initial parameters than rank 0", *other));
   }
-  throw ConfigError(
-      fmt::format("rank {} was started with other options than rank 0: `{}` instead of `{}`", *other, *there, *here));
+  std::string advice;
+  if (may_change && here->starts_with("resume ")) {  // each looks whether the folder is there
+    advice = fmt::format("; ranks that come and go must share the run folder ({})", shared.train_dir);
+  }
+  throw ConfigError(fmt::format("rank {} was started with other options than rank 0: `{}` instead of `{}`{}", *other,
+                                *there, *here, advice));
 }
 
 }  // namespace sotto

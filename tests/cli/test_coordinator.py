@@ -306,7 +306,7 @@ def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, joi
     assert boss.finish().status == 143 and "`lr = 0.123` instead of" in boss.err, boss.err
 
 
-def test_ranks_with_another_run_folder_are_refused(coordinator, join, start, tmp_path):
+def test_ranks_with_another_run_folder_are_refused(coordinator, join, start, start_other, sotto, tmp_path):
     """One of them would go on there if rank 0 were lost."""
     boss, port = coordinator("--ranks", "1:2")
     first = join(port)
@@ -315,6 +315,9 @@ def test_ranks_with_another_run_folder_are_refused(coordinator, join, start, tmp
     other = start("train", *LONG, "--train-dir", "other", "--coordinator", f"127.0.0.1:{port}")
     assert other.finish().status == 2 and "`train-dir = 'other'` instead of `train-dir = 'run'`" in other.err, other.err
     assert generation([first], tmp_path / "run", 2)[2] == [0]
+    (tmp_path / "elsewhere").mkdir()
+    apart = start_other("env", "-C", "elsewhere", sotto, "train", *LONG, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}")
+    assert apart.finish().status == 2 and "ranks that come and go must share the run folder (run)" in apart.err, apart.err
 
 
 @pytest.mark.parametrize("on_failure", ["checkpoint", "stop"])
