@@ -4,9 +4,9 @@
     python bench/newcomer.py --sotto build/release/bin/sotto --ranks 4 --newcomers 1 --link 100mbit
 
 Ranks of `mlp` with momentum (13 million parameters; with sync a state of 104 MB) train on this machine over an emulated link,
-with a coordinator; then newcomers come. Prints the seconds from the announcement of their group until rank 0 says that it goes on with
-them, beside the time that one link needs for the state, and the steps that the others made meanwhile. Two meetings of the ranks
-are in it, too.
+with a coordinator; then newcomers come. Prints the time that one link needs for the state; the time that the state took; the seconds from the announcement of
+their group until rank 0 says that it goes on with them, in which are two meetings of the ranks and the steps that the newcomers take after the others; and the
+steps that the others made meanwhile.
 """
 
 import argparse
@@ -22,10 +22,6 @@ import subprocess
 import tempfile
 import threading
 import time
-
-PARAMETERS = 13_018_506
-# What a newcomer gets of each parameter: it, or the common start of a round; the momentum; and the outer momentum.
-FLOATS = {"sync": 2, "local": 2, "slowmo": 3, "diloco": 3}
 
 
 class Lines:
@@ -64,7 +60,6 @@ def main():
     parser.add_argument("--deadline", default="60")
     arguments = parser.parse_args()
     rate = {"k": 1e3, "m": 1e6, "g": 1e9}[arguments.link.strip("0123456789")[0]] * int(re.match(r"\d+", arguments.link)[0]) / 8
-    state = 4 * PARAMETERS * FLOATS[arguments.algorithm.split("(")[0]]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         before = arguments.ranks - arguments.newcomers
         coordinator = Lines([arguments.sotto, "coordinator", "--listen", "127.0.0.1:0", "--ranks", f"{before}:{arguments.ranks}"])
@@ -84,13 +79,14 @@ def main():
             announced, _ = coordinator.wait_for(f"generation .*: ranks? .*{arguments.ranks - 1}", came)
             begun, first = ranks[0].wait_for(r"step (\d+)  goes on with", announced)
             came_in, last = ranks[0].wait_for(rf"step (\d+)  goes on with {arguments.ranks} rank", announced)
-            first, last = int(first[1]), int(last[1])
+            _, took = ranks[0].wait_for(r"newcomers have the state: ([\d.]+) MB in ([\d.]+) s", announced)
+            first, last, alone, took = int(first[1]), int(last[1]), float(took[1]) * 1e6 / rate, float(took[2])
             with open(pathlib.Path(folder) / "run/steps.csv", newline="") as file:
                 rows = [(int(row["step"]), float(row["step_ms"])) for row in csv.DictReader(file) if row["rank"] == "0"]
-            alone, meanwhile = (statistics.median([ms for step, ms in rows if step in steps] or [math.nan]) for steps in (range(1, first), range(first, last)))
-            print(f"{arguments.newcomers} newcomer(s) to {before} ranks at {arguments.link}: {came_in - announced:.2f} s; the state alone: "
-                  f"{state / rate:.2f} s; the others begin after {begun - announced:.2f} s, and make {last - first} steps meanwhile, of {meanwhile:.0f} ms "
-                  f"({alone:.0f} ms before)")
+            before_ms, meanwhile_ms = (statistics.median([ms for step, ms in rows if step in steps] or [math.nan]) for steps in (range(1, first), range(first, last)))
+            print(f"{arguments.newcomers} newcomer(s) to {before} ranks at {arguments.link}: the state took {took:.2f} s, {took / alone:.2f} of {alone:.2f} s; "
+                  f"{came_in - announced:.2f} s in all; the others begin after {begun - announced:.2f} s, and make {last - first} steps meanwhile, of "
+                  f"{meanwhile_ms:.0f} ms ({before_ms:.0f} ms before)")
         finally:
             for rank in [*ranks, coordinator]:
                 with contextlib.suppress(ProcessLookupError):

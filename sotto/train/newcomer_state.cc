@@ -47,6 +47,7 @@ class NewcomerState::Chain final : public StateVisitor {
     if (own + 1 != ranks.end()) to_ = *(own + 1);
   }
   bool is_in() const { return is_in_; }
+  std::uint64_t bytes() const { return bytes_; }
 
   void visit(std::string_view /*name*/, std::vector<float>& values) override { pass_vector(values); }
   void visit(std::string_view /*name*/, std::vector<std::uint8_t>& bytes) override { pass_vector(bytes); }
@@ -65,6 +66,7 @@ class NewcomerState::Chain final : public StateVisitor {
 
   // A newcomer receives one chunk, and passes on what it has.
   void pass(std::span<std::byte> bytes) {
+    bytes_ += bytes.size();
     std::size_t had = from_ ? 0 : bytes.size(), passed = to_ ? 0 : bytes.size();
     while (had < bytes.size() || passed < bytes.size()) {
       if (stop_) throw CommError("the group changes");
@@ -112,6 +114,7 @@ class NewcomerState::Chain final : public StateVisitor {
   Communicator& communicator_;
   const std::atomic<bool>& stop_;
   bool is_in_ = false;
+  std::uint64_t bytes_ = 0;
   std::optional<int> from_, to_;  // the ranks before and after this one in the chain
   std::size_t chunk_ = least_bytes;
   double least_seconds_ = 1;
@@ -126,7 +129,10 @@ NewcomerState::NewcomerState(std::unique_ptr<Communicator> communicator, int don
   visit(state_);  // a newcomer's tells the names
   passing_ = begin_work([this, chain]() mutable {
     try {
+      const Timer timer;
       state_.visit_all(chain);
+      bytes_ = chain.bytes();
+      seconds_ = timer.seconds();
     } catch (const std::exception& error) {
       if (!stop_) communicator_->give_up(error.what());  // otherwise others know why the group changes
       throw;

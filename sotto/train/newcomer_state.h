@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
@@ -31,6 +32,9 @@ class NewcomerState final {
   // Whether this rank has received, and passed on, all that it should; waits for it, but not longer than that. Throws
   // what the thread threw.
   bool wait_for(std::chrono::milliseconds time);
+  // What wait_for() waited for: its bytes, and the seconds that they took. REQUIRES that it is there.
+  std::uint64_t bytes() const { return bytes_; }
+  double seconds() const { return seconds_; }
   // Gives a newcomer what has arrived. REQUIRES wait_for().
   void give(const Visit& visit);
 
@@ -40,6 +44,8 @@ class NewcomerState final {
   std::unique_ptr<Communicator> communicator_;
   StateCopy state_;
   std::atomic<bool> stop_ = false;
+  std::uint64_t bytes_ = 0;
+  double seconds_ = 0;
   std::future<void> passing_;  // last: its destructor waits for what uses the others; not valid: nothing to do
 };
 

@@ -1,4 +1,6 @@
 // How newcomers get the state of the others, who may go on meanwhile.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -66,6 +68,8 @@ void Run::bring_up_to_date() {
     waits = is_up_to_date(communicator_->deadlines().least() / 4) ? 0 : 1;
     communicator_->all_reduce(std::span(&waits, 1), ReduceOp::max);
   }
+  say(fmt::format("newcomers have the state: {:.3f} MB in {:.2f} s",
+                  static_cast<double>(newcomer_state_->bytes()) / 1e6, newcomer_state_->seconds()));
   if (followers_.empty()) return;
   std::vector<float> others(task_->buffers().begin(), task_->buffers().end());  // which keep their own
   if (!others.empty()) communicator_->broadcast(std::as_writable_bytes(std::span(others)), first_trainer());
