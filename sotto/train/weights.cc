@@ -25,11 +25,12 @@ namespace {
 // Torch counts batches in each batch norm. Nothing here depends on that number.
 bool is_counter(const std::string& name) { return name.ends_with("num_batches_tracked"); }
 
-}  // namespace
-
-std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task,
-                                      std::span<const std::string> except) {
-  const SafetensorsReader reader(path);
+// Reads a file into the parameters and buffers of a task. A tensor is found by its name in the model, or by this name
+// without the part before its first dot, as published files of some models have it. Tensors that a pattern of `except`
+// matches stay as they are. Returns the names of the other tensors of the file that were not used. FileError, which
+// names the file, for a tensor that is missing, of another shape, or not finite.
+std::vector<std::string> read_weights(const SafetensorsReader& reader, const std::string& path, Task& task,
+                                      std::span<const std::string> except = {}) {
   const std::vector<std::string> names = reader.names();
   std::set<std::string> unused(names.begin(), names.end());
   std::erase_if(unused, is_counter);
@@ -45,7 +46,7 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
       const auto its = values.subspan(segment.offset, segment.numel());
       reader.read(name, segment.shape, its);
       const auto bad = std::ranges::find_if(its, [](float value) { return !std::isfinite(value); });
-      if (bad != its.end()) throw FileError(fmt::format("{}: tensor {} holds {}", path.string(), name, *bad));
+      if (bad != its.end()) throw FileError(fmt::format("{}: tensor {} holds {}", path, name, *bad));
       unused.erase(name);
     }
   };
@@ -53,6 +54,8 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
   read(task.buffer_layout(), task.buffers());
   return {unused.begin(), unused.end()};
 }
+
+}  // namespace
 
 std::string start_from_weights(const TrainOptions& options, Task& task) {
   const bool resumes = options.resume && !checkpoint::find(options.train_dir).empty();
@@ -67,8 +70,14 @@ std::string start_from_weights(const TrainOptions& options, Task& task) {
     if (std::ranges::any_of(task.buffer_layout().segments(), fits)) continue;
     throw ConfigError(no_tensor("weights-except", pattern, task.layout()));
   }
-  const std::vector<std::string> unused = read_weights(options.weights, task, except);
-  return unused.empty() ? "" : fmt::format("{} has {}", options.weights, unused_text(unused));
+  const SafetensorsReader reader(options.weights);
+  try {
+    const std::vector<std::string> unused = read_weights(reader, options.weights, task, except);
+    return unused.empty() ? "" : fmt::format("{} has {}", options.weights, unused_text(unused));
+  } catch (const FileError& error) {
+    throw ConfigError(
+        fmt::format("{}; {} can name tensors that begin without it", error.what(), named("weights-except")));
+  }
 }
 
 void ExportOptions::visit(OptionVisitor& v) {
@@ -131,7 +140,7 @@ Imported import_weights(const ImportOptions& options) {
   TaskSetup setup{.model = choices.model, .data = choices.options.data};
   setup.batch = 0;
   const std::unique_ptr<Task> task = choices.task->make(setup);
-  Imported imported{task->layout().numel(), read_weights(options.file, *task)};
+  Imported imported{task->layout().numel(), read_weights(SafetensorsReader(options.file), options.file, *task)};
 
   const std::filesystem::path folder = checkpoint::folder(train_dir, 0);
   make_folder(folder);

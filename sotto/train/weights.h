@@ -15,15 +15,8 @@
 
 namespace sotto {
 
-// Reads a safetensors file into the parameters and buffers of a task. A tensor is found by its name in the model, or by
-// this name without the part before its first dot, as published files of some models have it. Tensors that a pattern of
-// `except` matches stay as they are. Returns the names of the other tensors of the file that were not used. FileError,
-// which names the file, for a tensor that is missing, of another shape, or not finite.
-std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task,
-                                      std::span<const std::string> except = {});
-
 // Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or "". ConfigError for a
-// pattern that matches no tensor.
+// pattern that matches no tensor, and for a tensor of the model that the file does not have; FileError.
 std::string start_from_weights(const TrainOptions& options, Task& task);
 
 struct ExportOptions {
@@ -54,7 +47,7 @@ struct Imported {
 // exported. It cannot be resumed, because it only has weights. ConfigError if the folder holds a run already.
 Imported import_weights(const ImportOptions& options);
 
-// The result of read_weights() as text for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
+// Names of tensors as text for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
 std::string unused_text(const std::vector<std::string>& names);
 
 }  // namespace sotto
