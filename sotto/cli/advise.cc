@@ -205,6 +205,8 @@ void print_json(const Advice& advice, const Choices& choices) {
                       {"ratio", p.bytes_sent > 0 ? dense_of(advice).bytes_sent / p.bytes_sent : 0},
                       {"relative_error", p.relative_error}});
   }
+  auto refused = nlohmann::ordered_json::array();
+  for (const auto& [sentence, reason] : advice.refused) refused.push_back({{"codec", sentence}, {"reason", reason}});
   const nlohmann::ordered_json json{{"model", choices.options.model},
                                     {"parameters", advice.compute.layout.numel()},
                                     {"link", *choices.options.link},
@@ -213,6 +215,7 @@ void print_json(const Advice& advice, const Choices& choices) {
                                     {"cores", advice.host.cores()},
                                     {"compute_ms", 1e3 * advice.compute.times.total()},
                                     {"codecs", codecs},
+                                    {"refused", refused},
                                     {"advice", verdict(advice.ranked)}};
   fmt::print("{}\n", json.dump(2));
 }

@@ -96,5 +96,8 @@ def test_what_cannot_be_advised_is_refused(run, flags, reason):
 
 
 def test_a_sentence_that_does_not_suit_is_left_out(good):
-    text = good(*JOB, "--link", "1mbit", "--codecs", "int8", "svd | atomo(s=3)", "--aggregator", "sparse").out
-    assert "left out `int8`: " in text and "left out `svd | atomo(s=3)`: " in text
+    job = [*JOB, "--link", "1mbit", "--codecs", "int8", "svd | atomo(s=3)", "--aggregator", "sparse"]
+    text, found = good(*job).out, json.loads(good(*job, "--json").out)
+    assert [entry["codec"] for entry in found["refused"]] == ["int8", "svd | atomo(s=3)"]
+    for entry in found["refused"]:
+        assert f"left out `{entry['codec']}`: {entry['reason']}\n" in text
