@@ -7,7 +7,10 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "python/bindings/errors.h"
 #include "python/bindings/tensor_types.h"
@@ -15,6 +18,7 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/core/error.h"
+#include "sotto/core/hash.h"
 #include "sotto/core/state.h"
 
 namespace sotto::python {
@@ -24,6 +28,25 @@ std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
   auto plans = plan_buckets(layout, bytes);
   if (plans.size() <= std::numeric_limits<std::uint16_t>::max()) return plans;
   throw ConfigError(fmt::format("{} buckets are too many; make bucket_mb larger", plans.size()));
+}
+
+// Collective. Drops tensors without NaN that all ranks have alike, such as a mask of infinities: they are their own mean.
+void drop_alike(std::vector<std::pair<std::string, at::Tensor>>& tensors, Communicator& communicator) {
+  std::vector<std::uint64_t> own, all(tensors.size() * static_cast<std::size_t>(communicator.size()));
+  for (const auto& [name, tensor] : tensors) {
+    const auto bytes = bytes_of(tensor);
+    Hash hash;
+    hash.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    own.push_back(tensor.isnan().any().item<bool>() ? 0 : hash.value());
+  }
+  communicator.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
+  std::size_t next = 0;
+  std::erase_if(tensors, [&](const auto&) {
+    const std::size_t i = next++;
+    bool alike = own[i] != 0;
+    for (std::size_t other = i; other < all.size(); other += own.size()) alike = alike && all[other] == own[i];
+    return alike;
+  });
 }
 
 }  // namespace
@@ -143,9 +166,11 @@ void Stepper::show_own() {
   model_.write(own);
 }
 
-void Stepper::average(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+void Stepper::average(std::vector<std::pair<std::string, at::Tensor>> tensors) {
   idle();
-  const FlatModel statistics(tensors);
+  guarded([&] { drop_alike(tensors, *communicator_); });
+  if (tensors.empty()) return;
+  const FlatModel statistics(std::move(tensors));
   std::vector<float> values(statistics.layout().size());
   statistics.read(values);
   require_finite_everywhere(values, statistics.layout());

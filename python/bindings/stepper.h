@@ -60,8 +60,9 @@ class Stepper final : private Worker {
   // can be no step, take_average(), load() or second mean.
   void show_mean();
   void show_own();
-  // Collective: tensors of float32, with names for errors, become their means over all ranks.
-  void average(const std::vector<std::pair<std::string, at::Tensor>>& tensors);
+  // Collective: dense tensors of float32, with names for errors, become their means over all ranks. What all ranks have
+  // alike stays as it is, infinities too.
+  void average(std::vector<std::pair<std::string, at::Tensor>> tensors);
 
   AveragerStats stats() const;
   std::string methods() const;

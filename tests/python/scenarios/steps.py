@@ -125,15 +125,19 @@ def alike_at_the_start():
 
 
 def statistics():
-    """Batch-norm statistics: those of this rank, their mean within average(), and those of this rank again."""
+    """Batch-norm statistics: those of this rank, their mean within average(), and those of this rank again. The network also
+    has a buffer that is the same on all ranks, and not finite."""
     net, optimizer, owner, model = network("push_sum")
+    net.register_buffer("mask", torch.full((3, 3), float("-inf"), dtype=torch.float64).triu(1))
+    mask = net.mask.clone()
     learn(model, optimizer, 0, 3)
     seen = [net.norm.running_mean.tolist()]
     with owner.average():
         seen.append(net.norm.running_mean.tolist())
         alike = digest(net)
     seen.append(net.norm.running_mean.tolist())
-    return [alike, *seen]
+    owner.take_average()
+    return [alike, *seen, torch.equal(net.mask, mask)]
 
 
 def loops():
