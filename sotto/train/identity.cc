@@ -77,6 +77,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
   const TrainOptions& options = choices.options;
   checkpoint::Metadata identity{
       {"accumulate", std::to_string(options.accumulate)},
+      {"amp", std::string(choices.amp.entry->name)},
       {"aggregator", options.aggregator},
       {"algorithm", options.algorithm +
                         (options.topology ? fmt::format(" on {}, {}", *options.topology, *options.mixing) : "") +
@@ -99,7 +100,6 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
       {"seed", std::to_string(options.seed)},
       {"task", options.task},
       {"train-size", std::to_string(options.data.train_size)}};
-  if (choices.amp.entry->precision != Precision::f32) identity["amp"] = choices.amp.entry->name;
   if (!choices.model.fingerprint.empty()) identity["model-library"] = choices.model.fingerprint;
   return identity;
 }
@@ -108,7 +108,7 @@ void require_identity(const std::string& folder, const checkpoint::Metadata& fou
                       const checkpoint::Metadata& wanted) {
   for (const auto& [key, value] : wanted) {
     const auto there = found.find(key);
-    const std::string other = there == found.end() ? "(nothing)" : there->second;
+    const std::string other = there == found.end() ? "none" : there->second;
     if (other != value) {
       throw ConfigError(fmt::format("{}: it was written with {} {}, this run has {}; use the same, or another {}",
                                     named("resume", folder), key, other, value, named("train-dir")));

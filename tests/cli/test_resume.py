@@ -138,6 +138,8 @@ def test_config_of_a_run_takes_another_codec_and_optimiser(good, tmp_path):
     (["--codec", "ef | topk(0.1)"], ["--codec", "ef | topk(0.1)", "--codec-start-after", 3], "codec ef | topk"),
     ([], ["--average-iterates", 10], "average-iterates 0"),
     (["--average-iterates", 10], ["--average-iterates", 20], "average-iterates 10"),
+    (["--amp", "bf16"], ["--amp", "none"], "amp bf16, this run has none"),
+    (["--amp", "f16"], ["--amp", "none"], "amp f16, this run has none"),
 ])
 def test_what_a_resume_may_not_change(good, run, first, then, differs):
     said = ["train", *TINY, "--ranks", 2, "--train-dir", "run"]
