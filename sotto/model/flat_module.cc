@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sotto/model/through.h"
+#include "sotto/model/torch_error.h"
 
 namespace sotto {
 namespace {
@@ -143,19 +144,21 @@ double FlatModule::accumulate_gradient(float scale, const SegmentCalls& calls,
                                        const std::function<at::Tensor()>& forward) {
   module_->train();
   const Running running(*this, calls);
-  at::Tensor loss;
-  {
-    const Autocast autocast(precision_);
-    loss = forward();
-  }
-  loss.backward(at::scalar_tensor(scale));
-  return loss.item<double>();
+  return in_torch(name_, [&] {
+    at::Tensor loss;
+    {
+      const Autocast autocast(precision_);
+      loss = forward();
+    }
+    loss.backward(at::scalar_tensor(scale));
+    return loss.item<double>();
+  });
 }
 
 double FlatModule::evaluate(const std::function<at::Tensor()>& forward) {
   const at::NoGradGuard no_grad;
   module_->eval();
-  return forward().item<double>();
+  return in_torch(name_, [&] { return forward().item<double>(); });
 }
 
 }  // namespace sotto

@@ -8,6 +8,7 @@
 #include "sotto/model/flat_module.h"
 #include "sotto/model/image_network.h"
 #include "sotto/model/library.h"
+#include "sotto/model/torch_error.h"
 
 namespace sotto {
 namespace {
@@ -119,12 +120,14 @@ std::unique_ptr<ImageModel> make_image_model(const ImageModelSpec& spec, ImageSh
     }
     if (outputs < 1) throw ConfigError(fmt::format("{} outputs; at least 1 is wanted", outputs));
     if (&entry == &library_entry()) seed_torch(seed);  // the others have no weights before initialise()
-    std::shared_ptr<ImageNetwork> network = entry.make(spec.options, shape, outputs);
-    if (loss != Loss::cross_entropy && network->options().label_smoothing > 0) {
-      throw ConfigError("label-smoothing is for classes, and this task has none");
-    }
-    initialise(*network, seed);
-    return std::make_unique<NetworkModel>(name, shape, outputs, std::move(network), loss);
+    return in_torch(name, [&] {
+      std::shared_ptr<ImageNetwork> network = entry.make(spec.options, shape, outputs);
+      if (loss != Loss::cross_entropy && network->options().label_smoothing > 0) {
+        throw ConfigError("label-smoothing is for classes, and this task has none");
+      }
+      initialise(*network, seed);
+      return std::make_unique<NetworkModel>(name, shape, outputs, std::move(network), loss);
+    });
   });
 }
 

@@ -8,6 +8,7 @@
 #include "sotto/core/error.h"
 #include "sotto/model/flat_module.h"
 #include "sotto/model/language_network.h"
+#include "sotto/model/torch_error.h"
 
 namespace sotto {
 namespace {
@@ -135,9 +136,11 @@ const Table<LanguageModelEntry>& masked_model_table() { return masked_models; }
 std::unique_ptr<LanguageModel> make_language_model(const LanguageModelSpec& spec, std::int64_t vocabulary,
                                                    std::uint64_t seed) {
   return with_place(spec, [&] {
-    std::shared_ptr<LanguageNetwork> network = spec.entry->make(spec.options, vocabulary);
-    initialise(*network, seed);
-    return std::make_unique<NetworkLanguageModel>(spec.said(), vocabulary, std::move(network));
+    return in_torch(spec.said(), [&] {
+      std::shared_ptr<LanguageNetwork> network = spec.entry->make(spec.options, vocabulary);
+      initialise(*network, seed);
+      return std::make_unique<NetworkLanguageModel>(spec.said(), vocabulary, std::move(network));
+    });
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/model/flat_module.h"
+#include "sotto/model/torch_error.h"
 #include "sotto/model/transformer.h"
 
 namespace sotto {
@@ -57,7 +58,7 @@ class TransformerModel final : public ModuleModel<TranslationModel> {
   std::vector<std::vector<std::int64_t>> translate(const SentenceBatch& source) override {
     check(source, source);
     network_->eval();
-    return beam_search(*network_, tensor_of(source));
+    return in_torch(name(), [&] { return beam_search(*network_, tensor_of(source)); });
   }
 
  private:
@@ -96,9 +97,11 @@ void TransformerModel::check(const SentenceBatch& source, const SentenceBatch& t
 
 std::unique_ptr<TranslationModel> make_transformer(const AnyOptions& options, std::string_view text,
                                                    std::int64_t vocabulary, std::uint64_t seed) {
-  auto network = std::make_shared<Transformer>(options.as<TransformerOptions>(), vocabulary);
-  initialise(*network, seed);
-  return std::make_unique<TransformerModel>(std::string(text), vocabulary, std::move(network));
+  return in_torch(text, [&] {
+    auto network = std::make_shared<Transformer>(options.as<TransformerOptions>(), vocabulary);
+    initialise(*network, seed);
+    return std::make_unique<TransformerModel>(std::string(text), vocabulary, std::move(network));
+  });
 }
 
 AnyOptions transformer_options(std::int64_t layers, std::int64_t heads, std::int64_t width, std::int64_t inner,

@@ -272,6 +272,20 @@ TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
   EXPECT_EQ(model->evaluate(noise.batch()), fresh);
 }
 
+// LibTorch's own text comes with the addresses of its functions.
+TEST(BatchNorm, ASingleValueIsAnErrorOfTheModel) {
+  const ImageShape shape{3, 32, 32};
+  const auto model = make_image_model(spec_of("resnet18(form=imagenet, width=0.0625)"), shape, 10, 1);
+  try {
+    model->accumulate_gradient(Noise(shape, 1).batch(), 1, 0, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    const std::string_view said = error.what();
+    EXPECT_TRUE(said.starts_with("model resnet18(form=imagenet, width=0.0625): LibTorch fails: Expected more than 1"));
+    EXPECT_EQ(said.find('\n'), said.npos) << said;
+  }
+}
+
 // With all parameters zero, the gradient of logistic regression is (1/classes - [class is the label]) * image.
 TEST(Exact, LogisticRegression) {
   const auto model = make_image_model(spec_of("logreg"), {1, 1, 3}, 4, 1);
