@@ -30,7 +30,8 @@ std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
   throw ConfigError(fmt::format("{} buckets are too many; make bucket_mb larger", plans.size()));
 }
 
-// Collective. Drops tensors without NaN that all ranks have alike, such as a mask of infinities: they are their own mean.
+// Collective. Drops tensors without NaN that all ranks have alike, such as a mask of infinities: they are their own
+// mean.
 void drop_alike(std::vector<std::pair<std::string, at::Tensor>>& tensors, Communicator& communicator) {
   std::vector<std::uint64_t> own, all(tensors.size() * static_cast<std::size_t>(communicator.size()));
   for (const auto& [name, tensor] : tensors) {

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -69,11 +71,33 @@ at::Tensor finite(const at::Tensor& result, const std::string& op) {
   return result;
 }
 
+// Makes the sum over all ranks, and returns whether the type holds it. Whole numbers wrap, and are then far from the
+// sum of doubles, which is made only where the largest values of all ranks together do not fit.
+bool sum_fits(at::Tensor& values, Communicator& communicator) {
+  const DType type = *type_of(values.scalar_type());
+  const double limit = std::exp2(8 * size_of(type) - (type == DType::u8 ? 0 : 1)) - 1;
+  at::Tensor doubles;
+  if (!at::isFloatingType(values.scalar_type()) && values.numel() > 0) {
+    const auto [low, high] = values.aminmax();
+    const double own = std::max(-low.item<double>(), high.item<double>());
+    double together = 0;
+    for (const auto bits : of_all_ranks(communicator, std::bit_cast<std::uint64_t>(own))) {
+      together += std::bit_cast<double>(bits);
+    }
+    if (together >= limit) doubles = values.to(at::kDouble);
+  }
+  communicator.all_reduce(bytes_of(values), type, ReduceOp::sum);
+  if (!doubles.defined()) return true;
+  communicator.all_reduce(bytes_of(doubles), DType::f64, ReduceOp::sum);
+  return (values.to(at::kDouble) - doubles).abs().max().item<double>() <= limit;
+}
+
 Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
   const auto& [op, codec, aggregator, seed, denominator, most] = how;
   if (tensor.is_nested()) throw ConfigError("a nested tensor cannot be aggregated; give its buffer, or each part");
   if (!type_of(tensor.scalar_type()) || tensor.layout() != at::kStrided) {
-    throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
+    throw ConfigError(fmt::format("a tensor of {}{} cannot be aggregated", c10::toString(tensor.scalar_type()),
+                                  tensor.layout() == at::kStrided ? "" : " that is not dense"));
   }
   if (op != "avg" && op != "sum" && op != "min" && op != "max") {
     throw ConfigError("op is one of avg, sum, min, max; not " + op);
@@ -145,8 +169,13 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   }
   require_same_call(communicator, terms, refusal);
   if (!part.aggregator) {
-    const ReduceOp reduce = how.op == "min" ? ReduceOp::min : how.op == "max" ? ReduceOp::max : ReduceOp::sum;
-    communicator.all_reduce(bytes_of(part.values), *type_of(part.values.scalar_type()), reduce);
+    if (how.op == "min" || how.op == "max") {
+      communicator.all_reduce(bytes_of(part.values), *type_of(part.values.scalar_type()),
+                              how.op == "min" ? ReduceOp::min : ReduceOp::max);
+    } else if (!sum_fits(part.values, communicator)) {
+      throw NumericError(fmt::format("the sum of all ranks does not fit into {}; give a wider type, or smaller values",
+                                     c10::toString(tensor.scalar_type())));
+    }
     if (how.op == "avg") part.values.div_(how.denominator == 0 ? communicator.size() : how.denominator);
     return finite(part.values.to(tensor.scalar_type()), how.op);
   }

@@ -67,6 +67,11 @@ def aggregates_that_are_not_finite():
         large = torch.full((2,), torch.finfo(dtype).max, dtype=dtype)
         call(f"large sum {dtype}", large, "sum")
         call(f"large quotient {dtype}", large, denominator=0.5)
+    for dtype in (torch.uint8, torch.int32, torch.int64):
+        most = torch.iinfo(dtype).max
+        call(f"large sum {dtype}", torch.tensor([1, most if rank == 0 else 1], dtype=dtype), "sum")
+        assert sotto.aggregate(torch.tensor([most - rank], dtype=dtype), "min").item() == most - dist.get_world_size() + 1
+        assert sotto.aggregate(torch.tensor([most if rank == 0 else 0], dtype=dtype), "sum").item() == most
     call("large sum, coded", torch.full((2,), 3e38), "sum", codec="int8")
     call("coded", torch.full((2,), float("nan")) if rank == 1 else torch.ones(2), codec="int8")
     assert sotto.aggregate(torch.full((2,), 60000.0).half()).tolist() == [60000.0] * 2
