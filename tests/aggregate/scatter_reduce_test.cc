@@ -182,11 +182,10 @@ TEST(ScatterReduce, HandsItsMemoryOverWhenItRetires) {
 }
 
 // Projects the draws on some directions, one of them the mean itself. The average of each projection over `draws` must
-// lie within 5 standard errors. Chance exceeds that about once in two million, and once in 80000 with the few draws of
-// a sample.
+// lie within 5 standard errors. Chance exceeds that about once in two million.
 TEST(ScatterReduce, IsUnbiasedWhereTheCodecIs) {
   const int ranks = 3;
-  const int draws = sotto::testing::is_sample ? 40 : 150;
+  const int draws = 150;
   const Layout layout = sample_layout();
   const auto buckets = sample_buckets();
   const auto mean = sum_of_means(ranks, 1);

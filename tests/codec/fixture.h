@@ -16,7 +16,8 @@ struct Input {
   std::vector<float> values;
 };
 
-// Whether the build takes a sample of the sentences (SOTTO_TEST_SAMPLE), since its sanitizer makes each of them slow.
+// Whether laws take a sample of the sentences, and each of these with one number of ranks or threads: everywhere but in
+// `./dev sanitize`.
 extern const bool is_sample;
 // Every combination of select, quantise and code, and transforms and random selections with some of these. The lists
 // have every stage of the table, in more than one form where it has options. A sample has each form in four sentences.

@@ -189,20 +189,14 @@ std::vector<std::string> sample(const std::vector<std::string>& sentences) {
 
 }  // namespace
 
-const bool is_sample = SOTTO_TEST_SAMPLE;
+const bool is_sample = SOTTO_TEST_SAMPLE || !SOTTO_SANITIZED;
 
 std::vector<std::string> listed_sentences() { return is_sample ? sample(list_sentences()) : list_sentences(); }
 
-// Fewer are generated where a sanitizer makes each of them slow.
 const std::vector<std::string>& all_sentences() {
-#if SOTTO_SANITIZED
-  constexpr std::size_t generated = 100;
-#else
-  constexpr std::size_t generated = 400;
-#endif
   static const std::vector<std::string> sentences = [] {
     std::vector<std::string> all = listed_sentences();
-    std::ranges::move(generated_sentences(generated), std::back_inserter(all));
+    std::ranges::move(generated_sentences(is_sample ? 100 : 400), std::back_inserter(all));
     return all;
   }();
   return sentences;

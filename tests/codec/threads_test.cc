@@ -18,14 +18,15 @@ namespace {
 // Thread pools of several sizes, with tasks of `grain` elements. Codecs share them, as the codecs of a rank do.
 std::vector<std::shared_ptr<ThreadPool>> all_workers(std::size_t grain) {
   std::vector<std::shared_ptr<ThreadPool>> pool;
-  for (const int threads : is_sample ? std::vector{3} : std::vector{1, 2, 3, 5})
-    pool.push_back(std::make_shared<ThreadPool>(threads, grain));
+  for (const int threads : {1, 2, 3, 5}) pool.push_back(std::make_shared<ThreadPool>(threads, grain));
   return pool;
 }
 
-// Makes two steps, since some codecs start from their last state.
+// Makes two steps, since some codecs start from their last state. In a sample, sentences take turns with the pools.
 void expect_the_same(const std::string& sentence, const Input& input,
                      std::span<const std::shared_ptr<ThreadPool>> all) {
+  static std::size_t turn = 0;
+  if (is_sample) all = all.subspan(turn++ % all.size(), 1);
   SCOPED_TRACE(sentence + ", " + input.name);
   const auto reference = make_codec(read_stages(sentence));
   std::vector<std::unique_ptr<Codec>> codecs;
