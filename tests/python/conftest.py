@@ -1,8 +1,9 @@
+import contextlib
 import importlib
 import json
 import os
-import pathlib
-import subprocess
+import signal
+import socket
 import sys
 import threading
 
@@ -10,7 +11,6 @@ import pytest
 
 from elastic_job import Job, Nursery
 
-HERE = pathlib.Path(__file__).parent
 DEADLINE = 180  # seconds; generous, since tests share the cores with others
 
 
@@ -25,28 +25,30 @@ class Failed(Exception):
 class Ranks:
     """The processes of a job; each waits for calls."""
 
-    def __init__(self, size, environment, folder):
-        self.log = folder / "log"
-        command = [sys.executable, str(HERE / "worker.py")]
-        with open(self.log, "w") as log:
-            self.processes = [
-                subprocess.Popen([*command, str(rank), str(size), str(folder / "meeting")], env=environment, text=True,
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
-                for rank in range(size)]
+    def __init__(self, size, nursery, folder):
+        self.nursery, self.log = nursery, folder / "log"
+        self.pids, self.connections = [], []
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(DEADLINE)
+            for rank in range(size):
+                wish = {"rank": rank, "size": size, "meeting": str(folder / "meeting"), "port": server.getsockname()[1]}
+                self.pids.append(nursery.start(wish, self.log, self.log))
+                self.connections.append(server.accept()[0])
+        self.files = [connection.makefile("rw") for connection in self.connections]
 
     def ask(self, name, **arguments):
         """Calls the scenario `name`. Returns the answers of all ranks in order: a value, a Failed, or None from a rank that is gone."""
-        for process in self.processes:
-            print(json.dumps([name, arguments]), file=process.stdin, flush=True)
-        answers = [None] * len(self.processes)
+        for file in self.files:
+            print(json.dumps([name, arguments]), file=file, flush=True)
+        answers = [None] * len(self.files)
 
         def read(rank):
-            line = self.processes[rank].stdout.readline()
+            line = self.files[rank].readline()
             if line:
                 answer = json.loads(line)
                 answers[rank] = answer["value"] if "value" in answer else Failed(answer)
 
-        readers = [threading.Thread(target=read, args=(rank,), daemon=True) for rank in range(len(self.processes))]
+        readers = [threading.Thread(target=read, args=(rank,), daemon=True) for rank in range(len(self.files))]
         for reader in readers:
             reader.start()
         for reader in readers:
@@ -61,10 +63,20 @@ class Ranks:
             "\n".join(f"rank {rank}: {answer}" for rank, answer in enumerate(answers)) + f"\n{self.log.read_text()[-4000:]}")
         return answers
 
+    def leave(self):
+        """Lets the ranks end by themselves; returns their statuses."""
+        for connection in self.connections:
+            connection.shutdown(socket.SHUT_WR)
+        return [self.nursery.wait(pid) for pid in self.pids]
+
     def end(self):
-        for process in self.processes:
-            process.kill()
-            process.communicate()
+        for pid, file, connection in zip(self.pids, self.files, self.connections):
+            if pid not in self.nursery.statuses:
+                os.kill(pid, signal.SIGKILL)
+            self.nursery.wait(pid)
+            connection.close()
+            with contextlib.suppress(OSError):
+                file.close()
 
 
 @pytest.fixture(scope="session")
@@ -78,12 +90,12 @@ def environment(build_dir):
 
 
 @pytest.fixture(scope="session")
-def start_ranks(environment, tmp_path_factory):
+def start_ranks(nursery, tmp_path_factory):
     """Starts a job of `size` ranks."""
     jobs = []
 
     def start(size):
-        jobs.append(Ranks(size, environment, tmp_path_factory.mktemp("ranks")))
+        jobs.append(Ranks(size, nursery, tmp_path_factory.mktemp("ranks")))
         return jobs[-1]
 
     yield start

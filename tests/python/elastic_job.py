@@ -21,7 +21,7 @@ class Nursery:
         self.statuses, self.started = {}, []
         self.changed = threading.Condition()
         with open(folder / "log", "w") as log:
-            self.process = subprocess.Popen([sys.executable, HERE / "elastic_nursery.py"], env=environment, text=True,
+            self.process = subprocess.Popen([sys.executable, HERE / "nursery.py"], env=environment, text=True,
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()

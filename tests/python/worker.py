@@ -1,8 +1,8 @@
-"""One rank of a job that a test drives. Each line of stdin is JSON that names a function of scenarios/ and its arguments."""
+"""One rank of a job that a test drives. Each line from the test is JSON that names a function of scenarios/ and its arguments."""
 
 import json
 import os
-import sys
+import socket
 import traceback
 
 import torch
@@ -12,17 +12,16 @@ import scenarios
 from scenarios.net import DEVICE
 
 
-def main():
-    rank, size, meeting = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # so that output of libraries is not taken for an answer
+def run(rank, size, meeting, port):
+    """Does what the test asks for at that port, until it asks no more."""
+    asked = socket.create_connection(("127.0.0.1", port)).makefile("rw")
     torch.set_num_threads(1)
     torch.set_default_device(DEVICE)
     torch.use_deterministic_algorithms(DEVICE != "cpu")  # tests compare bits
     backend = os.environ.get("SOTTO_TEST_BACKEND", "gloo")
     os.environ["NCCL_HOSTID"] = str(rank)  # ranks share a GPU, which NCCL allows to ranks of different hosts alone
     dist.init_process_group(backend, init_method=f"file://{meeting}", rank=rank, world_size=size)
-    for line in sys.stdin:
+    for line in asked:
         name, arguments = json.loads(line)
         try:
             answer = {"value": getattr(scenarios, name)(**arguments)}
@@ -30,7 +29,4 @@ def main():
             traceback.print_exc()
             kinds = [kind.__name__ for kind in type(error).__mro__]
             answer = {"error": str(error), "kinds": kinds}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-main()
+        print(json.dumps(answer), file=asked, flush=True)

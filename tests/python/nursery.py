@@ -1,6 +1,6 @@
-"""Starts the ranks of elastic jobs: processes that need not import torch anew. Each line of stdin is JSON [what to run, the file
-for its output, the file for its errors]; what to run is a wish of elastic_rank.py, or a script and its arguments. Prints the
-process's id, and for each process that ends its id and status."""
+"""Starts ranks: processes that need not import torch anew. Each line of stdin is JSON [what to run, the file for its output, the
+file for its errors]; what to run is a wish of elastic_rank.py, the arguments of worker.py, or a script and its arguments.
+Prints the process's id, and for each process that ends its id and status."""
 
 import json
 import os
@@ -14,12 +14,15 @@ import torch.distributed  # noqa: F401
 import torch._dynamo  # noqa: F401  optimizers import it
 
 import elastic_rank
+import worker
 
 
 def become(what, out, err):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell that starts a job behind it has taken away
     for stream, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+    if "meeting" in what:
+        return worker.run(**what)  # it ends as any process does
     status = 0
     try:
         if isinstance(what, dict):
@@ -51,7 +54,7 @@ def main():
             for line in lines:
                 child = os.fork()
                 if child == 0:
-                    become(*json.loads(line))
+                    return become(*json.loads(line))
                 children.add(child)
                 print("started", child, flush=True)
         for child in list(children):
