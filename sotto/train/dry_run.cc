@@ -6,6 +6,7 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/auto_codec.h"
+#include "sotto/codec/sample.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
@@ -38,9 +39,9 @@ class MadeWorker final : public Worker {
   Optimiser& optimiser() override { return *optimiser_; }
   double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
     for (const Segment& segment : layout_.segments()) {
-      for (std::size_t i = 0; i < segment.numel(); ++i) {
-        gradient_[segment.offset + i] = static_cast<float>(random_.normal());
-      }
+      const auto values = std::span(gradient_).subspan(segment.offset, segment.numel());
+      const std::uint64_t high = random_.next();
+      fill_sample("sample", "gaussian", high << 32 | random_.next(), values);
     }
     if (can_overflow_) calls.is_void(false);
     for (std::size_t b = 0; b < buckets_.size(); ++b) calls.ready(b);
