@@ -239,7 +239,7 @@ TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, testing::Values(1, 2, 3, 4, 7, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, testing::Values(1, 2, 3, 4, 8));
 
 TEST(Graphs, ResumeToTheSameBits) {
   for (const GossipJob& job : {GossipJob{"push_sum", "exponential"},

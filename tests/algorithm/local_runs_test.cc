@@ -88,7 +88,7 @@ TEST_P(LocalRuns, StopTogetherBehindTheNextExchange) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, LocalRuns, testing::Values(1, 2, 3, 4, 7, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, LocalRuns, testing::Values(1, 2, 3, 4, 7));
 
 // An exchange sends the bytes of the aggregator, and those of a sum of one float that says whether any rank was asked
 // to stop, as in sync.

@@ -11,7 +11,7 @@ TEST_P(AlgorithmsOverTransports, GiveWhatTheyGiveOnThreads) {
   expect_success(run(std::chrono::seconds(60), test::check_as_on_threads));
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, AlgorithmsOverTransports,
-                         testing::Combine(testing::ValuesIn(usable_transports()), testing::Values(1, 2, 3, 4, 7, 8)),
+                         testing::Combine(testing::ValuesIn(usable_transports()), testing::Values(1, 2, 3, 4, 7)),
                          OverTransportWithRanks::name_of);
 
 }  // namespace

@@ -128,7 +128,7 @@ class Staged : public Gloo {
 class StagedLaws : public Staged, public testing::WithParamInterface<int> {};
 
 TEST_P(StagedLaws, Hold) { expect_success(run_staged(GetParam(), 30s, check_laws)); }
-INSTANTIATE_TEST_SUITE_P(Ranks, StagedLaws, testing::Values(1, 2, 3, 4, 7, 8), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ranks, StagedLaws, testing::Values(1, 2, 3, 4, 7), testing::PrintToStringParamName());
 
 TEST_F(Staged, AMessageThatIsTooLongIsAnErrorOfItsReceiver) {
   const auto all = run_staged(2, 5s, [](Communicator& communicator) {

@@ -55,7 +55,7 @@ TEST_P(TransportLaws, HoldAfterAClone) {
 }
 TEST_P(TransportLaws, HoldForMailboxes) { expect_success(run(30s, check_mailbox_laws)); }
 INSTANTIATE_TEST_SUITE_P(Ranks, TransportLaws,
-                         testing::Combine(testing::ValuesIn(usable_transports()), testing::Values(1, 2, 3, 4, 7, 8)),
+                         testing::Combine(testing::ValuesIn(usable_transports()), testing::Values(1, 2, 3, 4, 7)),
                          OverTransportWithRanks::name_of);
 
 class TransportFailures : public OverTransport {

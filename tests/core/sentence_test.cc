@@ -153,7 +153,7 @@ TEST(Sentence, RandomTexts) {
   constexpr std::string_view alphabet = "ab1(()),||== \t%._-\x00\xFF";
   Philox random(1, Purpose::test);
   int good = 0;
-  for (int i = 0; i < 200'000; ++i) {
+  for (int i = 0; i < 50'000; ++i) {
     std::string text(random.below(14), ' ');
     const bool any = random.below(8) == 0;
     for (char& c : text) {
@@ -188,7 +188,7 @@ TEST(Sentence, RandomTexts) {
       ASSERT_TRUE(std::string_view(error.what()).ends_with('^')) << text;
     }
   }
-  EXPECT_GT(good, 1000);
+  EXPECT_GT(good, 250);
 }
 
 constexpr std::array<std::string_view, 5> stages{"f32", "qsgd", "sampled_topk", "threshold", "topk"};
