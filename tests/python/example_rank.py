@@ -1,5 +1,5 @@
-"""One rank for the examples. Imports the packages that they need once. Each line of stdin names an example, which runs in a
-child process with the variables of torchrun. Prints the exit status of the child."""
+"""The ranks of examples. Imports the packages that these need once. Each line of stdin is an example, which child processes run
+with the variables of torchrun. Prints the exit statuses of the children."""
 
 import json
 import os
@@ -15,15 +15,17 @@ from transformers import Trainer  # noqa: F401
 import sotto  # noqa: F401
 
 for line in sys.stdin:
-    script, port, folder, log = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        with open(log, "w") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        os.environ["MASTER_PORT"] = port
-        os.chdir(folder)
-        sys.argv = [script]
-        runpy.run_path(script, run_name="__main__")
-        sys.exit()
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    command, port, folder, logs = json.loads(line)
+    children = []
+    for rank, log in enumerate(logs):
+        children.append(os.fork())
+        if children[-1] == 0:
+            with open(log, "w") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
+            os.environ |= {"MASTER_PORT": port, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            os.chdir(folder)
+            sys.argv = command
+            runpy.run_path(command[0], run_name="__main__")
+            sys.exit()
+    print(*(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children), flush=True)
