@@ -88,8 +88,8 @@ def compare(arguments):
 
 
 def tune(arguments):
-    """Two trials of a search."""
-    return sotto(*with_flag(with_flag(arguments, "--steps", "2"), "--test-size", "20"), "--random", "2")
+    """Two trials of a search, or one."""
+    return sotto(*with_flag(with_flag(arguments, "--steps", "2"), "--test-size", "20"), "--random", "1" if ONLY_PARSED else "2")
 
 
 def analyze(arguments):

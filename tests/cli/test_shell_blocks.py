@@ -85,12 +85,15 @@ class Clone:
 @pytest.fixture(scope="module")
 def clone_of(tmp_path_factory, build_dir):
     """The clone for a page, with the files that pages mention: data sets in DIR, and gradients."""
+    prepared = Clone(tmp_path_factory.mktemp("page"), build_dir, "docs/results/")
+    prepared.paste(PREPARE.format(python=sys.executable, here=HERE))
     clones = {}
 
     def clone_of(page):
         if page not in clones:
-            clones[page] = Clone(tmp_path_factory.mktemp("page"), build_dir, page)
-            clones[page].paste(PREPARE.format(python=sys.executable, here=HERE))
+            clones[page] = clone = Clone(tmp_path_factory.mktemp("page"), build_dir, page)
+            for made, wanted in ((prepared.folder, clone.folder), (prepared.shared, clone.shared)):
+                subprocess.run(["cp", "-an", f"{made}/.", wanted], check=True)  # a hole in a file stays one
         return clones[page]
 
     return clone_of
