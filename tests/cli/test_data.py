@@ -97,6 +97,8 @@ def test_made_cifar(good, tmp_path, name, classes):
 
 def test_packed_cifar(good, tmp_path):
     good("data", "make", "cifar10", "--data-dir", "made")
+    for path in (tmp_path / "made").rglob("*.bin"):  # which is soon packed
+        path.write_bytes(b"".join(bytes([i % 10]) + bytes([i % 251]) * 3072 for i in range(10_000)))
     told = good("data", "info", "cifar10", "--data-dir", "made").out.partition("\ntrain ")[2]
     for pack, ending in ((gzip.compress, ".gz"), (lambda content, level: lzma.compress(content, preset=level), ".xz")):
         path = next((tmp_path / "made").rglob("*.bin"))

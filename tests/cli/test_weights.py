@@ -79,8 +79,8 @@ def test_networks_with_norms(good, tmp_path, model, twin):
     """Ours in Python and theirs here: what norms have measured travels, too."""
     data = ["--data", "cifar10", "--data-dir", "cifar"]
     good("data", "make", "cifar10", "--data-dir", "cifar")
-    good("train", "--model", model, *data, "--train-size", 256, "--test-size", 500, "--batch-size", 16, "--max-steps", 12, "--lr", 0.01, "--train-dir", "run")
-    tested = torch.frombuffer(bytearray((tmp_path / "cifar" / "test_batch.bin").read_bytes()), dtype=torch.uint8).reshape(-1, 3073)[:500]
+    good("train", "--model", model, *data, "--train-size", 256, "--test-size", 100, "--batch-size", 16, "--max-steps", 12, "--lr", 0.01, "--train-dir", "run")
+    tested = torch.frombuffer(bytearray((tmp_path / "cifar" / "test_batch.bin").read_bytes()), dtype=torch.uint8).reshape(-1, 3073)[:100]
     mean, deviation = (torch.tensor(values)[:, None, None] for values in ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]))
     images, labels = (tested[:, 1:].reshape(-1, 3, 32, 32) / 255 - mean) / deviation, tested[:, 0].long()
 
@@ -95,10 +95,10 @@ def test_networks_with_norms(good, tmp_path, model, twin):
 
     torch.manual_seed(3)
     net = twin().train()
-    for begin in range(0, 500, 50):
-        net(images[begin : begin + 50])  # their norms measure
+    for begin in range(0, 100, 10):
+        net(images[begin : begin + 10])  # their norms measure
     save_file(net.state_dict(), tmp_path / "theirs.safetensors")
-    good("import", "theirs.safetensors", "--model", model, *data, "--test-size", 500, "--train-dir", "imported")
+    good("import", "theirs.safetensors", "--model", model, *data, "--test-size", 100, "--train-dir", "imported")
     assert loss_here(good, "imported") == pytest.approx(loss_of(net), abs=1e-4)
 
 

@@ -86,14 +86,14 @@ class Projecting(Block):
 class Resnet18(nn.Module):
     """The form for small images."""
 
-    def __init__(self):
+    def __init__(self, width=64):
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64)
-        self.layer1 = nn.Sequential(Projecting(64, 64, 1), Projecting(64, 64, 1))
-        self.layer2 = nn.Sequential(Projecting(64, 128, 2), Projecting(128, 128, 1))
-        self.layer3 = nn.Sequential(Projecting(128, 256, 2), Projecting(256, 256, 1))
-        self.layer4 = nn.Sequential(Projecting(256, 512, 2), Projecting(512, 512, 1))
-        self.fc = nn.Linear(512, 10)
+        self.conv1, self.bn1 = nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
+        self.layer1 = nn.Sequential(Projecting(width, width, 1), Projecting(width, width, 1))
+        self.layer2 = nn.Sequential(Projecting(width, 2 * width, 2), Projecting(2 * width, 2 * width, 1))
+        self.layer3 = nn.Sequential(Projecting(2 * width, 4 * width, 2), Projecting(4 * width, 4 * width, 1))
+        self.layer4 = nn.Sequential(Projecting(4 * width, 8 * width, 2), Projecting(8 * width, 8 * width, 1))
+        self.fc = nn.Linear(8 * width, 10)
 
     def forward(self, x):
         x = F.relu(self.bn1(self.conv1(x)))
