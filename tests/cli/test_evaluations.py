@@ -161,7 +161,7 @@ def test_a_signal_ends_an_evaluation_of_a_checkpoint(sotto, good, tmp_path):
 
 @pytest.mark.parametrize("algorithm", ["sync", "local(h=2)"])
 def test_an_evaluation_that_a_signal_broke_off_is_made_by_a_resumed_run(sotto, good, tmp_path, algorithm):
-    flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 5000, "--eval-freq", 2, "--algorithm", algorithm]
+    flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 2500, "--eval-freq", 2, "--algorithm", algorithm]
     shown = broken_off(sotto, tmp_path, "step 2  1", *flags, "--max-steps", 3, "--train-dir", "run")
     assert "step 2  the evaluation is left out, since a signal stops the run" in shown and "Prec@1" not in shown, shown
     assert rows_of(tmp_path / "run") == [] and steps_of(tmp_path / "run") == [2]
@@ -175,7 +175,7 @@ def test_an_evaluation_that_a_signal_broke_off_is_made_by_a_resumed_run(sotto, g
 
 
 def test_the_last_evaluation_can_be_broken_off(sotto, good, tmp_path):
-    flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 5000]
+    flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 2500]
     broken_off(sotto, tmp_path, "step 3  1", *flags, "--max-steps", 3, "--train-dir", "run")
     before = summary(tmp_path / "run")
     assert before["interrupted_by_signal"] == signal.SIGINT and before["test_loss"] is None and rows_of(tmp_path / "run") == []
