@@ -201,8 +201,11 @@ void Meeting::arrive(c10d::Store& store) {
   }
   if (store.add(key("came", rank_), 1) > 1) {
     const bool known = appears(store, {key("here", rank_)}, Clock::now() + 1s);
-    refuse(store, fmt::format("rank {} was started twice, as {} and as {}", rank_,
-                              known ? visible(text_of(store.get(key("here", rank_)))) : "?", this_process()));
+    const std::string other = known ? visible(text_of(store.get(key("here", rank_)))) : "?";
+    const std::string twice =
+        other == this_process() ? "has connected before in this process; clone() of that communicator makes another one"
+                                : fmt::format("was started twice, as {} and as {}", other, this_process());
+    refuse(store, fmt::format("rank {} {}", rank_, twice));
   }
   store.set(key("here", rank_), bytes(this_process()));
   if (store.add(arrived_key, 1) == size_ && store.add(settled_key, 1) == 1) store.set(outcome_key, bytes("met"));

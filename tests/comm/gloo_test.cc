@@ -112,6 +112,14 @@ TEST_F(Gloo, ARankThatIsStartedTwiceIsNamedByAll) {
   for (const Ended& ended : all) expect_contains(ended.error, "rank 1 was started twice, as ");
 }
 
+TEST_F(Gloo, AProcessThatConnectsTwiceIsToldToClone) {
+  const auto all = run_processes(2, limit, [&](int process) {
+    connect_gloo(world(process, 2), {})->barrier();
+    connect_gloo(world(process, 2), {});
+  });
+  for (const Ended& ended : all) expect_contains(ended.error, " has connected before in this process; clone() of ");
+}
+
 TEST_F(Gloo, ARankThatIsStartedOnceMoreDisturbsNobodyWhoHasMet) {
   const SharedCounter met, gone;
   const auto all = run_processes(3, limit, [&](int process) {
