@@ -7,7 +7,7 @@ import pytest
 from conftest import TINY, summary
 from test_resume import check
 
-RESNET = "--model resnet18 --data made-cifar --train-size 16 --test-size 4 --batch-size 2 --deadline 100".split()
+RESNET = "--model resnet(depth=18,width=0.25) --data made-cifar --train-size 16 --test-size 4 --batch-size 2 --deadline 100".split()
 
 
 def sent(text):
@@ -61,7 +61,7 @@ def test_what_is_exchanged_at_once(good, said, buckets):
 
 def test_statistics_are_averaged_in_every_step(good, tmp_path):
     dry = ["train", *RESNET, "--ranks", 2, "--dry-run"]
-    statistics = 4 * 9600  # two floats for each of 4800 channels, in 20 layers
+    statistics = 4 * 2400  # two floats for each of 1200 channels, in 20 layers
     averaged = sent(good(*dry, "--average-batch-norm").out)
     assert averaged == sent(good(*dry).out) + statistics
     for name, flags in [("each", ["--average-batch-norm"]), ("own", [])]:
