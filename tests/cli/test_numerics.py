@@ -50,26 +50,31 @@ def same(ours, theirs):
         assert here == pytest.approx(there, rel=1e-5, abs=digit / 2), (ours, theirs)
 
 
-@pytest.fixture
-def images(tmp_path):
-    return some_images(tmp_path, BATCH)
-
-
-def some_images(tmp_path, batch):
-    """Files like those of CIFAR-10, whose first training examples are the batch."""
-    generator = np.random.default_rng(5)
-    folder = tmp_path / "cifar"
-    folder.mkdir()
-    records = generator.integers(0, 256, (10_000, 3073), dtype=np.uint8)
+@pytest.fixture(scope="module")
+def cifar(tmp_path_factory):
+    """A folder of files like those of CIFAR-10, and the examples of each file."""
+    folder = tmp_path_factory.mktemp("cifar")
+    records = np.random.default_rng(5).integers(0, 256, (10_000, 3073), dtype=np.uint8)
     records[:, 0] %= 10
     for name in ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"):
         (folder / f"{name}.bin").write_bytes(records.tobytes())
+    return folder, records
+
+
+@pytest.fixture
+def images(cifar):
+    return some_images(cifar, BATCH)
+
+
+def some_images(cifar, batch):
+    """The flags of a run whose training examples are the first ones, and the loss of a network with these."""
+    folder, records = cifar
     first = records[:batch]
     pixels = torch.from_numpy(first[:, 1:].astype(np.float32)).reshape(batch, 3, 32, 32) / 255
     mean, deviation = torch.tensor([0.4914, 0.4822, 0.4465]), torch.tensor([0.2470, 0.2435, 0.2616])
     pixels = (pixels - mean[:, None, None]) / deviation[:, None, None]
     labels = torch.from_numpy(first[:, 0].astype(np.int64))
-    flags = ["--data", "cifar10", "--data-dir", "cifar", "--train-size", batch, "--test-size", 10]
+    flags = ["--data", "cifar10", "--data-dir", folder, "--train-size", batch, "--test-size", 10]
     pixels = pixels.contiguous(memory_format=torch.channels_last)
     return flags, lambda net: F.cross_entropy(net(pixels), labels)
 
@@ -113,9 +118,9 @@ def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
     ("sgd(momentum=0.9)", 0.01, 5, lambda p, lr: torch.optim.SGD(p, lr, 0.9)),
     ("adam(eps=0.1)", 0.01, 100, lambda p, lr: torch.optim.Adam(p, lr, eps=0.1)),  # it magnifies rounding
 ])  # fmt: skip
-def test_float16_is_that_of_autocast_with_a_scaler(good, tmp_path, text, lr, every, make):
+def test_float16_is_that_of_autocast_with_a_scaler(good, cifar, tmp_path, text, lr, every, make):
     batch = 4  # processors convert 16-bit floats slowly
-    flags, loss = some_images(tmp_path, batch)
+    flags, loss = some_images(cifar, batch)
     torch.manual_seed(1)
     net = twins.Lenet().to(memory_format=torch.channels_last)
     ours = train(good, tmp_path, net, ["--model", "lenet", *flags, "--optimiser", text, "--amp", f"f16(scale=16777216, every={every})"], lr, batch=batch)
