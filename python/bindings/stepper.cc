@@ -1,6 +1,7 @@
 #include "python/bindings/stepper.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -171,6 +172,11 @@ void Stepper::average(std::vector<std::pair<std::string, at::Tensor>> tensors) {
   idle();
   guarded([&] { drop_alike(tensors, *communicator_); });
   if (tensors.empty()) return;
+  Terms shapes;
+  for (const auto& [name, tensor] : tensors) {
+    shapes.emplace_back("the shape of " + name, fmt::format("({})", fmt::join(tensor.sizes(), ", ")));
+  }
+  require_same_terms(*communicator_, shapes, nullptr, "has other buffers than");
   const FlatModel statistics(std::move(tensors));
   std::vector<float> values(statistics.layout().size());
   statistics.read(values);

@@ -238,8 +238,10 @@ class Steps:
         _check.wrapped_parameters(self.module, self._own)
 
     def _statistics(self) -> list[tuple[str, torch.Tensor]]:
-        """Float buffers, such as those of batch norm."""
-        return [(name, buffer) for name, buffer in self.module.named_buffers() if buffer.is_floating_point() and buffer.numel() > 0]
+        """Float buffers that checkpoints have, such as those of batch norm. Others are caches, as long as this rank's inputs."""
+        return [(f"{place}.{name}".lstrip("."), buffer) for place, part in self.module.named_modules()
+                for name, buffer in part.named_buffers(recurse=False)
+                if name not in part._non_persistent_buffers_set and buffer.is_floating_point() and buffer.numel() > 0]
 
     def _mean_statistics(self) -> list[torch.Tensor]:
         means = [(name, buffer.detach().to("cpu", torch.float32, copy=True)) for name, buffer in self._statistics()]

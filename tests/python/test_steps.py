@@ -210,6 +210,11 @@ def test_statistics_are_averaged_where_models_are(trio):
         assert mask_stays and before == after and within == pytest.approx(own.mean(0), abs=1e-6)
 
 
+def test_buffers_of_other_shapes_have_no_mean(trio):
+    for said in trio.values("caches"):
+        assert "rank 1 has other buffers than rank 0" in said and "the shape of table is (5) there, and (4) on rank 0" in said
+
+
 def test_loops_of_all_kinds(trio):
     for plain, fancy in trio.values("loops"):
         assert plain == fancy

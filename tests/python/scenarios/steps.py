@@ -140,6 +140,21 @@ def statistics():
     return [alike, *seen, torch.equal(net.mask, mask)]
 
 
+def caches():
+    """A buffer that is as long as this rank's inputs were: as a cache it stays, and as a part of checkpoints it has no mean."""
+    net, optimizer, owner, model = network("push_sum")
+    cache = torch.arange(4.0 + dist.get_rank())
+    net.register_buffer("table", cache.clone(), persistent=False)
+    owner.take_average()
+    assert torch.equal(net.table, cache)
+    net.register_buffer("table", cache.clone())
+    try:
+        owner.take_average()
+    except sotto.ConfigError as error:
+        assert torch.equal(net.table, cache)
+        return str(error)
+
+
 def loops():
     """A loop that also evaluates, saves and averages between steps gives the same as a plain loop. Both accumulate gradients."""
     digests = []
