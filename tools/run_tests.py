@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import xml.etree.ElementTree as ET
 
 Outcome = collections.namedtuple("Outcome", "result output")  # passed, skipped, or what went wrong
@@ -93,8 +94,8 @@ class Runner:
 
 def write_junit(path, outcomes):
     suite = ET.Element("testsuite")
-    for name, outcome in outcomes:
-        case = ET.SubElement(suite, "testcase", name=name)
+    for name, outcome, seconds in outcomes:
+        case = ET.SubElement(suite, "testcase", name=name, time=f"{seconds:.3f}")
         if outcome.result == "skipped":
             ET.SubElement(case, "skipped")
         elif outcome.result != "passed":
@@ -114,9 +115,10 @@ def main(build, jobs, file, *choice):
                 if not waiting:
                     break
                 test = waiting.popleft()
+            begin = time.monotonic()
             outcome = runner.run(test)
             with lock:
-                outcomes.append((test.name, outcome))
+                outcomes.append((test.name, outcome, time.monotonic() - begin))
                 if outcome.result not in ("passed", "skipped"):
                     print(f"FAILED: {test.name}: {outcome.result}\n{outcome.output}", flush=True)
         runner.end()
@@ -129,7 +131,7 @@ def main(build, jobs, file, *choice):
             worker.join()
     assert len(outcomes) == len(tests)
     write_junit(file, outcomes)
-    failed = sum(outcome.result not in ("passed", "skipped") for _, outcome in outcomes)
+    failed = sum(outcome.result not in ("passed", "skipped") for _, outcome, _ in outcomes)
     print(f"{failed} of {len(tests)} tests failed")
     return 1 if failed else 0
 
