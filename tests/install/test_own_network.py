@@ -59,7 +59,7 @@ def test_it_is_trained_resumed_and_evaluated(library, train, tmp_path):
 
 
 def test_it_learns(library, train, tmp_path):
-    train("train", "--model", library, "--train-size", 2048, "--test-size", 500, "--batch-size", 32, "--ranks", 1, "--lr", 0.05,
+    train("train", "--model", f"{library}(width=8)", "--train-size", 2048, "--test-size", 200, "--batch-size", 32, "--ranks", 1, "--lr", 0.05,
           "--epochs", 2, "--train-dir", "run")  # fmt: skip
     assert summary(tmp_path / "run")["test_accuracy"] > 0.7
 
