@@ -79,8 +79,13 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
     expected_.erase(id);
     given_up_.erase(id);
   }
-  if (no_member) console_.line(stderr, "sotto: " + why);
-  if (no_member && (!generations_.changing() || over())) {  // nobody waits for them
+  // All others have come to the end, among them rank 0 of the group, which writes what came of the run.
+  const bool done =
+      running_.empty() && generations_.ends() && std::ranges::find(ids, generations_.members().front()) == ids.end();
+  if (no_member || done) {
+    console_.line(stderr, fmt::format("sotto: {}{}", why, done ? "; the run had come to its end" : ""));
+  }
+  if (done || (no_member && (!generations_.changing() || over()))) {  // nobody waits for them
     for (const int id : ids) generations_.lose(id, "");
     return true;
   }

@@ -66,8 +66,18 @@ TEST_F(ElasticGroupTest, TheOthersGoOnWithoutLostRanks) {
   report(1, {0, 1});
   group.look_after();
   EXPECT_EQ(members(2), "0 1");
+  group.leave(1);
+  EXPECT_FALSE(group.lose({0}, "rank 0 is lost")) << "nobody is left to write what came of the run";
+}
+
+TEST_F(ElasticGroupTest, ARankThatIsLostWhenAllOthersHaveEndedIsNotMissed) {
+  auto group = this->group(2, 1);
+  group.begin(3);
   group.leave(0);
-  EXPECT_FALSE(group.lose({1}, "rank 1 is lost")) << "nobody is left";
+  group.leave(2);
+  EXPECT_TRUE(group.lose({1}, "rank 1 is lost"));
+  EXPECT_TRUE(group.over());
+  EXPECT_TRUE(words_.started.empty());
 }
 
 TEST_F(ElasticGroupTest, FewerThanTheLeastDoNotGoOn) {
