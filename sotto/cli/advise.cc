@@ -60,6 +60,7 @@ void compute_with(std::int64_t threads, std::span<const std::string> arguments) 
   std::vector<std::string> words{"sotto", "advise"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   ::execv("/proc/self/exe", pointers.data());

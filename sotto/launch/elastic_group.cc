@@ -72,8 +72,8 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
   // Members first, because only what is said of them is a reason to change the group.
   const std::vector<int> waiting = generations_.waiting();
   const auto is_member = [&](int id) { return generations_.is_there(id) && !std::ranges::binary_search(waiting, id); };
-  const auto newcomers = std::ranges::stable_partition(ids, is_member);
-  const bool no_member = newcomers.begin() == ids.begin();
+  const auto newcomers = std::stable_partition(ids.begin(), ids.end(), is_member);
+  const bool no_member = newcomers == ids.begin();
   for (const int id : ids) {
     running_.erase(id);
     expected_.erase(id);
