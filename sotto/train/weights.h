@@ -16,7 +16,8 @@
 namespace sotto {
 
 // Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or "". ConfigError for a
-// pattern that matches no tensor, and for a tensor of the model that the file does not have; FileError.
+// pattern that matches no tensor, and for a tensor that the file lacks or has in another shape; FileError if it is no
+// safetensors file.
 std::string start_from_weights(const TrainOptions& options, Task& task);
 
 struct ExportOptions {
