@@ -78,7 +78,7 @@ def image_network(name):
         "mnist-cnn": lambda: nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(),
                                            nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 1024), nn.ReLU(), nn.Dropout(0.4), nn.Linear(1024, 10)),
         "resnet34": lambda: with_layers(twins.Resnet18(), twins.Projecting, [64, 128, 256, 512], [3, 4, 6, 3]),
-        **{f"resnet{depth}": lambda depth=depth: with_layers(twins.Resnet20(), twins.Block, [16, 32, 64], 3 * [(depth - 2) // 6]) for depth in THIN},
+        **{f"resnet{depth}": lambda depth=depth: with_layers(twins.Resnet(3), twins.Block, [16, 32, 64], 3 * [(depth - 2) // 6]) for depth in THIN},
     }  # fmt: skip
     if name in small:
         return small[name]()

@@ -65,7 +65,7 @@ def network(name):
         return transformers.BertForMaskedLM(transformers.BertConfig(
             vocab_size=257, max_position_embeddings=CONTEXT, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
             intermediate_size=1024, hidden_dropout_prob=0, attention_probs_dropout_prob=0))
-    return {"lenet": lambda: twins.Lenet(1, 28), "resnet20": twins.Resnet20, "resnet18": twins.Resnet18, "vgg11-bn": twins.Vgg11,
+    return {"lenet": lambda: twins.Lenet(1, 28), "resnet20": lambda: twins.Resnet(3), "resnet18": twins.Resnet18, "vgg11-bn": twins.Vgg11,
             "alexnet": twins.Alexnet, "densenet-bc": lambda: twins.Densenet(6, 12), "lstm": lambda: twins.Lstm(200)}[name]()
 
 

@@ -5,7 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY SOTTO_LIBRARIES)
-list(REMOVE_ITEM libraries sotto_cli sotto_torch_file)  # the program's own
+list(REMOVE_ITEM libraries sotto_cli sotto_commands sotto_torch_file)  # the program's own
 add_library(sotto_all INTERFACE)
 add_library(sotto::sotto ALIAS sotto_all)
 set_target_properties(sotto_all PROPERTIES EXPORT_NAME sotto)

@@ -26,8 +26,9 @@ def with_examples(document, made):
     for case in made:
         mark = f"<!-- golden {case.name} -->\n"
         if mark in document:
-            before, after = document.split(mark)
-            _, _, rest = after.partition("\n```\n")
+            before, rest = document.split(mark)
+            if rest.startswith("```\n"):
+                rest = rest.partition("\n```\n")[2]
             document = f"{before}{mark}```\n{case.example()}\n```\n{rest}"
     return document
 
@@ -36,18 +37,18 @@ KINDS = {"A transform": "transforms", "A selection.": "[selections](selections.m
 
 
 def index_of(pages):
-    """A table of the pages by kind. The paragraph after a page's heading begins with its kind."""
-    rows = ["| kind | pages |", "| --- | --- |"]
+    """A list of the pages by kind. The paragraph after a page's heading begins with its kind."""
+    rows = []
     for start, kind in KINDS.items():
         names = [page.stem for page in pages if page.read_text().split("\n\n")[1].startswith(start)]
-        rows.append(f"| {kind} | {', '.join(f'[{name}]({name}.md)' for name in names)} |")
-    return "\n".join(rows) + "\n"
+        rows.append(f"- {kind}: {', '.join(f'[{name}]({name}.md)' for name in names)}")
+    return "\n".join(rows)
 
 
 def with_index(document, pages):
     before, mark, after = document.partition("<!-- index -->\n")
-    _, _, rest = after.partition("|\n\n")
-    return f"{before}{mark}{index_of(pages)}\n{rest}"
+    _, _, rest = after.partition("\n\n")
+    return f"{before}{mark}{index_of(pages)}\n\n{rest}"
 
 
 def main():

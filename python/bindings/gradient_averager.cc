@@ -127,6 +127,15 @@ StateValues GradientAverager::state() {
   return collector.take();
 }
 
+std::vector<std::string> GradientAverager::shared() {
+  StateNames names;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    ScopedState scoped(names, std::to_string(lane));
+    lanes_[lane].aggregator->visit_shared(scoped);
+  }
+  return names.take();
+}
+
 void GradientAverager::load(std::uint64_t step, const StateValues& values) {
   StateRestorer restorer(values);
   begin_at(step, [&](std::size_t lane) {
@@ -144,8 +153,11 @@ void GradientAverager::spread(std::uint64_t step, std::span<const FormerState> s
     std::vector<ScopedState> scopes;
     for (StateRestorer& restorer : restorers) scopes.emplace_back(restorer, std::to_string(lane));
     std::vector<FormerRank> each;
-    for (std::size_t i = 0; i < states.size(); ++i) each.push_back({states[i].rank, states[i].ranks, &scopes[i]});
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (states[i].rank >= 0) each.push_back({states[i].rank, states[i].ranks, &scopes[i]});
+    }
     auto aggregator = make(lane, step);
+    if (!scopes.empty()) aggregator->visit_shared(scopes.front());
     if (!each.empty()) aggregator->take_over(each);
     if (lane + 1 == lanes_.size()) {
       for (const StateRestorer& restorer : restorers) restorer.finish();
@@ -280,7 +292,6 @@ Terms GradientAverager::terms() const {
   Terms terms{{"what is averaged", "gradients"},
               {"seed", std::to_string(options_.seed)},
               {"bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20))}};
-  terms.insert(terms.end(), options_.required_same.begin(), options_.required_same.end());
   std::vector<std::string_view> lane_of(parameters_.size());
   for (const Lane& lane : options_.lanes) {
     terms.emplace_back(lane.name, text_of(lane.phases));
@@ -293,6 +304,7 @@ Terms GradientAverager::terms() const {
     terms.emplace_back(parameters_[i].name, fmt::format("{} ({}), under {}", name_of(parameters_[i].type),
                                                         fmt::join(parameters_[i].shape, ", "), lane_of[i]));
   }
+  terms.insert(terms.end(), options_.required_same.begin(), options_.required_same.end());
   return terms;
 }
 

@@ -46,7 +46,7 @@ struct AveragerOptions {
 
 // What a rank of another group held back.
 struct FormerState {
-  int rank = 0, ranks = 1;  // its number then, and how many there were
+  int rank = 0, ranks = 1;  // its number then, and how many there were; below 0: this has shared() values alone
   StateValues values;
 };
 
@@ -96,11 +96,14 @@ class GradientAverager {
 
   // Memories and codec state, as they are before the next step.
   StateValues state();
+  // The names of those values of state() that are the same on all ranks, and must be.
+  std::vector<std::string> shared();
   // Goes on before this step, from a state() taken there. A FileError leaves everything as it was.
   void load(std::uint64_t step, const StateValues& values);
   // Goes on before this step with another group of ranks. Each memory becomes the mean of those in `states`, and all
-  // else begins anew. With the states of all ranks, as much is owed to the mean gradient as before. A rank whose group
-  // changed passes its own state alone, and a rank that is new none.
+  // else but what is the same on all ranks begins anew. With the states of all ranks, as much is owed to the mean
+  // gradient as before. A rank whose group changed passes its own state alone, and a rank that is new the shared()
+  // values of another one.
   void spread(std::uint64_t step, std::span<const FormerState> states);
 
  private:

@@ -89,9 +89,11 @@ class Hook::Impl {
 
  private:
   static AveragerOptions with_terms(HookOptions& options) {
-    options.averager.required_same = {{"check_replicas", std::to_string(options.check_replicas)},
-                                      {"scaler", options.loss_scale ? "one" : "none"},
-                                      {"nonfinite", options.averager.propagate ? "propagate" : "raise"}};
+    Terms& same = options.averager.required_same;
+    const Terms own{{"check_replicas", std::to_string(options.check_replicas)},
+                    {"scaler", options.loss_scale ? "one" : "none"},
+                    {"nonfinite", options.averager.propagate ? "propagate" : "raise"}};
+    same.insert(same.begin(), own.begin(), own.end());
     return std::move(options.averager);
   }
 
@@ -129,7 +131,7 @@ class Hook::Impl {
                       "when it was wrapped; wrap the module anew",
                       name));
     }
-    if (job.index == 0) job.loss_scale = loss_scale();
+    if (job.index == 0) begin_backward(job);
     job.buffer = gradient;
     job.pieces = {{parameter, {0, gradient.nbytes()}}};
     job.missing = 1;
@@ -140,7 +142,7 @@ class Hook::Impl {
   void fill(Job& job, c10d::GradBucket& bucket) {
     job.index = bucket.getIndex();
     job.last = bucket.isLast();
-    if (job.index == 0) job.loss_scale = loss_scale();
+    if (job.index == 0) begin_backward(job);
     job.buffer = bucket.getBufferRef();
     if (job.buffer.layout() != at::kStrided)
       throw ConfigError("sparse gradients cannot be compressed; make them dense");
@@ -168,7 +170,10 @@ class Hook::Impl {
         c10::TensorType::get(), device.is_cpu() ? std::vector<c10::Device>{} : std::vector<c10::Device>{device});
   }
 
-  double loss_scale() const { return options_.loss_scale ? options_.loss_scale() : 1; }
+  void begin_backward(Job& job) const {
+    if (const std::string why = options_.problem ? options_.problem() : ""; !why.empty()) throw ConfigError(why);
+    job.loss_scale = options_.loss_scale ? options_.loss_scale() : 1;
+  }
 
   // All functions below run on our thread.
   void work(Job& job) {
@@ -332,6 +337,7 @@ std::vector<std::string> Hook::gather(const std::string& own) const {
 }
 
 StateValues Hook::state() const { return impl_->idle().state(); }
+std::vector<std::string> Hook::shared() const { return impl_->idle().shared(); }
 void Hook::load(std::uint64_t step, const StateValues& values) { impl_->idle().load(step, values); }
 void Hook::spread(std::uint64_t step, std::span<const FormerState> states) { impl_->idle().spread(step, states); }
 

@@ -27,6 +27,8 @@ struct HookOptions {
   // hold the same as without a loss scale.
   std::function<double()> loss_scale;
   std::function<std::string()> advice;  // what the user may do, added to a NumericError; null: nothing
+  // Called at the first gradient of a backward, on its thread: why this one must not go on, or nothing; null: nothing.
+  std::function<std::string()> problem;
 };
 
 // Averages the gradients of one module in DistributedDataParallel or in a wrapper of our own. DDP hands over its
@@ -65,6 +67,7 @@ class Hook {
   std::vector<std::string> gather(const std::string& own) const;
   // See GradientAverager. The next step finds out whether all ranks loaded the same.
   void load(std::uint64_t step, const StateValues& values);
+  std::vector<std::string> shared() const;
   void spread(std::uint64_t step, std::span<const FormerState> states);
 
   // Registers the hook with DDP, which keeps `hook` alive. std::exception if DDP already has one.

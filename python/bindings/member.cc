@@ -15,15 +15,16 @@
 namespace sotto::python {
 namespace {
 
-World world_at(const std::string& coordinator, const Stop& stop) {
+World world_at(const std::string& coordinator, std::chrono::seconds wait, const Stop& stop) {
   World world;
   const MeetingPlace place = read_meeting_place("coordinator='" + coordinator + "'", coordinator);
   world.host = place.host;
   world.port = place.port;
   world.prefix = "sotto";
   world.elastic = world.coordinated = true;
+  world.coordinator_wait = wait;
   world.generation = 1;
-  world.id = join_job(world, stop);
+  world.id = join_job(world, {}, stop);
   return world;
 }
 
@@ -56,8 +57,8 @@ auto interruptible(const std::function<int()>& asked, Work work) {
 
 }  // namespace
 
-Member::Member(const std::string& coordinator, const Stop& stop)
-    : world_(world_at(coordinator, stop)), heartbeat_(std::in_place, world_) {}
+Member::Member(const std::string& coordinator, std::chrono::seconds wait, const Stop& stop)
+    : world_(world_at(coordinator, wait, stop)), heartbeat_(std::in_place, world_) {}
 
 bool Member::join(const Stop& stop) {
   const auto world = join_generation(world_, stop);
@@ -89,12 +90,13 @@ void Member::enter(const World& world) {
 void bind_member(py::module_& module) {
   using Asked = std::function<int()>;
   py::class_<Member, std::shared_ptr<Member>>(module, "Member")
-      .def(py::init([](const std::string& coordinator, const Asked& asked) {
+      .def(py::init([](const std::string& coordinator, double wait, const Asked& asked) {
              return interruptible(asked, [&](const Stop& stop) {
-               return std::shared_ptr<Member>(new Member(coordinator, stop), EndReleased());
+               const auto seconds = std::chrono::ceil<std::chrono::seconds>(milliseconds(wait));
+               return std::shared_ptr<Member>(new Member(coordinator, seconds, stop), EndReleased());
              });
            }),
-           py::arg(), py::arg())
+           py::arg(), py::arg(), py::arg())
       .def("join",
            [](Member& member, const Asked& asked) {
              return interruptible(asked, [&](const Stop& stop) { return member.join(stop); });

@@ -18,9 +18,9 @@ namespace sotto::python {
 // This process as a rank of a job with a coordinator (comm/membership.h).
 class Member {
  public:
-  // Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives. Waits up to ten
-  // minutes for the coordinator.
-  Member(const std::string& coordinator, const Stop& stop);
+  // Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives. While the coordinator
+  // is gone, it is waited for for so long.
+  Member(const std::string& coordinator, std::chrono::seconds wait, const Stop& stop);
 
   // Waits for the first group that has this rank as a member. False if the run has come to its end without it.
   bool join(const Stop& stop);

@@ -100,15 +100,11 @@ std::vector<std::pair<std::string, at::Tensor>> read_gradient(const std::string&
 // (argument, parameters, [(first step, sentence, aggregator)]) for each rule.
 using LaneTuple =
     std::tuple<std::string, std::vector<std::size_t>, std::vector<std::tuple<std::uint64_t, std::string, std::string>>>;
-// Python functions, or None.
-using Scale = std::function<double()>;
-using Advice = std::function<std::string()>;
 
-HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
-                         bool propagate, Scale scale, Advice advice, std::uint64_t check_replicas, int threads) {
-  HookOptions options;
-  for (const auto& [name, parameters, phases] : lanes) {
-    Lane& lane = options.averager.lanes.emplace_back();
+std::vector<Lane> lanes_of(const std::vector<LaneTuple>& given) {
+  std::vector<Lane> lanes;
+  for (const auto& [name, parameters, phases] : given) {
+    Lane& lane = lanes.emplace_back();
     lane.name = name;
     lane.parameters = parameters;
     for (const auto& [first, method, aggregator] : phases) {
@@ -116,13 +112,21 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
       lane.phases.push_back({first, sotto::read_recipe(parse_sentence(name, method), &asked)});
     }
   }
-  options.averager.seed = seed;
-  options.averager.bucket_bytes = bucket_bytes;
-  options.averager.propagate = propagate;
-  options.averager.codec_threads = threads;
-  options.check_replicas = check_replicas;
-  options.loss_scale = std::move(scale);
-  options.advice = std::move(advice);
+  return lanes;
+}
+
+// Without the lanes.
+HookOptions hook_options(const py::kwargs& given) {
+  HookOptions options;
+  read(given, "required_same", options.averager.required_same);
+  read(given, "seed", options.averager.seed);
+  read(given, "bucket_bytes", options.averager.bucket_bytes);
+  read(given, "propagate", options.averager.propagate);
+  read(given, "threads", options.averager.codec_threads);
+  read(given, "check_replicas", options.check_replicas);
+  read(given, "scale", options.loss_scale);
+  read(given, "advice", options.advice);
+  read(given, "problem", options.problem);
   return options;
 }
 
@@ -139,19 +143,27 @@ std::string with_momentum(const std::string& method, const std::string& maker) {
   return (memory ? memory.said() : "momentum") + " | " + recipe.text();
 }
 
-// Without a reducer: for gradients that the caller offers.
+// The parameters whose gradients DDP reduces, in the order of its buckets.
+std::vector<at::Tensor> reduced(const c10d::Reducer& reducer) {
+  std::vector<at::Tensor> all;
+  for (auto& bucket : reducer.get_grad_buckets(/*return_zero_tensors=*/false)) {
+    const auto& parameters = bucket.getParameters();
+    all.insert(all.end(), parameters.begin(), parameters.end());
+  }
+  return all;
+}
+
+// Without a reducer: for gradients that the caller offers. _C.pyi has the arguments.
 std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
-                             std::vector<std::pair<std::string, at::Tensor>> parameters,
-                             const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
-                             bool propagate, Scale scale, Advice advice, std::uint64_t check_replicas, int threads,
-                             double timeout) {
+                             Hook::Parameters parameters, const py::kwargs& given) {
   Hook::check(parameters);
+  HookOptions options = hook_options(given);
+  const auto lanes = given["lanes"].cast<std::vector<LaneTuple>>();
+  const auto timeout = given["timeout"].cast<double>();
+  const py::gil_scoped_release released;
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
-    std::shared_ptr<Hook> hook(new Hook(std::move(parameters),
-                                        hook_options(lanes, seed, bucket_bytes, propagate, std::move(scale),
-                                                     std::move(advice), check_replicas, threads),
-                                        communicator),
-                               EndReleased());
+    options.averager.lanes = lanes_of(lanes);  // here: all ranks hear of a sentence that one rank refuses
+    std::shared_ptr<Hook> hook(new Hook(std::move(parameters), std::move(options), communicator), EndReleased());
     if (reducer != nullptr) Hook::attach(hook, *reducer);
     return hook;
   });
@@ -236,6 +248,7 @@ PYBIND11_MODULE(_C, module) {
       .def("state", &state_of<Hook>)
       .def("gather", &gather_bytes<Hook>)
       .def("load", &load_hook)
+      .def("shared", &Hook::shared, Released())
       .def("spread", &spread)
       .def("offer", &Hook::offer, Released())
       .def("wait", &Hook::wait, Released())
@@ -243,7 +256,9 @@ PYBIND11_MODULE(_C, module) {
   py::class_<sotto::Meeting, std::shared_ptr<sotto::Meeting>>(module, "Meeting")
       .def(py::init([](const Group& group) { return sotto::meet(*group); }), Released())
       .def("give_up", &sotto::Meeting::give_up, Released());
-  module.def("attach", &attach, Released());
+  module.def("reduced", &reduced);
+  module.def("attach", &attach);
   bind_ranks(module);
   bind_member(module);
+  bind_program(module);
 }

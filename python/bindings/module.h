@@ -10,5 +10,7 @@ namespace sotto::python {
 void bind_ranks(pybind11::module_& module);
 // Adds Member.
 void bind_member(pybind11::module_& module);
+// Adds run_command().
+void bind_program(pybind11::module_& module);
 
 }  // namespace sotto::python

@@ -43,6 +43,11 @@ std::vector<py::bytes> gather_bytes(Engine& engine, const std::string& own) {
   }
   return {all.begin(), all.end()};
 }
+// Reads an argument that the package, which has checked it, passed by keyword.
+template <class Value>
+void read(const py::kwargs& given, const char* name, Value& value) {
+  value = given[name].cast<Value>();
+}
 // FileError if the object is no state.
 StateValues from_python(const py::dict& state);
 

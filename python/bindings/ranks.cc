@@ -19,17 +19,28 @@ namespace {
 using Released = py::call_guard<py::gil_scoped_release>;
 
 // `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are steps.
-StepperOptions stepper_options(const std::string& algorithm, const std::string& topology,
-                               const std::string& peers_per_step, const std::string& mixing, int ranks) {
-  StepperOptions options{.algorithm = read_algorithm("algorithm", algorithm), .own = {}};
+StepperOptions stepper_options(const py::kwargs& given, int all_ranks) {
+  const auto text = [&given](const char* name) { return given[name].cast<std::string>(); };
+  const Recipe recipe = read_recipe(text("codec"), text("aggregator"));
+  const std::string algorithm = text("algorithm"), topology = text("topology");
+  const std::string peers_per_step = text("peers_per_step");
+  StepperOptions options{.algorithm = read_algorithm("algorithm", algorithm), .own = {}, .required_same = {}};
+  read(given, "required_same", options.required_same);
+  read(given, "bucket_bytes", options.bucket_bytes);
+  read(given, "node_size", options.own.node_size);
+  read(given, "seed", options.own.seed);
+  read(given, "threads", options.own.codec_threads);
+  options.own.averages_in_node = false;  // there are no gradients here; the package averages them in backward
+  options.own.phases = {{0, recipe}};
   const AlgorithmEntry& entry = *options.algorithm.entry;
   options.own.topology = read_topology(topology.empty() ? entry.topology : topology);
-  options.own.mixing = read_mixing(mixing);
+  options.own.mixing = read_mixing(text("mixing"));
   if (peers_per_step.empty()) return options;
   if (!entry.changes_peers) {
     throw ConfigError(
         fmt::format("{}: {} has no peers whose number may change; push_sum has", named("peers_per_step"), algorithm));
   }
+  const int ranks = all_ranks / options.own.node_size;
   options.own.topologies = read_peer_schedule("peers_per_step", peers_per_step, options.own.topology, ranks);
   for (const TopologyPhase& phase : options.own.topologies) {
     check_graph(options.algorithm, phase.topology, options.own.mixing, ranks);
@@ -39,18 +50,10 @@ StepperOptions stepper_options(const std::string& algorithm, const std::string& 
 
 std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<Meeting>& meeting,
                                       std::vector<std::pair<std::string, at::Tensor>> parameters,
-                                      const std::string& algorithm, const std::string& codec,
-                                      const std::string& aggregator, const std::string& topology,
-                                      const std::string& peers_per_step, const std::string& mixing, int node_size,
-                                      std::uint64_t seed, std::size_t bucket_bytes, int threads, double timeout) {
-  const Recipe recipe = read_recipe(codec, aggregator);
-  StepperOptions options = stepper_options(algorithm, topology, peers_per_step, mixing, group->getSize() / node_size);
-  options.bucket_bytes = bucket_bytes;
-  options.own.phases = {{0, recipe}};
-  options.own.node_size = node_size;
-  options.own.averages_in_node = false;  // there are no gradients here; the package averages them in backward
-  options.own.seed = seed;
-  options.own.codec_threads = threads;
+                                      const py::kwargs& given) {
+  StepperOptions options = stepper_options(given, group->getSize());
+  const auto timeout = given["timeout"].cast<double>();
+  const py::gil_scoped_release released;
   FlatModel model(std::move(parameters));  // refuses bad parameters before ranks are connected
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
     return std::shared_ptr<Stepper>(new Stepper(std::move(model), std::move(options), communicator), EndReleased());
@@ -98,7 +101,7 @@ void bind_ranks(py::module_& module) {
   module.def("gossips",
              [](const std::string& algorithm) { return read_algorithm("algorithm", algorithm).entry->uses_topology; });
   py::class_<Stepper, std::shared_ptr<Stepper>>(module, "Stepper")
-      .def(py::init(&make_stepper), Released())
+      .def(py::init(&make_stepper))
       .def("begin", &Stepper::begin, Released())
       .def("end", &Stepper::end, Released())
       .def("starts_early", &Stepper::starts_early)

@@ -1,5 +1,6 @@
 #include "python/bindings/stepper.h"
 
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,14 +33,14 @@ std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
 }
 
 // Collective. Drops tensors without NaN that all ranks have alike, such as a mask of infinities: they are their own
-// mean.
+// mean. All ranks have equally many.
 void drop_alike(std::vector<std::pair<std::string, at::Tensor>>& tensors, Communicator& communicator) {
   std::vector<std::uint64_t> own, all(tensors.size() * static_cast<std::size_t>(communicator.size()));
   for (const auto& [name, tensor] : tensors) {
     const auto bytes = bytes_of(tensor);
     Hash hash;
     hash.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    own.push_back(tensor.isnan().any().item<bool>() ? 0 : hash.value());
+    own.push_back(tensor.to(at::kDouble).isnan().any().item<bool>() ? 0 : hash.value());
   }
   communicator.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
   std::size_t next = 0;
@@ -49,6 +50,14 @@ void drop_alike(std::vector<std::pair<std::string, at::Tensor>>& tensors, Commun
     for (std::size_t other = i; other < all.size(); other += own.size()) alike = alike && all[other] == own[i];
     return alike;
   });
+}
+
+// Collective. The sum of values as large as the largest double is made of fractions of them, so that it fits.
+void average_doubles(std::span<double> values, Communicator& communicator) {
+  const double ranks = communicator.size(), share = std::exp2(-std::ceil(std::log2(ranks)));
+  for (double& value : values) value *= share;
+  communicator.all_reduce(values);
+  for (double& value : values) value /= ranks * share;
 }
 
 }  // namespace
@@ -120,8 +129,9 @@ void Stepper::take_average() {
   guarded([&] { take_mean(std::move(by_hand), true, [this] { algorithm_->average_models(*this); }); });
 }
 
-void Stepper::require_finite_everywhere(std::span<const float> values, const Layout& layout) {
-  const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+template <class Float>
+void Stepper::require_finite_everywhere(const std::vector<Float>& values, const Layout& layout) {
+  const auto bad = std::ranges::find_if_not(values, [](Float value) { return std::isfinite(value); });
   std::vector<std::uint64_t> all;
   guarded([&] { all = of_all_ranks(*communicator_, static_cast<std::uint64_t>(bad - values.begin())); });
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -131,6 +141,7 @@ void Stepper::require_finite_everywhere(std::span<const float> values, const Lay
         rank, layout.name_at(all[rank])));
   }
 }
+template void Stepper::require_finite_everywhere(const std::vector<float>& values, const Layout& layout);
 
 // `by_hand` is how far this rank has moved its parameters by hand, if it counts. That belongs to the next step, and to
 // the mean model. `average` makes shown_ the mean of the algorithm's models.
@@ -170,19 +181,24 @@ void Stepper::show_own() {
 
 void Stepper::average(std::vector<std::pair<std::string, at::Tensor>> tensors) {
   idle();
+  Terms forms;
+  for (const auto& [name, tensor] : tensors) {
+    forms.emplace_back("the shape of " + name, fmt::format("({})", fmt::join(tensor.sizes(), ", ")));
+    forms.emplace_back("the type of " + name, c10::toString(tensor.scalar_type()));
+  }
+  require_same_terms(*communicator_, forms, nullptr, "has other buffers than");
   guarded([&] { drop_alike(tensors, *communicator_); });
   if (tensors.empty()) return;
-  Terms shapes;
-  for (const auto& [name, tensor] : tensors) {
-    shapes.emplace_back("the shape of " + name, fmt::format("({})", fmt::join(tensor.sizes(), ", ")));
-  }
-  require_same_terms(*communicator_, shapes, nullptr, "has other buffers than");
-  const FlatModel statistics(std::move(tensors));
-  std::vector<float> values(statistics.layout().size());
-  statistics.read(values);
-  require_finite_everywhere(values, statistics.layout());
-  guarded([&] { aggregate(values, Op::avg, *communicator_); });
-  statistics.write(values);
+  Layout layout;
+  for (const auto& [name, tensor] : tensors) layout.append(name, tensor.sizes().vec());
+  std::vector<double> values(layout.size());
+  const auto place_of = [&](std::size_t i) {
+    return at::from_blob(values.data() + layout.segments()[i].offset, tensors[i].second.sizes(), at::kDouble);
+  };
+  for (std::size_t i = 0; i < tensors.size(); ++i) place_of(i).copy_(tensors[i].second);
+  require_finite_everywhere(values, layout);
+  guarded([&] { average_doubles(values, *communicator_); });
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].second.copy_(place_of(i));
 }
 
 // Runs on the thread of the algorithm.

@@ -25,6 +25,7 @@ struct StepperOptions {
   AlgorithmSpec algorithm;
   AlgorithmOptions own;
   std::size_t bucket_bytes = std::size_t{4} << 20;
+  Terms required_same;  // further values that must be the same on all ranks, but do not belong to the state
 };
 
 // Drives an Algorithm from the training loop of a user's model and optimiser. A step of the algorithm runs on a thread
@@ -60,8 +61,9 @@ class Stepper final : private Worker {
   // can be no step, take_average(), load() or second mean.
   void show_mean();
   void show_own();
-  // Collective: dense tensors of float32, with names for errors, become their means over all ranks. What all ranks have
-  // alike stays as it is, infinities too.
+  // Collective: contiguous tensors of floats on the CPU, with names for errors, become their means over all ranks,
+  // which are computed in float64. What all ranks have alike stays as it is, infinities too. ConfigError on all ranks
+  // if one has other names, shapes or types.
   void average(std::vector<std::pair<std::string, at::Tensor>> tensors);
 
   AveragerStats stats() const;
@@ -120,7 +122,8 @@ class Stepper final : private Worker {
   void require_own_model() const;
   void look();
   std::vector<float> changes() const;
-  void require_finite_everywhere(std::span<const float> values, const Layout& layout);
+  template <class Float>
+  void require_finite_everywhere(const std::vector<Float>& values, const Layout& layout);
   void take_mean(std::vector<float> by_hand, bool counts, const std::function<void()>& average);
   void require_same_load(std::uint64_t step, const std::exception_ptr& refusal);
   void require_even_commits(std::uint64_t step);

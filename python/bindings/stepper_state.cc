@@ -203,6 +203,7 @@ Terms Stepper::terms() const {
   for (const Segment& segment : model_.layout().segments()) {
     terms.emplace_back(segment.name, fmt::format("({})", fmt::join(segment.shape, ", ")));
   }
+  terms.insert(terms.end(), options_.required_same.begin(), options_.required_same.end());
   return terms;
 }
 

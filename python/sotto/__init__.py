@@ -8,7 +8,8 @@ wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (
 neighbours), `LocalSGD` and `DiLoCo` (each rank takes steps of its own, then all exchange). The rest of this package:
 ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`state_dict`, `load_state_dict`), statistics
 (`stats`, `report`), single tensors as bytes (`Codec`), over a process group (`aggregate`) and among neighbours
-(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), and the exceptions.
+(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), and the exceptions. `sotto.huggingface`, which is
+imported by itself, has a callback for Hugging Face's Trainer.
 """
 
 import torch as _torch  # noqa: F401  the extension module is linked against its libraries

@@ -14,11 +14,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from sotto import _check
-from sotto._averaging import averaging, trained_parameters
+from sotto._averaging import Options, averaging, trained_parameters, trains_others
 from sotto._errors import ConfigError
-from sotto._meeting import group_of, meeting, start_alike
-from sotto._state import Connected, Stats, remember, stats
+from sotto._meeting import group_of, meeting, sent_at_the_start, start_alike
+from sotto._state import Connected, remember
 
 
 _all: weakref.WeakSet[AllReduceDataParallel] = weakref.WeakSet()  # those that average
@@ -72,12 +71,16 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
             if not self._parameters_of_ranks:
                 raise ConfigError("the module has no parameter that is trained")
             self._own = {id(parameter) for _, parameter in self._parameters_of_ranks}
+            self._problem = trains_others(module, self._own)
             for name, parameter in self._parameters_of_ranks:
                 if why := _other_hook(name, parameter):
                     raise ConfigError(why)
+            options = Options(
+                codec=None if schedule is not None else codec, schedule=schedule, start_after=start_after, rules=rules,
+                aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, nonfinite=nonfinite, scaler=scaler,
+                check_replicas=check_replicas, threads=threads, timeout=timeout)
             connect = averaging(
-                None, group, place, module, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
-                start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
+                None, group, place, module, self._parameters_of_ranks, self._problem, sent_at_the_start(module), options)
             older = [other for other in _all if not other._own.isdisjoint(self._own)]
             for other in older:  # before ranks are connected: others may wait in its backward for this one, which left it
                 other._make_way()
@@ -99,7 +102,6 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         if torch.is_grad_enabled():
             self._require_sound()
-        _check.wrapped_parameters(self.module, self._own)
         return self.module(*inputs, **keywords)
 
     @contextlib.contextmanager
@@ -111,10 +113,6 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
         finally:
             self._synchronised = before
 
-    def stats(self, *, reset: bool = False) -> Stats:
-        """sotto.stats(self)."""
-        return stats(self, reset=reset)
-
     def _require_sound(self) -> None:
         """Raises an error if backward passes would not average, so that no rank computes in vain, or trains alone unnoticed."""
         if self._replaced:
@@ -122,6 +120,8 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
                               "share parameters are wrapped together, in one module")
         if torch.compiler.is_compiling():
             return  # backward says it
+        if why := self._problem():  # before backward says it: that may reach no parameter of ours
+            self._refuse(why)
         if self._missing is None:
             self._hook.wait()  # raises the error of a step that failed
         elif torch._C._current_graph_task_id() != self._backward:

@@ -7,7 +7,9 @@ import functools
 import gc
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -18,43 +20,48 @@ from sotto import _C, _check
 from sotto._errors import ConfigError
 
 
-def averaging(
-    reducer: Any,
-    group: dist.ProcessGroup | None,
-    place: _C.Meeting | None,
-    module: torch.nn.Module,
-    parameters: list[tuple[str, torch.Tensor]],
-    codec: str | None,
-    schedule: Sequence[tuple[int, str]] | None,
-    start_after: int,
-    rules: Mapping[str, str] | None,
-    aggregator: str,
-    seed: int,
-    bucket_mb: float,
-    nonfinite: str,
-    scaler: torch.amp.GradScaler | None,
-    check_replicas: int,
-    threads: int,
-    timeout: float | timedelta | None,
-) -> Callable[[], _C.Hook]:
-    """Checks the arguments of sotto.compress. The result connects the ranks, and registers the hook with DDP's reducer, if any."""
-    if nonfinite not in ("raise", "propagate"):
-        raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
-    phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
-    lanes = _lanes(module, [name for name, _ in parameters], "schedule" if codec is None else "codec", phases,
-                   _check.sentences({} if rules is None else rules))
-    scale = _check.scaler(scaler)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The arguments that sotto.compress and AllReduceDataParallel share, as the user gave them. averaging() checks them."""
+
+    codec: str | None
+    schedule: Sequence[tuple[int, str]] | None
+    start_after: int
+    rules: Mapping[str, str] | None
+    aggregator: str
+    seed: int
+    bucket_mb: float
+    nonfinite: str
+    scaler: torch.amp.GradScaler | None
+    check_replicas: int
+    threads: int
+    timeout: float | timedelta | None
+
+
+def averaging(reducer: Any, group: dist.ProcessGroup | None, place: _C.Meeting | None, module: torch.nn.Module,
+              parameters: list[tuple[str, torch.Tensor]], problem: Callable[[], str], required_same: list[tuple[str, str]],
+              options: Options) -> Callable[[], _C.Hook]:
+    """Checks the options. The result connects the ranks, and registers the hook with DDP's reducer, if any.
+
+    problem: says in each backward why it must not go on, or nothing. There torch.compile changes nothing.
+    """
+    if options.nonfinite not in ("raise", "propagate"):
+        raise ConfigError(f"nonfinite={options.nonfinite!r}: one of raise, propagate")
+    lanes = _lanes(module, [name for name, _ in parameters], _phases(options), options)
+    scale = _check.scaler(options.scaler)
     said = [(option, sentence, members) for option, members, phases in lanes
             for _, sentence, _ in (phases if option == "schedule" else phases[-1:])]  # without what start_after begins with
     doubts = [_about_the_optimiser(option, sentence) for option, sentence, _ in said]
     doubts += _about_other_momenta([(option, sentence) for option, sentence, _ in said])
     doubts += [_C.doubt_about(option, sentence, [parameters[i][1].shape for i in members]) for option, sentence, members in said]
     for doubt in dict.fromkeys(filter(None, doubts)):
-        warnings.warn(doubt, stacklevel=_outside())
+        warnings.warn(doubt, stacklevel=outside())
     return functools.partial(
-        _C.attach, reducer, group, place, parameters, lanes, _check.whole("seed", seed), _check.bucket_bytes(bucket_mb),
-        nonfinite == "propagate" or scale is not None, scale, _advice, _check.whole("check_replicas", check_replicas),
-        _check.threads(threads), _check.seconds(timeout))
+        _C.attach, reducer, group, place, parameters, required_same=required_same, lanes=lanes, scale=scale,
+        seed=_check.whole("seed", options.seed), bucket_bytes=_check.bucket_bytes(options.bucket_mb),
+        propagate=options.nonfinite == "propagate" or scale is not None, advice=_advice, problem=problem,
+        check_replicas=_check.whole("check_replicas", options.check_replicas), threads=_check.threads(options.threads),
+        timeout=_check.seconds(options.timeout))
 
 
 # Instead of an optimiser of `sotto train`.
@@ -90,6 +97,17 @@ def _about_other_momenta(said: list[tuple[str, str]]) -> list[str]:
         for option, sentence in said if not _C.momentum_of(option, sentence)]
 
 
+def trains_others(module: torch.nn.Module, own: Collection[int]) -> Callable[[], str]:
+    """A function that says what is wrong if the module trains a parameter that is none of these, by id. It does not keep the module."""
+    reference = weakref.ref(module)
+
+    def problem() -> str:
+        there = reference()
+        return "" if there is None else _check.other_parameter(there, own)
+
+    return problem
+
+
 def _advice() -> str:
     """Advice that follows an error about a gradient that is not finite."""
     kinds = (type(one) for one in gc.get_objects())  # finds every scaler: the collector tracks all objects of such classes
@@ -98,7 +116,7 @@ def _advice() -> str:
     return "; with a GradScaler say scaler=, so that this step is skipped"
 
 
-def _outside() -> int:
+def outside() -> int:
     """For the calling function: the stacklevel of the first caller outside this package and torch."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("sotto", "torch"):
@@ -106,26 +124,32 @@ def _outside() -> int:
     return level
 
 
-def trained_parameters(module: torch.nn.Module, ignored: Iterable[str] = ()) -> list[tuple[str, torch.Tensor]]:
-    """Names and parameters whose gradients are to be averaged."""
-    ignored = set(ignored)
+def trained_parameters(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """Names and parameters whose gradients are to be averaged: those that are not frozen."""
+    return averaged_parameters(module, lambda p: p.requires_grad)
+
+
+def averaged_parameters(module: torch.nn.Module,
+                        wanted: Callable[[torch.nn.Parameter], bool]) -> list[tuple[str, torch.Tensor]]:
+    """Names and parameters that are wanted. ConfigError if their gradients cannot be averaged."""
     for name, part in _check.plain_module(module).named_modules():
         if getattr(part, "sparse", False) and isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
             raise ConfigError(f"{name or 'the module'} makes sparse gradients, which cannot be compressed; give it sparse=False")
-    parameters = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in ignored]
+    parameters: list[tuple[str, torch.Tensor]] = [(name, p) for name, p in module.named_parameters() if wanted(p)]
     devices = sorted({str(p.device) for _, p in parameters})
     if len(devices) > 1:
         raise ConfigError(f"the parameters are on {', '.join(devices)}; all must be on one device")
     return parameters
 
 
-def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start_after: int,
-            aggregator: str) -> list[tuple[int, str, str]]:
+def _phases(options: Options) -> list[tuple[int, str, str]]:
+    codec, schedule = options.codec, options.schedule
+    start_after, aggregator = _check.whole("start_after", options.start_after), _check.aggregator(options.aggregator)
     if (codec is None) == (schedule is None):
         raise ConfigError("give either a codec or a schedule")
     if codec is not None:
         dense = (0, *_C.without_codec(_check.sentence("codec", codec), aggregator))
-        return [*([dense] if start_after > 0 else []), (start_after, _check.sentence("codec", codec), aggregator)]
+        return [*([dense] if start_after > 0 else []), (start_after, codec, aggregator)]
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
     try:
@@ -141,8 +165,9 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
     return phases
 
 
-def _lanes(module: torch.nn.Module, names: list[str], option: str, phases: list[tuple[int, str, str]],
-           rules: Mapping[str, str]) -> list[tuple[str, list[int], list[tuple[int, str, str]]]]:
+def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, str, str]],
+           options: Options) -> list[tuple[str, list[int], list[tuple[int, str, str]]]]:
+    rules = _check.sentences({} if options.rules is None else options.rules)
     patterns = list(rules)
     members: list[list[int]] = [[] for _ in range(len(patterns) + 1)]
     for index, name in enumerate(names):
@@ -155,7 +180,7 @@ def _lanes(module: torch.nn.Module, names: list[str], option: str, phases: list[
     if not members[-1]:
         raise ConfigError("rules apply to all parameters, so that none is left for the codec")
     lanes = [(f"rules[{pattern!r}]", found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
-    return [*lanes, (option, members[-1], phases)]
+    return [*lanes, ("schedule" if options.codec is None else "codec", members[-1], phases)]
 
 
 def _tied(module: torch.nn.Module, pattern: str, names: list[str]) -> str:

@@ -76,11 +76,11 @@ def bucket_bytes(bucket_mb: Any) -> int:
     return max(4, int(number("bucket_mb", bucket_mb, 0, 2048) * (1 << 20)))
 
 
-def seconds(timeout: float | timedelta | None) -> float:
+def seconds(timeout: float | timedelta | None, name: str = "timeout") -> float:
     value = default_timeout if timeout is None else timeout
     value = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.001 <= value <= 1e9:
-        raise ConfigError(f"timeout={timeout!r}: wants seconds from 0.001 to 1e9, or a timedelta")
+        raise ConfigError(f"{name}={timeout!r}: wants seconds from 0.001 to 1e9, or a timedelta")
     return float(value)
 
 
@@ -116,17 +116,34 @@ def plain_module(value: Any) -> torch.nn.Module:
             raise ConfigError(f"parameter {name} has no values yet; "
                               + ("call module.to_empty(), and initialise it" if parameter.is_meta else "run the module once")
                               + " before it is wrapped")
+    for kind, named in (("parameter", value.named_parameters()), ("buffer", value.named_buffers())):
+        for name, tensor in named:
+            if tensor.layout != torch.strided:
+                raise ConfigError(f"{kind} {name} is sparse; ranks exchange dense tensors: make it one with to_dense(), or keep it "
+                                  "outside of the module")
     return value
 
 
 def wrapped_parameters(module: torch.nn.Module, wrapped: Collection[int]) -> None:
     """ConfigError if the module trains a parameter that is none of these, by id: each rank would train its own."""
-    if torch.compiler.is_compiling():
-        return
-    for name, parameter in module.named_parameters():
-        if parameter.requires_grad and id(parameter) not in wrapped:
-            raise ConfigError(f"parameter {name} was not wrapped with the others, since it was frozen then, or is another one "
-                              "now; wrap the module anew")
+    if not torch.compiler.is_compiling() and (why := other_parameter(module, wrapped)):
+        raise ConfigError(why)
+
+
+def other_parameter(module: torch.nn.Module, wrapped: Collection[int]) -> str:
+    """What is wrong if the module trains a parameter that is none of these, by id; empty if it does not. Asked in each step, so it
+    makes no names before it needs one: those take several times as long."""
+    parts: list[torch.nn.Module | None] = [module]
+    while parts:
+        if (part := parts.pop()) is None:
+            continue
+        for parameter in part._parameters.values():
+            if parameter is not None and parameter.requires_grad and id(parameter) not in wrapped:
+                name = next(name for name, one in module.named_parameters() if one is parameter)
+                return (f"parameter {name} was not wrapped with the others, since it was frozen then, or is another one now; wrap "
+                        "the module anew")
+        parts.extend(part._modules.values())
+    return ""
 
 
 _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel", "AllReduceDataParallel", "GossipDataParallel"}

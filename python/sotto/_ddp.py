@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from sotto import _check
-from sotto._averaging import averaging, trained_parameters
+from sotto import _C
+from sotto._averaging import Options, averaged_parameters, averaging, outside, trains_others
 from sotto._errors import ConfigError
 from sotto._meeting import meeting
 from sotto._state import is_known, remember
@@ -59,9 +62,12 @@ def compress(
         without that scale; the returned means have it. A step that overflows on any rank propagates, as above, so that
         the scaler skips it on all. Costs a copy of the memories in each step, and no mean is available before all are.
     check_replicas: compares the parameters of all ranks by hash every `check_replicas` steps; NumericError if they differ.
-        Then forward() raises a ConfigError if a parameter is trained that was frozen, or another one, at this call.
     threads: the number of threads that encode and decode on this rank; no bit depends on it.
     timeout: of each exchange, and of the wait here for all ranks (30 minutes).
+
+    What DDP reduces is averaged: the parameters that were not frozen when it was made, also if they are frozen now. One that
+    it does not reduce, because it was frozen then or replaced another, cannot be trained: that is a ConfigError here, or in
+    backward(). A copy (copy.deepcopy, torch.save) is not compressed: it warns if it is trained, until it is compressed, too.
 
     Messages use separate Gloo connections between the ranks of ddp.process_group, made through its store and on its
     network devices; for MPI, which has no store, a new group. Inputs may be uneven: `with ddp.join():` works. A rank that
@@ -80,16 +86,59 @@ def compress(
         if is_known(ddp):
             raise ConfigError("this module is compressed already")
         _require_plain(ddp)
-        parameters = trained_parameters(ddp.module, getattr(ddp, "parameters_to_ignore", ()))
-        connect = averaging(
-            ddp.reducer, group, place, ddp.module, parameters, codec, schedule, start_after, rules, aggregator, seed,
-            bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
-        remember(ddp, connect())
-    if check_replicas:
-        ignored = getattr(ddp, "parameters_to_ignore", ())
-        own = {id(p) for name, p in ddp.module.named_parameters() if p.requires_grad or name in ignored}
-        ddp.register_forward_pre_hook(lambda module, _: _check.wrapped_parameters(module.module, own))
+        left_alone = [id(p) for name, p in ddp.module.named_parameters() if name in getattr(ddp, "parameters_to_ignore", ())]
+        parameters = _reduced_parameters(ddp, left_alone)
+        problem = trains_others(ddp.module, {id(p) for _, p in parameters}.union(left_alone))
+        options = Options(
+            codec=codec, schedule=schedule, start_after=start_after, rules=rules, aggregator=aggregator, seed=seed, bucket_mb=bucket_mb,
+            nonfinite=nonfinite, scaler=scaler, check_replicas=check_replicas, threads=threads, timeout=timeout)
+        hook = averaging(ddp.reducer, group, place, ddp.module, parameters, problem, [], options)()
+        remember(ddp, hook)
+    _hooks[ddp] = hook, problem
+    if _after_forward not in ddp._forward_hooks.values():  # a copy of a compressed module has it
+        ddp.register_forward_hook(_after_forward)
     return ddp
+
+
+_hooks: weakref.WeakKeyDictionary[DistributedDataParallel, tuple[_C.Hook, Callable[[], str]]] = weakref.WeakKeyDictionary()
+
+
+def _after_forward(ddp: DistributedDataParallel, *_: Any) -> None:
+    """A function of this module, since copies and pickles of `ddp` have its hooks. After forward, within which DDP exchanges something
+    with other ranks: they would wait for one that raised an error before."""
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return
+    if ddp in _hooks:
+        hook, problem = _hooks[ddp]
+        if why := problem():  # before backward says it: DDP may wait there for a parameter that is not used any more
+            hook.refuse(why)
+            hook.wait()
+    elif ddp.training:
+        warnings.warn("this is a copy of a module that sotto.compress compressed, and not compressed itself: it sends dense gradients, "
+                      "as DistributedDataParallel does. To train it, call sotto.compress on it, too; for a running average of weights "
+                      "copy the plain module, ddp.module", stacklevel=outside())
+
+
+def _reduced_parameters(ddp: DistributedDataParallel, left_alone: Collection[int]) -> list[tuple[str, torch.Tensor]]:
+    """Names and parameters whose gradients DDP reduces: those that were trained when it was made, also if they are frozen now."""
+    reduced = _C.reduced(ddp.reducer)
+    ids = {id(p) for p in reduced}
+    parameters = averaged_parameters(ddp.module, lambda p: id(p) in ids)
+    missing = [name for name, p in ddp.module.named_parameters()
+               if p.requires_grad and id(p) not in ids and id(p) not in left_alone]
+    if missing:
+        raise ConfigError(f"DDP does not reduce {', '.join(missing)}: frozen when DistributedDataParallel was made, or added since; "
+                          "make it anew, and call sotto.compress again")
+    waited_for = [name for name, p in parameters if not p.requires_grad]
+    if waited_for and not ddp.find_unused_parameters and not ddp.static_graph:
+        raise ConfigError(f"{', '.join(waited_for)}: frozen after DistributedDataParallel was made, which waits for gradients of it; "
+                          "freeze before, or say find_unused_parameters=True")
+    if len(parameters) < len(ids):
+        here = {id(p) for _, p in parameters}
+        shape = next(tuple(p.shape) for p in reduced if id(p) not in here)
+        raise ConfigError(f"DDP reduces a parameter of shape {shape} that its module no longer has; make DistributedDataParallel "
+                          "anew, and call sotto.compress again")
+    return parameters
 
 
 def _require_plain(ddp: DistributedDataParallel) -> None:
@@ -104,3 +153,12 @@ def _require_plain(ddp: DistributedDataParallel) -> None:
                           "DDP's; let optimizer.step() do it after backward")
     if hooks:
         raise ConfigError("this module has a communication hook already; DDP takes one only")
+    if getattr(ddp, "_delay_all_reduce_params", None):
+        raise ConfigError("this module was made with delay_all_reduce_named_params=, which DDP averages itself, beside "
+                          "communication hooks, and without waiting for the result; leave it out")
+    if getattr(ddp, "skip_all_reduce_unused_params", False):
+        raise ConfigError("this module was made with skip_all_reduce_unused_params=, with which DDP leaves parameters out at any "
+                          "step; say find_unused_parameters=True alone")
+    if getattr(ddp, "_use_python_reducer", False):
+        raise ConfigError("this module was made with torch._dynamo.config.optimize_ddp = \"python_reducer\", which leaves out what "
+                          "takes communication hooks; leave it at its default")

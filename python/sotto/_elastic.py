@@ -32,7 +32,7 @@ LONGEST = 140.0  # seconds: with the 30 that a silent rank gets, less than the c
 
 
 def elastic(
-    coordinator: str | None = None, *, timeout: float | timedelta = 120.0,
+    coordinator: str | None = None, *, timeout: float | timedelta = 120.0, wait: float | timedelta = 600.0,
 ) -> Callable[[Callable[Concatenate[ElasticState, Parameters], Result]],
               Callable[Concatenate[ElasticState, Parameters], Result | None]]:
     """Makes a function that trains go on when ranks are lost or join. It is called anew for each group of ranks.
@@ -58,6 +58,7 @@ def elastic(
     coordinator: its HOST:PORT. None: that of the variable SOTTO_COORDINATOR.
     timeout: of exchanges, and until the ranks of a group have met; at most 140 s. A machine that vanishes without a word is
         noticed after this time; a process that ends, at once, or after 30 s if it is killed before the group is connected.
+    wait: for a coordinator that is gone while it is needed; another one with its --state may take its place.
 
     Make wrappers within the function, and keep none of them elsewhere. Every rank returns when all have come to the end.
     The result is that of the last call; None if the run had come to its end before this rank was needed.
@@ -65,7 +66,7 @@ def elastic(
     Errors: whatever says that a peer was lost (CommError, and Gloo's errors) begins the next group. Every other exception
     of the function ends this rank, and the others go on without it; so does Ctrl-C. After SIGTERM the rank leaves at the
     second commit at the latest, with SystemExit(143), if nobody else handles that signal. CommError if the coordinator
-    ends the job, or is gone for ten minutes while it is needed.
+    ends the job, or is gone for longer than `wait` while it is needed.
     """
     if callable(coordinator):
         raise ConfigError("write @sotto.elastic(\"HOST:PORT\"), or @sotto.elastic() with the variable SOTTO_COORDINATOR")
@@ -73,7 +74,7 @@ def elastic(
     if not place:
         raise ConfigError(f"coordinator: missing; say HOST:PORT, where `sotto coordinator` runs, here or in the variable {VARIABLE}")
     place = _check.text("coordinator", place, "HOST:PORT")
-    seconds = _check.seconds(timeout)
+    seconds, absence = _check.seconds(timeout), _check.seconds(wait, "wait")
     if seconds > LONGEST:
         raise ConfigError(f"timeout={timeout!r}: at most {LONGEST:g} s, since the coordinator gives up ranks that wait for a "
                           "lost one for longer than 180 s")
@@ -87,7 +88,7 @@ def elastic(
             if dist.is_initialized():
                 raise ConfigError("sotto.elastic makes the process group of each group of ranks; leave init_process_group out")
             with _asked_to_end() as asked:
-                job = _Job(place, seconds, state, asked)
+                job = _Job(place, seconds, absence, state, asked)
                 return job.run(lambda: train(state, *arguments, **named))
 
         return run
@@ -108,7 +109,7 @@ class _Over(BaseException):
 
 
 class _Job:
-    def __init__(self, coordinator: str, timeout: float, state: ElasticState, asked: Callable[[], int]) -> None:
+    def __init__(self, coordinator: str, timeout: float, wait: float, state: ElasticState, asked: Callable[[], int]) -> None:
         self._timeout = timeout
         self._state = state
         self._asked = asked
@@ -119,7 +120,7 @@ class _Job:
         self._new = False  # some rank of the group had none
         state._commits, state._owed, state._wrappers = [], [], []
         try:
-            self._member = _C.Member(coordinator, asked)
+            self._member = _C.Member(coordinator, wait, asked)
         except CommError:
             if not asked():
                 raise

@@ -8,7 +8,7 @@ import io
 import weakref
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TYPE_CHECKING
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -78,6 +78,9 @@ class ElasticState:
             raise ConfigError(f"{name}={value!r:.80}: wants a number, text, tensor, list or dict of such, or an object with "
                               "state_dict() and load_state_dict()")
         self.__dict__[name] = value
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...  # the parts
 
     def commit(self) -> None:
         """Keeps a copy of everything in memory, to which the ranks go back when one is lost. Call it between steps: after each,
@@ -176,8 +179,8 @@ def kept(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
     """sotto.state_dict, and the names of those values that are the same on all ranks."""
     state = state_of(engine)
     if isinstance(engine, _C.Stepper):  # which may go on on another graph
-        return state | {"identity": engine.identity(graph=False), "shared": engine.shared()}
-    return state | {"shared": []}
+        state["identity"] = engine.identity(graph=False)
+    return state | {"shared": engine.shared()}
 
 
 def _go_on(engine: _C.Hook | _C.Stepper, state: dict[str, Any]) -> None:
@@ -188,7 +191,7 @@ def _go_on(engine: _C.Hook | _C.Stepper, state: dict[str, Any]) -> None:
         engine.rejoin(state["step"], former)
     else:
         check_identity(state["identity"], engine.identity())
-        engine.spread(state["step"], [former] if state["rank"] >= 0 else [])
+        engine.spread(state["step"], [former])
 
 
 def _has_state(part: Any) -> bool:

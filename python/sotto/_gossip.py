@@ -14,12 +14,12 @@ from sotto import _C, _check
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting
-from sotto._state import Connected, Stats, remember_within_node, stats
-from sotto._steps import Steps
+from sotto._state import remember_within_node
+from sotto._steps import MixesModels, Steps
 from sotto._topology import Topology, sentence_of
 
 
-class GossipDataParallel(Connected, torch.nn.Module):
+class GossipDataParallel(MixesModels, torch.nn.Module):
     """Wraps a module. Each rank trains a model of its own, and mixes it with those of neighbours after each step.
 
         model = sotto.GossipDataParallel(net, "push_sum", topology="exponential")
@@ -54,7 +54,8 @@ class GossipDataParallel(Connected, torch.nn.Module):
         consecutive, and take the same steps. 0: the number of ranks that torchrun has on a host. Gradients may be
         accumulated under `no_sync()`. Not with ad_psgd.
     optimizer: models are mixed after its steps. None: after those of the first optimizer that takes a step of any of the
-        module's parameters; a second such optimizer is then an error.
+        module's parameters. In both cases also after those of any other that moves some of the same ones. What an
+        optimizer of other parameters does belongs to the next of these steps; without `optimizer` it is an error.
     seed: for stochastic codecs. threads: the number of threads that encode and decode on this rank; no bit depends on it.
     timeout: of each exchange, and of the wait here for all ranks (30 minutes).
 
@@ -108,23 +109,9 @@ class GossipDataParallel(Connected, torch.nn.Module):
         """Backward passes within it add up gradients; the first one after it averages the sums over the ranks of a node."""
         return contextlib.nullcontext() if self._node is None else self._node.no_sync()
 
-    def average(self) -> contextlib.AbstractContextManager[None]:
-        """Within `with model.average():` the parameters and float buffers are the mean over all ranks, the model to evaluate
-        and to save; afterwards they are this rank's own again. Collective, between steps."""
-        return self._steps.average()
-
-    def take_average(self) -> None:
-        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps.
-        NumericError on all ranks, which changes nothing, if a model is not finite."""
-        self._steps.take_average()
-
     def steps(self) -> list[int]:
         """The number of steps of each rank. With ad_psgd it is what this rank has heard, and exact after a meeting."""
         return self._steps.stepper.steps()
-
-    def stats(self, *, reset: bool = False) -> Stats:
-        """sotto.stats(self)."""
-        return stats(self, reset=reset)
 
 
 class Gossiper:

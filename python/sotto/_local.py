@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any, Literal, overload
 
 import torch
 import torch.distributed as dist
 
 from sotto import _check
 from sotto._errors import ConfigError
-from sotto._state import Connected, Stats, load_state_dict, state_dict, stats
-from sotto._steps import Steps
+from sotto._state import load_state_dict, state_dict
+from sotto._steps import MixesModels, Steps
 
 
-class _LocalSteps(Connected):
-    _steps: Steps
-
-    def average(self) -> contextlib.AbstractContextManager[None]:
-        """Within `with local.average():` the parameters and float buffers are the mean over all ranks, the model to evaluate
-        and to save; afterwards they are this rank's own again. Collective, between steps."""
-        return self._steps.average()
-
-    def take_average(self) -> None:
-        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps.
-        NumericError on all ranks, which changes nothing, if a model is not finite."""
-        self._steps.take_average()
-
-    def state_dict(self, *, gather: bool = False) -> dict[str, object] | list[dict[str, object]]:
+class _LocalSteps(MixesModels):
+    @overload
+    def state_dict(self, *, gather: Literal[False] = False) -> dict[str, Any]: ...
+    @overload
+    def state_dict(self, *, gather: Literal[True]) -> list[dict[str, Any]]: ...
+    @overload
+    def state_dict(self, *, gather: bool) -> dict[str, Any] | list[dict[str, Any]]: ...
+    def state_dict(self, *, gather: bool = False) -> dict[str, Any] | list[dict[str, Any]]:
         """sotto.state_dict(self)."""
         return state_dict(self, gather=gather)
 
-    def load_state_dict(self, state: dict[str, object] | list[dict[str, object]]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """sotto.load_state_dict(self, state)."""
         load_state_dict(self, state)
-
-    def stats(self, *, reset: bool = False) -> Stats:
-        """sotto.stats(self)."""
-        return stats(self, reset=reset)
 
 
 class LocalSGD(_LocalSteps):
@@ -49,6 +40,7 @@ class LocalSGD(_LocalSteps):
     arguments, and takes the same number of steps. Parameters and buffers start as those of rank 0; buffers are not
     exchanged, and the optimizer's own buffers stay as they are (Stich, ICLR 2019).
 
+    optimizer: steps of any other that moves some of the same parameters count, too, as in a later phase of a script.
     after: the number of first steps with an exchange after each (post-local SGD: Lin et al., ICLR 2020).
     codec: for the differences that are exchanged; its memory can only be `ef`. aggregator, seed, bucket_mb, threads,
         timeout: as for sotto.compress.

@@ -43,6 +43,13 @@ def group_of(what: str, group: Any) -> dist.ProcessGroup:
     return group
 
 
+def sent_at_the_start(module: torch.nn.Module) -> list[tuple[str, str]]:
+    """Names and forms of what start_alike() sends beside the parameters that are trained: it must be the same on all ranks."""
+    tensors = [("frozen parameter " + name, p) for name, p in module.named_parameters() if not p.requires_grad]
+    tensors += [("buffer " + name, buffer) for name, buffer in module.named_buffers()]
+    return [(name, f"{str(tensor.dtype).removeprefix('torch.')} ({', '.join(map(str, tensor.shape))})") for name, tensor in tensors]
+
+
 def start_alike(module: torch.nn.Module, group: dist.ProcessGroup) -> None:
     """Sets parameters and buffers to those of the group's rank 0, as DistributedDataParallel does."""
     with torch.no_grad():

@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, overload
 
 import torch
 
@@ -34,6 +34,10 @@ class Connected:
         own = "model.module" if isinstance(self, torch.nn.Module) else "the module that it was made for"
         raise ConfigError(f"{type(self).__name__} is connected to other ranks, and can be neither copied nor saved; copy {own}, and "
                           "save its state_dict(), beside sotto.state_dict() of this wrapper")
+
+    def stats(self, *, reset: bool = False) -> Stats:
+        """sotto.stats(self)."""
+        return stats(self, reset=reset)
 
 
 def remember(owner: Any, engine: _C.Hook | _C.Stepper, *, user: Any = None) -> bool:
@@ -124,6 +128,12 @@ def stats(module: Any, *, reset: bool = False) -> Stats:
     return total if counted_from is None else total.since(counted_from)
 
 
+@overload
+def state_dict(module: Any, *, gather: Literal[False] = False) -> dict[str, Any]: ...
+@overload
+def state_dict(module: Any, *, gather: Literal[True]) -> list[dict[str, Any]]: ...
+@overload
+def state_dict(module: Any, *, gather: bool) -> dict[str, Any] | list[dict[str, Any]]: ...
 def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[dict[str, Any]]:
     """This rank's state of a compressed DistributedDataParallel module, a GossipDataParallel or AllReduceDataParallel, a
     LocalSGD or DiLoCo: memories and codec state, and this rank's model if models differ, as tensors and plain values.

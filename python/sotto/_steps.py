@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -15,21 +17,22 @@ import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from sotto import _C, _check, _state
+from sotto._averaging import outside
 from sotto._errors import ConfigError
-from sotto._meeting import group_of, meeting, start_alike
-from sotto._state import remember
+from sotto._meeting import group_of, meeting, sent_at_the_start, start_alike
+from sotto._state import Connected, remember
 from sotto._topology import Topology, sentence_of
 
 
-_all: weakref.WeakSet[Steps] = weakref.WeakSet()
-_without_hooks: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # unlike a set, in one order
+_all: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # unlike a set, in one order
+_left: weakref.WeakValueDictionary[int, torch.Tensor] = weakref.WeakValueDictionary()  # by id: nothing mixes them any more
 _REPLACED = "the module was wrapped anew after this had failed, or after its parameters were replaced; train the newer wrapper"
 GIVEN_UP = "this was made in another group of ranks; make it within the function of sotto.elastic, anew for each group"
 
 
 class Steps:
-    """Runs an algorithm of `sotto train` after each step of an optimizer of torch: the given one, or the first one that
-    takes a step of the module's parameters."""
+    """Runs an algorithm of `sotto train` after each step of the optimizers that it follows: the given one, or the first one
+    that takes a step of the module's parameters; and any that moves the same ones, as in a later phase of a script."""
 
     def __init__(
         self,
@@ -74,24 +77,34 @@ class Steps:
                 raise ConfigError(f"algorithm {sentence}: does not gossip; take push_sum, d_psgd, ad_psgd or choco, and for sync "
                                   "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
             self.stepper = _C.Stepper(
-                group, place, parameters, sentence, _check.sentence("codec", codec), _check.aggregator(aggregator),
-                sentence_of(topology), _check.peers(peers_per_step),
-                _check.text("mixing", mixing, 'a name, such as "uniform"'), self._node_size, _check.whole("seed", seed),
-                _check.bucket_bytes(bucket_mb), _check.threads(threads), _check.seconds(timeout))
+                group, place, parameters, required_same=sent_at_the_start(module), algorithm=sentence,
+                codec=_check.sentence("codec", codec), aggregator=_check.aggregator(aggregator), topology=sentence_of(topology),
+                peers_per_step=_check.peers(peers_per_step), mixing=_check.text("mixing", mixing, 'a name, such as "uniform"'),
+                node_size=self._node_size, seed=_check.whole("seed", seed), bucket_bytes=_check.bucket_bytes(bucket_mb),
+                threads=_check.threads(threads), timeout=_check.seconds(timeout))
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
         self.module = module
         self._owner = weakref.ref(owner)
-        self._optimizer = None if optimizer is None else weakref.ref(optimizer)
+        self._is_given = optimizer is not None
+        self._followed: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._last: Callable[[], torch.optim.Optimizer | None] = lambda: None  # the one of them that took the last step
+        self._beside: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()  # others that took one since
         self._averaged = False
         self._over = ""  # why it is never used again
-        self._hooks: list[Any] = []
+        self._handle: Any = None
         self._stepping: FrameType | None = None  # the outermost running call of optimizer.step()
         if not remember(owner, self.stepper, user=self):
             start_alike(module, wanted)
         self._take_over()
-        self._follow(optimizer)
-        _all.add(self)
+        if optimizer is not None:
+            self._follow(optimizer)
+            # So that the optimizer keeps this alive: a LocalSGD that the script does not keep goes on.
+            self._handle = optimizer.register_step_post_hook(functools.partial(_keep, self))
+            weakref.finalize(self, _leave_alone, [weakref.ref(p) for _, p in parameters]).atexit = False
+        _all[self] = None
+        for parameter in self._own:
+            _left.pop(parameter, None)
 
     def node_group(self) -> dist.ProcessGroup | None:
         """The group of ranks that share this rank's model; None: it has a model of its own. Collective."""
@@ -112,8 +125,7 @@ class Steps:
         self._require_in_use()
         self._require_own_parameters()
         if self.stepper.failed() or (self.stepper.starts_early() and not self._averaged):
-            optimizer = None if self._optimizer is None else self._optimizer()
-            self._begin(optimizer)
+            self._begin(self._last())
 
     @contextlib.contextmanager
     def average(self) -> Iterator[None]:
@@ -140,31 +152,25 @@ class Steps:
         self.stepper.take_average()
         self._show_statistics(means)
 
-    def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:
-        if optimizer is None:
-            _without_hooks[self] = None
-            return
-        self._hooks = [  # they keep this alive: a LocalSGD that the script does not keep goes on
-            optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1))),
-            optimizer.register_step_post_hook(lambda stepping, *_: self._leave(stepping, sys._getframe(1)))]
+    def _follow(self, optimizer: torch.optim.Optimizer) -> None:
+        self._followed.add(optimizer)
+        self._last = weakref.ref(optimizer)
 
     def give_up(self, why: str) -> None:
         """Fails for good, and tells the other ranks why. The optimizer is free for another. Until there is one, steps of somebody
         who keeps this are errors: otherwise each rank would train alone, and nobody would notice."""
         self._unfollow()
         self._over = GIVEN_UP
-        self._optimizer = None
         self.stepper.refuse(why)
-        self._follow(None)
 
     def _require_in_use(self) -> None:
         if self._over:
             raise ConfigError(self._over)
 
     def _unfollow(self) -> None:
-        _without_hooks.pop(self, None)
-        for handle in self._hooks:
-            handle.remove()
+        self._followed.clear()
+        if self._handle is not None:
+            self._handle.remove()
 
     def _others(self) -> list[Steps]:
         """Other objects that mix parameters of the module."""
@@ -177,7 +183,7 @@ class Steps:
 
     def _require_alone(self, optimizer: torch.optim.Optimizer) -> None:
         for other in self._others():
-            if other._optimizer is not None and other._optimizer() is optimizer and not other._is_over():
+            if optimizer in other._followed and not other._is_over():
                 raise ConfigError(f"models are mixed after the steps of this {type(optimizer).__name__} already; make a new "
                                   "optimizer, or drop what wraps the module now")
 
@@ -187,18 +193,21 @@ class Steps:
             if other._is_over():
                 other._unfollow()
                 other._over = other._over or _REPLACED
+                _all.pop(other, None)
 
     # torch runs the hooks in every class of the optimizer that has a step() of its own, so once more where one calls
-    # that of its base: the outermost call is the step. One that raised never came to its post hooks, so calls are not
-    # counted: it is over when it is no longer on the stack.
+    # that of its base, or of another optimizer that it wraps: the outermost call is the step. One that raised never came to
+    # its post hooks, so calls are not counted: it is over when it is no longer on the stack.
 
     def _enter(self, optimizer: torch.optim.Optimizer, call: FrameType) -> None:
-        if self._is_followed(optimizer) and not self._is_within_step(call):
+        if not self._is_within_step(call) and self._follows(optimizer):
+            self._beside.clear()
+            self._last = weakref.ref(optimizer)
             self._begin(optimizer)
             self._stepping = call
 
     def _leave(self, optimizer: torch.optim.Optimizer, call: FrameType) -> None:
-        if self._is_followed(optimizer) and not self._is_within_step(call):
+        if not self._is_within_step(call) and optimizer in self._followed:
             self._stepping = None
             self.stepper.end()
 
@@ -208,24 +217,39 @@ class Steps:
             outer = outer.f_back
         return outer is not None
 
-    def _moves(self, optimizer: torch.optim.Optimizer) -> bool:
-        return any(id(p) in self._own for group in optimizer.param_groups for p in group["params"])
+    def _moves(self, optimizer: torch.optim.Optimizer) -> set[int]:
+        return {id(p) for group in optimizer.param_groups for p in group["params"]} & self._own.keys()
 
-    def _is_followed(self, optimizer: torch.optim.Optimizer) -> bool:
-        followed = None if self._optimizer is None else self._optimizer()
-        if followed is optimizer:
+    def _follows(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether the step that this optimizer begins is one of this rank's. ConfigError if it would go unnoticed."""
+        if optimizer in self._followed:
             return True
-        if not self._moves(optimizer):
+        moves = self._moves(optimizer)
+        if not moves:
             return False
         self._require_in_use()
-        if followed is not None:
-            raise ConfigError(
-                f"two optimizers, {type(followed).__name__} and {type(optimizer).__name__}, take steps of the module's "
-                "parameters; say after which one models are to be mixed: optimizer=")
+        followed = list(self._followed)
+        if followed and any(optimizer in other._followed and not other._is_over() for other in self._others()):
+            return False  # whoever wrapped the module anew for this optimizer
+        if followed and all(self._moves(one).isdisjoint(moves) for one in followed):
+            self._require_taking_turns(followed[0], optimizer)
+            return False
         self._require_alone(optimizer)
         self._take_over()
-        self._optimizer = weakref.ref(optimizer)
+        self._follow(optimizer)
         return True
+
+    def _require_taking_turns(self, followed: torch.optim.Optimizer, other: torch.optim.Optimizer) -> None:
+        """The other optimizer moves other parameters, as one of two that share a module. What it does belongs to the next step."""
+        names = f"{type(followed).__name__} and {type(other).__name__}"
+        if not self._is_given:
+            raise ConfigError(f"two optimizers, {names}, take steps of the module's parameters; say after which one models are to "
+                              "be mixed: optimizer=")
+        if other in self._beside:
+            raise ConfigError(f"two optimizers, {names}, take steps of the module's parameters; models are mixed after those of "
+                              "the first, which took none between two of the second: give the one that takes more, or wrap the "
+                              "module anew with the second")
+        self._beside.add(other)
 
     def _begin(self, optimizer: torch.optim.Optimizer | None) -> None:
         self._require_own_parameters()
@@ -244,15 +268,30 @@ class Steps:
                 if name not in part._non_persistent_buffers_set and buffer.is_floating_point() and buffer.numel() > 0]
 
     def _mean_statistics(self) -> list[torch.Tensor]:
-        means = [(name, buffer.detach().to("cpu", torch.float32, copy=True)) for name, buffer in self._statistics()]
-        if means:
-            self.stepper.average(means)
+        means = [(name, buffer.detach().to("cpu", copy=True).contiguous()) for name, buffer in self._statistics()]
+        self.stepper.average(means)  # without any, too: another rank may have some, by mistake
         return [mean for _, mean in means]
 
     def _show_statistics(self, means: list[torch.Tensor]) -> None:
         with torch.no_grad():
             for (_, buffer), mean in zip(self._statistics(), means):
                 buffer.copy_(mean)
+
+
+class MixesModels(Connected):
+    """A wrapper of a model that each rank trains by itself."""
+
+    _steps: Steps
+
+    def average(self) -> contextlib.AbstractContextManager[None]:
+        """Within `with wrapper.average():` the parameters and float buffers are the mean over all ranks, the model to evaluate
+        and to save; afterwards they are this rank's own again. Collective, between steps."""
+        return self._steps.average()
+
+    def take_average(self) -> None:
+        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps.
+        NumericError on all ranks, which changes nothing, if a model is not finite."""
+        self._steps.take_average()
 
 
 def _inner(optimizer: Any) -> Any:
@@ -262,16 +301,38 @@ def _inner(optimizer: Any) -> Any:
     return _inner(inner) if bare else optimizer
 
 
+def _keep(*_: Any) -> None:
+    """A hook that does nothing."""
+
+
+def _leave_alone(parameters: list[weakref.ref[torch.Tensor]]) -> None:
+    _left.update((id(p), p) for p in (reference() for reference in parameters) if p is not None)
+
+
+def _warn_of_the_left(optimizer: torch.optim.Optimizer) -> None:
+    moves = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if moves.isdisjoint(_left.keys()) or any(not moves.isdisjoint(steps._own) for steps in _all):
+        return
+    _left.clear()
+    warnings.warn("each rank trains alone: what mixed these parameters is gone, because nobody held it, nor the optimizer that it was "
+                  "given; keep it in a variable, or wrap the module anew", stacklevel=outside())
+
+
 # Hooks of all optimizers are common to the process. torch iterates over them in each step, and it is an error to remove
 # one meanwhile, as a garbage collection may. So there is one pair, for good.
 
+# The newest object comes first: it may take the place of an older one.
+
 def _before_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-    for steps in list(_without_hooks):
-        steps._enter(optimizer, sys._getframe(1))
+    if _left:
+        _warn_of_the_left(optimizer)
+    for steps in reversed(list(_all)):
+        if steps in _all:
+            steps._enter(optimizer, sys._getframe(1))
 
 
 def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-    for steps in list(_without_hooks):
+    for steps in reversed(list(_all)):
         steps._leave(optimizer, sys._getframe(1))
 
 

@@ -22,7 +22,7 @@ std::size_t companions_on(const Host& host) {
 
 std::int64_t Host::machine_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-Advice advise(const Choices& choices, std::span<const Method> methods, const Host& host) {
+Advice advise(const Choices& choices, std::span<const Method> methods, const Host& host, Quality least) {
   const TrainOptions& options = choices.options;
   const Companions companions(choices, companions_on(host));
   Advice advice{.compute = measure_compute(choices, static_cast<std::size_t>(std::min(options.ranks, most_gradients))),
@@ -57,7 +57,7 @@ Advice advise(const Choices& choices, std::span<const Method> methods, const Hos
       advice.refused.push_back({method.recipe.said, error.what()});
     }
   }
-  rank_predictions(advice.ranked);
+  rank_predictions(advice.ranked, least);
   return advice;
 }
 

@@ -39,8 +39,8 @@ struct Advice {
 
 // Predicts a step of the run of these choices, over its links, with each of the methods in place of the run's own
 // codec. The first method must be `none`. This process computes with the threads that OpenMP gives it, which should be
-// as many as those of the host's ranks. A method that cannot be used is among those refused; ConfigError or
-// NumericError if the first one cannot, or the run itself.
-Advice advise(const Choices& choices, std::span<const Method> methods, const Host& host);
+// as many as those of the host's ranks. `least`: the quality that is asked for, by which they are ranked. A method that
+// cannot be used is among those refused; ConfigError or NumericError if the first one cannot, or the run itself.
+Advice advise(const Choices& choices, std::span<const Method> methods, const Host& host, Quality least);
 
 }  // namespace sotto

@@ -40,6 +40,10 @@ class Aggregator {
   virtual void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                        Timings& timings) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
+  // Visits the part of the state that must be the same on all ranks, and that all of them keep when their group
+  // changes: a rank that is new in the group gets it from another one. Warm starts and choices do not belong to it,
+  // because they begin anew then, on all ranks.
+  virtual void visit_shared(StateVisitor& /*visitor*/) {}
   // Moves everything that this holds back outside its memory into the memory. Called before a successor, or another set
   // of ranks, takes over the memory and nothing else.
   virtual void retire() {}
@@ -67,6 +71,7 @@ struct MethodTraits {
   bool momentum;                                          // makes the momentum itself, so the optimiser must have none
   bool forms;                 // sums forms of the codec that follows: any linear codec; if false, a cast
   bool holds;                 // keeps its residual in forms of that codec, as state named memory.*
+  bool joins_late;            // a rank without the state of earlier steps may take part, if it sends zeros
   bool matrices;              // compresses segments of two dimensions or more; others are sent whole
   std::string_view contract;  // what becomes of a vector, in words
   std::string_view bytes;     // bytes sent, as a formula in words

@@ -1,6 +1,7 @@
 #include "sotto/aggregate/all_reduce.h"
 
 #include "sotto/aggregate/linear_mean.h"
+#include "sotto/aggregate/memory/momentum.h"
 #include "sotto/core/timer.h"
 #include "sotto/kernels/vector.h"
 
@@ -33,26 +34,33 @@ class AllReduce final : public Aggregator {
     Bucket prepared = parts_.memory->prepare(bucket, step, {});
     timings.encode += timer.lap();
     mean_.average(prepared, bucket, key, communicator, timings);
-    if (!parts_.memory->remembers()) return;
     timer.lap();
-    if (!parts_.codec->traits().additive) {  // all ranks hold back what the mean lacks
-      SentValues sent(bucket.values, *parts_.codec, key);
-      parts_.memory->settle(prepared, sent);
-      timings.decode += timer.lap();
-      return;
-    }
-    // The sum replaced this rank's own form, so that is made again: a cast is cheaper than a copy kept in every step.
-    Bucket own = prepared;
-    own.values = own_.room(prepared.values.size());
-    mean_.own(prepared, own, key, communicator.size());
-    SentValues sent(own.values, *parts_.codec, key);
-    parts_.memory->settle(prepared, sent);
+    if (parts_.memory->remembers()) settle(prepared, bucket, key, communicator.size());
+    parts_.memory->finish(bucket);
     timings.decode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override { parts_.visit_state(visitor); }
 
+  // The momentum of the mean: every rank steps by it.
+  void visit_shared(StateVisitor& visitor) override {
+    if (is_momentum_of_mean(parts_.memory_spec)) parts_.memory->visit_state(visitor);
+  }
+
  private:
+  void settle(Bucket& prepared, const Bucket& mean, const Key& key, int ranks) {
+    if (!parts_.codec->traits().additive) {  // all ranks hold back what the mean lacks
+      SentValues sent(mean.values, *parts_.codec, key);
+      return parts_.memory->settle(prepared, sent);
+    }
+    // The sum replaced this rank's own form, so that is made again: a cast is cheaper than a copy kept in every step.
+    Bucket own = prepared;
+    own.values = own_.room(prepared.values.size());
+    mean_.own(prepared, own, key, ranks);
+    SentValues sent(own.values, *parts_.codec, key);
+    parts_.memory->settle(prepared, sent);
+  }
+
   AggregatorParts parts_;
   LinearMean mean_;
   Scratch<float> own_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "sotto/aggregate/all_reduce.h"
@@ -11,6 +12,7 @@
 #include "sotto/aggregate/gathered_step.h"
 #include "sotto/aggregate/scatter_reduce.h"
 #include "sotto/aggregate/sparse.h"
+#include "sotto/codec/does_not_fit.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
@@ -26,10 +28,32 @@ constexpr double most_steps = 1.5;
 constexpr double unit = 1e-3;  // unit of steps_
 constexpr double unbounded = 1e6;
 
+// The memory of two aggregators, the second of which sends what the first could not: a bucket is prepared once.
+class PreparedOnce final : public Memory {
+ public:
+  explicit PreparedOnce(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {}
+  void begin() { prepared_.reset(); }  // the next prepare() is of another bucket, or step
+  Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) override {
+    if (!prepared_) prepared_ = memory_->prepare(gradient, step, owed);
+    return *prepared_;
+  }
+  void settle(Bucket& prepared, Sent& sent) override { memory_->settle(prepared, sent); }
+  void finish(Bucket& mean) override { memory_->finish(mean); }
+  void hold(const Bucket& owed) override { memory_->hold(owed); }
+  bool remembers() const override { return memory_->remembers(); }
+  void visit_state(StateVisitor& visitor) override { memory_->visit_state(visitor); }
+
+ private:
+  std::shared_ptr<Memory> memory_;
+  std::optional<Bucket> prepared_;
+};
+
 class AutoAggregator final : public Aggregator {
  public:
   explicit AutoAggregator(AggregatorParts parts) : parts_(std::move(parts)) {
-    linear_ = parts_.codec->traits().linear_type.has_value();
+    const std::optional<DType> type = parts_.codec->traits().linear_type;
+    linear_ = type.has_value();
+    if (linear_ && type != DType::f32) parts_.memory = once_ = std::make_shared<PreparedOnce>(parts_.memory);
     inner_ = linear_ ? make_all_reduce(parts_) : make_gather(parts_);
     measure_anew();
   }
@@ -39,16 +63,21 @@ class AutoAggregator final : public Aggregator {
   std::string remark() const override {
     if (parts_.ranks == 1) return "";
     if (linear_)
-      return fmt::format("aggregator: all_reduce, as `{}` can be summed on the way", parts_.codec->traits().sentence);
+      return fmt::format("aggregator: all_reduce, as `{}` can be summed on the way{}", parts_.codec->traits().sentence,
+                         instead_ ? "; gather where a value is too large for that" : "");
     if (choice_ == open) return "";
     std::string chosen, others;
-    for (const auto& [choice, bytes] :
-         {std::pair{gather, gather_bytes_}, {scatter, scatter_bytes_}, {sparse, sparse_bytes_}}) {
+    const std::array bytes{std::uint64_t{0}, gather_bytes_, scatter_bytes_, sparse_bytes_};
+    for (const Choice choice : {gather, scatter, sparse}) {
+      std::string why = more_steps(choice);
       if (choice == choice_) {
-        chosen = fmt::format("{}, {} a rank and step{}", names[choice], kib(bytes), more_steps(choice));
-      } else if (bytes > 0) {
-        others += fmt::format("{} {} for {}{}", others.empty() ? ", against" : " and", kib(bytes), names[choice],
-                              more_steps(choice));
+        chosen = fmt::format("{}, {} a rank and step{}", names[choice], kib(bytes[choice]), why);
+      } else if (bytes[choice] > 0) {
+        if (why.empty() && bytes[choice] < bytes[choice_]) {
+          why = fmt::format(" in more rounds, each of which takes as long as {:.0f} KiB a bucket", round_bytes / 1024);
+        }
+        others += fmt::format("{} {} for {}{}", others.empty() ? ", against" : " and", kib(bytes[choice]),
+                              names[choice], why);
       }
     }
     return "aggregator: " + chosen + others;
@@ -56,6 +85,7 @@ class AutoAggregator final : public Aggregator {
 
   void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                Timings& timings) override {
+    if (once_) return average_or_gather(bucket, key, step, communicator, timings);
     const std::uint64_t before = communicator.traffic().bytes_sent;
     inner_->average(bucket, key, step, communicator, timings);
     if (!first_) return;
@@ -81,9 +111,25 @@ class AutoAggregator final : public Aggregator {
     inner_->visit_state(visitor);
   }
 
+  void visit_shared(StateVisitor& visitor) override { inner_->visit_shared(visitor); }
+
   void retire() override { inner_->retire(); }
 
  private:
+  // A value may be too large for a sum in 16 bits, though not for a message. All ranks then gather this bucket: the
+  // user has not asked for the sum.
+  void average_or_gather(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+                         Timings& timings) {
+    once_->begin();
+    try {
+      inner_->average(bucket, key, step, communicator, timings);
+    } catch (const DoesNotFit&) {
+      if (!instead_) instead_ = make_gather(parts_);
+      instead_->average(bucket, key, step, communicator, timings);
+      once_->finish(bucket);
+    }
+  }
+
   enum Choice : std::uint64_t { open, gather, scatter, sparse };
   static constexpr std::array<std::string_view, 4> names{"", "gather", "scatter_reduce", "sparse"};
 
@@ -132,6 +178,8 @@ class AutoAggregator final : public Aggregator {
   AggregatorParts parts_;
   bool linear_ = false;
   std::unique_ptr<Aggregator> inner_;
+  std::shared_ptr<PreparedOnce> once_;   // if inner_ sums 16 bits
+  std::unique_ptr<Aggregator> instead_;  // of inner_, for what did not fit; null until there was such a value
   std::unique_ptr<GatheredStep> first_;  // until a choice is made
   std::uint64_t choice_ = open;
   std::uint64_t gather_bytes_ = 0, scatter_bytes_ = 0, sparse_bytes_ = 0;  // per rank and step; 0: cannot be used

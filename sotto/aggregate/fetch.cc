@@ -71,6 +71,11 @@ class Fetch final : public Aggregator {
 
   void visit_state(StateVisitor& visitor) override {
     parts_.codec->visit_state(visitor);
+    visit_shared(visitor);
+  }
+
+  // Every rank takes the largest elements of these sketches.
+  void visit_shared(StateVisitor& visitor) override {
     visitor.visit("memory.fetch.momentum", momentum_);
     visitor.visit("memory.fetch.error", error_);
   }

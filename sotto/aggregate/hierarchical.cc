@@ -188,6 +188,7 @@ std::string HierarchicalOptions::problem() const {
 std::string hierarchical_suits(const HierarchicalOptions& options, const AggregatorParts& parts) {
   AggregatorParts inside = parts;
   inside.codec = make_codec({});
+  inside.memory_spec = {};  // the memory is between groups
   std::string reason = refusal("inner", options.inner, inside);
   return reason.empty() ? refusal("outer", options.outer, parts) : reason;
 }

@@ -13,12 +13,13 @@ class LinearMean {
   // REQUIRES a linear codec. `layout` is any of those that it will see.
   LinearMean(std::shared_ptr<Codec> codec, const Layout& layout);
   // out = the mean over all ranks of `in`, which has the same layout. Both may be the same vector. NumericError if a
-  // sum is too large for its type.
+  // sum is too large for its type. DoesNotFit, on all ranks, if a value of some rank is; `out` is then as it was.
   void average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Timings& timings);
   // out = this rank's own `in` as the codec sends it: its contribution to the mean, times the number of ranks.
   void own(const Bucket& in, Bucket& out, const Key& key, int ranks);
 
  private:
+  void refuse(std::span<const std::byte> form, const Bucket& out, const Key& key);
   std::span<std::byte> linear(const Bucket& bucket);
 
   std::shared_ptr<Codec> codec_;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sotto/aggregate/hierarchical.h"
+#include "sotto/aggregate/memory/momentum.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state.h"
 #include "sotto/kernels/vector.h"
@@ -102,6 +103,11 @@ void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buc
           fmt::format("schedule: aggregator {} from step {} on cannot take over what that of {} holds back: "
                       "say the same groups for all phases",
                       text_of(recipe.aggregator), phases[i].first_step, text_of(before.aggregator)));
+    }
+    if (is_momentum_of_mean(recipe.memory) && !is_momentum_of_mean(before.memory)) {
+      throw ConfigError(
+          fmt::format("schedule: `{}` from step {} on: the momentum of the mean begins with the training; write `{}`",
+                      recipe.said, phases[i].first_step, "momentum | f32"));
     }
     if (held.empty() || held == held_by(recipe)) continue;
     throw ConfigError(fmt::format("schedule: `{}` from step {} on would lose what `{}` holds back; write {}",

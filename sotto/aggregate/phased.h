@@ -46,6 +46,7 @@ class Phased final : public Aggregator {
     aggregator_->average(bucket, key, step, communicator, timings);
   }
   void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
+  void visit_shared(StateVisitor& visitor) override { aggregator_->visit_shared(visitor); }
   void retire() override { aggregator_->retire(); }
   // Replaces a reading visit_state() if the group of ranks is another one now. Takes over what the ranks `each` held
   // back in the current phase: this rank's own alone, or all ranks of a group. The memory becomes the mean of theirs,

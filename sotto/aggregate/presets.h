@@ -18,9 +18,16 @@ struct Preset {
   std::string_view paper;
   std::string_view summary;
   std::string_view pitfalls;
+  double rate = 1;  // of the model's learning rate, or of the optimiser's if it has one: the default with this preset
+  double lost = 0;  // points against dense training at that rate, the mean of the jobs of bench/presets.py
 };
 
 const Table<Preset>& preset_table();
+
+// The share of the learning rate that is the default with a preset; 1 without one.
+double rate_with(std::string_view preset);
+// A warning about a preset that loses much at its default rate; empty if it does not, and without a preset.
+std::string doubt_about_default_rate(std::string_view option, std::string_view preset);
 
 // What the preset stands for: "ef | topk(0.01)".
 std::string sentence_of(const Preset& preset);

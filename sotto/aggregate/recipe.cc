@@ -6,6 +6,7 @@
 
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/aggregate/hierarchical.h"
+#include "sotto/aggregate/memory/momentum.h"
 #include "sotto/aggregate/presets.h"
 #include "sotto/codec/selection.h"
 #include "sotto/core/error.h"
@@ -147,6 +148,7 @@ AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, 
   const std::string reason = why_not(recipe.aggregator, parts);
   if (reason.empty()) return parts;
   if (recipe.by_itself()) fail_at(recipe.aggregator.place, reason);
+  if (!recipe.aggregator) throw ConfigError(named(recipe.option, recipe.said) + ": " + reason);
   const Place& asked = recipe.aggregator.place;
   throw ConfigError(named(recipe.option) + " with " +
                     named(asked.option.empty() ? "aggregator" : asked.option, recipe.aggregator.entry->name) + ": " +
@@ -227,17 +229,30 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
   if (recipe.by_itself()) return "";
   const auto codec = make_codec(recipe.stages);
   double worst = 0, least = 1;
+  bool exact = true;
   for (const BucketPlan& plan : buckets) {
     const Contract contract = codec->contract(plan.layout);
+    exact = exact && contract.kind == Contract::Kind::exact;
     if (contract.kind == Contract::Kind::unbiased) worst = std::max(worst, contract.omega);
     if (contract.kind == Contract::Kind::contraction && !contract.signs) least = std::min(least, contract.delta);
   }
   const bool holds = recipe.memory && recipe.memory.entry->holds;
+  if (holds && exact) {
+    return fmt::format("{}: all is sent, so `{}` holds nothing back; say what to send, in quotes: \"{} | topk(0.01)\"",
+                       said, recipe.memory.entry->name, recipe.memory.entry->name);
+  }
   if (holds && worst >= 1) {
     return fmt::format(
         "{}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "
         "use a contraction (unbiased=false where there is one), a larger share or more bits, `velocity`, or no memory",
         said, worst, recipe.memory.entry->name);
+  }
+  const auto selects = [](const StageSpec& stage) { return stage.entry->kind == StageKind::select; };
+  if (!recipe.memory && worst >= 1 && std::ranges::any_of(recipe.stages, selects)) {
+    return fmt::format(
+        "{}: unbiased, with a variance of up to {:.3g} |x|^2, which a momentum after it adds up; `velocity` makes the "
+        "momentum before it, and the optimiser then has none: velocity | {}",
+        said, worst, recipe.preset.empty() ? recipe.said : text_of(recipe.stages));
   }
   if (!holds && least < 0.5) {
     const std::string later = recipe.memory ? "momentum | " + text_of(recipe.stages) : "ef | " + recipe.said;
@@ -248,7 +263,8 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
 }
 
 bool ignores_zeros(const Recipe& recipe, std::span<const BucketPlan> buckets) {
-  if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) return false;
+  if (recipe.by_itself() && !recipe.aggregator.entry->method->joins_late) return false;
+  if (is_momentum_of_mean(recipe.memory)) return false;  // without the others' momentum it would step elsewhere
   const auto codec = make_codec(recipe.stages);
   return std::ranges::none_of(buckets, [&](const BucketPlan& plan) {
     return !codec->contract(plan.layout).keeps_zeros || codec->agreed_count(plan.layout) > 0;
@@ -267,8 +283,8 @@ std::string held_by(const Recipe& recipe) {
 }
 
 Recipe without_codec(const Recipe& recipe) {
-  Recipe dense{.option = recipe.option, .memory = recipe.memory};
-  dense.said = recipe.memory ? recipe.memory.said() + " | f32" : "none";
+  Recipe dense{.option = recipe.option, .memory = dense_memory(recipe.memory)};
+  dense.said = recipe.memory ? dense.memory.said() + " | f32" : "none";
   dense.aggregator = dense_aggregator(recipe.aggregator);
   return dense;
 }

@@ -12,6 +12,7 @@
 #include "sotto/aggregate/fetch.h"
 #include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/hierarchical.h"
+#include "sotto/aggregate/memory/momentum.h"
 #include "sotto/aggregate/power.h"
 #include "sotto/aggregate/scatter_reduce.h"
 #include "sotto/aggregate/sparse.h"
@@ -51,6 +52,7 @@ constexpr MethodTraits power_traits{
     .momentum = false,
     .forms = false,
     .holds = false,
+    .joins_late = true,
     .matrices = true,
     .contract =
         "biased, |C(x)-x|^2 <= |x|^2: a projection of the mean, on columns that get better from step to step; "
@@ -64,6 +66,7 @@ constexpr MethodTraits fetch_traits{
     .momentum = true,
     .forms = true,
     .holds = true,
+    .joins_late = false,
     .matrices = false,
     .contract =
         "biased: the largest elements as the sketch estimates them; the sketch, which is linear, keeps the rest",
@@ -73,6 +76,7 @@ constexpr MethodTraits auto_traits{.memory = auto_codec_memory,
                                    .momentum = false,
                                    .forms = false,
                                    .holds = false,
+                                   .joins_late = false,
                                    .matrices = false,
                                    .contract = "that of its choice",
                                    .bytes = "those of its choice",
@@ -106,6 +110,12 @@ bool is_simple(const AggregatorEntry& entry) {
   return entry.method == nullptr && names_of_options(entry.options()).empty();
 }
 
+// Whether it makes the mean of what ranks offer by an all-reduce.
+bool sums(const AggregatorSpec& aggregator, const Codec& codec) {
+  if (!codec.traits().linear_type) return false;
+  return !aggregator || aggregator.entry->name == "all_reduce" || aggregator.entry->name == "hierarchical";
+}
+
 }  // namespace
 
 const Table<AggregatorEntry>& aggregator_table() { return table; }
@@ -127,6 +137,9 @@ std::string unknown_aggregator(std::string_view name, bool simple) {
 }
 
 std::string why_not(const AggregatorSpec& aggregator, const AggregatorParts& parts) {
+  if (is_momentum_of_mean(parts.memory_spec) && !sums(aggregator, *parts.codec)) {
+    return "`momentum(mean=true)` is made of what is summed on the way: f32, f16 or bf16 must follow it";
+  }
   return aggregator ? aggregator.entry->suits(aggregator.options, parts) : "";
 }
 

@@ -90,6 +90,7 @@ AnyOptions* with_ratio(Recipe& recipe) {
 }
 
 Recipe with(Recipe recipe, double ratio) {
+  if (ratio == 1 && recipe.memory && recipe.memory.entry->name == "momentum") return without_codec(recipe);
   set_number(*with_ratio(recipe), "ratio", ratio);
   recipe.said = recipe.memory ? recipe.memory.said() + " | " : "";
   if (recipe.by_itself()) recipe.said += recipe.aggregator.text() + " | ";

@@ -18,8 +18,8 @@ namespace sotto {
 //   coefficient(c)             c^(e+1)
 //   list(25%/6%/1%)            entry e of the list
 // until that is no longer above r, or the list ends. If a method has several options `ratio`, only the first one
-// changes. If these epochs do not fit into the training, all ratios, with the codec's as the last, get an equal share
-// of its steps.
+// changes. With the memory `momentum` a ratio of 1 is a dense step (without_codec()). If these epochs do not fit into
+// the training, all ratios, with the codec's as the last, get an equal share of its steps.
 struct Warmup {
   std::vector<Phase> phases;
   std::string remark;  // says that it was shortened; empty if it was not

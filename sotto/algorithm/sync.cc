@@ -59,6 +59,7 @@ class Sync final : public Algorithm {
   }
 
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
+  void visit_shared(StateVisitor& visitor) override { aggregator_.visit_shared(visitor); }
   void take_over(std::span<const FormerRank> each) override { aggregator_.take_over(each); }
 
   void weigh(float weight, const std::function<bool()>& /*stops*/) override { weight_ = weight; }

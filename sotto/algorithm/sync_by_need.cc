@@ -78,6 +78,7 @@ class SyncByNeed final : public Algorithm {
     aggregator_.visit_state(visitor);
     note();
   }
+  void visit_shared(StateVisitor& visitor) override { aggregator_.visit_shared(visitor); }
   void take_over(std::span<const FormerRank> each) override {
     aggregator_.take_over(each);
     note();

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "sotto/core/csv_table.h"
 #include "sotto/core/file.h"
 
 namespace sotto {
@@ -78,14 +79,14 @@ std::string spectra_csv(const GradientAnalysis& analysis) {
 }
 
 std::string codecs_csv(std::span<const StudiedCodec> codecs) {
-  std::string text = fmt::format("codec,value,step,rank,elements,bytes,ratio,encode_gbps,decode_gbps,memcpy_gbps,{}\n",
-                                 csv_columns_of_errors());
+  std::string text = fmt::format("codec,value,step,rank,elements,bytes,ratio,encode_gbps,decode_gbps,memcpy_gbps,{}",
+                                 error_table().header());
   for (const StudiedCodec& codec : codecs) {
     for (const StudiedGradient& g : codec.gradients) {
       const Measurement& m = g.measurement;
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", in_quotes(codec.sentence), in_quotes(codec.value),
-                          g.step, cell(g.rank), m.elements, m.bytes, cell(m.ratio), cell(m.encode_gbps),
-                          cell(m.decode_gbps), cell(m.memcpy_gbps), csv_cells(g.errors));
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}", in_quotes(codec.sentence), in_quotes(codec.value), g.step,
+                          cell(g.rank), m.elements, m.bytes, cell(m.ratio), cell(m.encode_gbps), cell(m.decode_gbps),
+                          cell(m.memcpy_gbps), error_table().line(g.errors));
     }
   }
   return text;

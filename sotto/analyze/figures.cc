@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -144,9 +145,10 @@ Figures step_figures(const GradientAnalysis& analysis, std::size_t most) {
 
 Figures codec_figures(std::span<const StudiedCodec> codecs) {
   Figures figures{
-      "Codecs: means over the captured gradients; relative errors of x > 0 and x < 0 (+, -), above and below "
-      "the 95th percentile of |x| (big, small)",
-      {"codec", "bytes", "ratio", "encode GB/s", "decode GB/s", "|x-x'|^2/|x|^2", "cosine", "Wasserstein-1", "+big",
+      "Codecs: means over the captured gradients; relative error: |x' - x| / |x| of vectors, then of elements x > 0 "
+      "and "
+      "x < 0 (+, -), above and below the 95th percentile of |x| (big, small)",
+      {"codec", "bytes", "ratio", "encode GB/s", "decode GB/s", "relative error", "cosine", "Wasserstein-1", "+big",
        "+small", "-big", "-small", "largest"}};
   for (const StudiedCodec& codec : codecs) {
     if (codec.gradients.empty()) continue;
@@ -165,7 +167,7 @@ Figures codec_figures(std::span<const StudiedCodec> codecs) {
     row.push_back(mean([](const StudiedGradient& g) { return g.measurement.ratio; }));
     row.push_back(mean([](const StudiedGradient& g) { return g.measurement.encode_gbps; }));
     row.push_back(mean([](const StudiedGradient& g) { return g.measurement.decode_gbps; }));
-    row.push_back(mean([](const StudiedGradient& g) { return g.errors.square; }));
+    row.push_back(mean([](const StudiedGradient& g) { return std::sqrt(g.errors.square); }));
     row.push_back(mean([](const StudiedGradient& g) { return g.errors.cosine; }));
     row.push_back(mean([](const StudiedGradient& g) { return g.errors.wasserstein; }));
     for (std::size_t part = 0; part < DecodedErrors::part_names.size(); ++part) {

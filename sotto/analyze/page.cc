@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -153,11 +154,11 @@ void add_last(const GradientAnalysis& analysis, std::span<const std::string> nam
 
 // Groups of codecs come after the `first` groups of tensors.
 void add_codecs(std::span<const StudiedCodec> codecs, std::size_t first, Json& plots) {
-  Plot errors("codec-errors", "Errors of codecs: |x - x'|^2 / |x|^2", "step");
+  Plot errors("codec-errors", "Relative errors of codecs: |x' - x| / |x|", "step");
   Plot merges("merges", "Milliseconds to add up messages, merged where that is possible", "messages");
   for (std::size_t c = 0; c < codecs.size(); ++c) {
     std::map<std::uint64_t, std::vector<double>> by_step;
-    for (const StudiedGradient& g : codecs[c].gradients) by_step[g.step].push_back(g.errors.square);
+    for (const StudiedGradient& g : codecs[c].gradients) by_step[g.step].push_back(std::sqrt(g.errors.square));
     Places over, times;
     for (const auto& [step, values] : by_step) over.add(static_cast<double>(step), values);
     for (const auto& [messages, measured] : codecs[c].merges) {
@@ -174,8 +175,9 @@ void add_codecs(std::span<const StudiedCodec> codecs, std::size_t first, Json& p
 std::string data_of(const GradientAnalysis& analysis, std::span<const StudiedCodec> codecs) {
   const auto names = drawn_names(analysis);
   Json json{{"groups", Json::array()}, {"plots", Json::array()}};
-  for (const std::string& name : names) json["groups"].push_back({{"name", name}, {"runs", 1}});
-  for (const StudiedCodec& codec : codecs) json["groups"].push_back({{"name", codec.sentence}, {"runs", 1}});
+  for (const std::string& name : names) json["groups"].push_back({{"name", name}, {"title", name}, {"runs", 1}});
+  for (const StudiedCodec& codec : codecs)
+    json["groups"].push_back({{"name", codec.sentence}, {"title", codec.sentence}, {"runs", 1}});
   Json& plots = json["plots"];
   add_norms(analysis, names, plots);
   const auto gradients = [&](std::string_view id, std::string_view title, const Figure& figure) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -72,6 +73,17 @@ std::vector<std::size_t> numbers_of(std::span<const std::string> texts) {
   return numbers;
 }
 
+// Of a folder, or the one that is given.
+std::vector<CapturedFile> files_of(const std::string& path) {
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(path, missing)) return captured_files(path);
+  if (const auto file = captured_file(path)) return {*file};
+  throw ConfigError(
+      fmt::format("{}: no capture calls a file so, but gradient-000100.sotto; `sotto codec measure --codec .. --input "
+                  "{}` measures codecs on other files",
+                  path, path));
+}
+
 }  // namespace
 
 int run_analyze(std::span<const std::string> arguments) {
@@ -80,7 +92,7 @@ int run_analyze(std::span<const std::string> arguments) {
   std::vector<std::string> said, values, merge_texts;
   Flags flags("analyze", "Analyses captured gradients: statistics of each tensor, and errors of codecs.", examples);
   flags.alias("out", "o");
-  flags.add_positional("dir", folder, "folder of captured gradients", true);
+  flags.add_positional("dir", folder, "folder of captured gradients, or one of its files", true);
   flags.add_list("codec", said,
                  "what to measure on each gradient; each a sentence in quotes, whose memory is left out");
   flags.add_list("values", values, "values for {} in the sentences, as `sotto codec sweep` takes them");
@@ -98,7 +110,7 @@ int run_analyze(std::span<const std::string> arguments) {
   for (StudiedCodec& one : studied)
     one.sentence = codecs.emplace_back(measured_codec(one.sentence, pool))->traits().sentence;
 
-  const std::vector<CapturedFile> files = captured_files(folder);
+  const std::vector<CapturedFile> files = files_of(folder);
   if (std::ranges::all_of(files, &CapturedFile::memory)) {
     throw FileError(
         fmt::format("{}: no captured gradients, which are called as gradient-000100.sotto; `sotto train "

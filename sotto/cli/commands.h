@@ -12,6 +12,7 @@ struct Command {
   std::string_view summary;
   int (*run)(std::span<const std::string> arguments);
   bool starts_ranks = false;
+  bool computes = false;  // with all cores, in this process
 };
 std::span<const Command> command_table();
 

@@ -11,6 +11,7 @@
 #include "sotto/cli/rank_range.h"
 #include "sotto/comm/exposition.h"
 #include "sotto/comm/http_server.h"
+#include "sotto/comm/secret.h"
 #include "sotto/core/error.h"
 #include "sotto/core/mutex.h"
 #include "sotto/train/stop_signal.h"
@@ -32,6 +33,7 @@ struct OwnOptions {
   std::string listen = "127.0.0.1:29400";
   std::string on_failure = "continue";
   std::string state;
+  std::string secret;
   std::int64_t patience = CoordinatorSpec{}.patience.count();
   std::optional<std::int64_t> metrics_port;
   void visit(OptionVisitor& v) {
@@ -40,6 +42,9 @@ struct OwnOptions {
     v.option("on-failure", on_failure,
              "what the others do when a rank is lost: continue, stop, or checkpoint: they write one, and end");
     v.option("state", state, "a file that lets a later coordinator go on with the job");
+    v.option(
+        "secret", secret,
+        "file with the secret that every rank must have; without it, that of the first rank, which this need not know");
     v.option("patience", patience, "seconds until a rank that hangs while the others wait for it is given up",
              {1, 1e6});
     v.option("metrics-port", metrics_port, "serve figures for Prometheus at this port of the loopback; 0: any free one",
@@ -87,10 +92,10 @@ class MetricsPage {
 
 int run_coordinator(std::span<const std::string> arguments) {
   constexpr std::chrono::milliseconds between_looks(100);
-  constexpr std::chrono::seconds farewell(2);  // in which ranks that wait hear that the job has ended
   OwnOptions own;
   Flags flags("coordinator", "Tells the ranks of a job that come and go who is in their group.", examples);
   if (!flags.read(arguments, own)) return 0;
+  flags.refuse_empty({"secret"});
   if (own.ranks.empty()) throw ConfigError("--ranks: missing; say MIN:MAX, how many ranks the job has");
   const RankRange range = read_rank_range("--ranks " + own.ranks, own.ranks);
   Console console;
@@ -99,6 +104,7 @@ int run_coordinator(std::span<const std::string> arguments) {
                            .most = static_cast<std::size_t>(range.most.value_or(range.least)),
                            .on_failure = read_on_failure(own.on_failure),
                            .patience = std::chrono::seconds(own.patience),
+                           .secret = own.secret.empty() ? std::nullopt : std::optional(read_secret(own.secret)),
                            .state = own.state},
                           console);
   const StopSignal signals;
@@ -112,11 +118,11 @@ int run_coordinator(std::span<const std::string> arguments) {
     console.line(stderr, "sotto: metrics for Prometheus are at " + page->address());
   }
   while (coordinator.look_after()) {
+    if (StopSignal::caught() != 0 && coordinator.has_ended()) break;  // the result is known
     if (StopSignal::caught() != 0) return 128 + StopSignal::caught();
     if (page) page->show(exposition(coordinator));
     std::this_thread::sleep_for(between_looks);
   }
-  std::this_thread::sleep_for(farewell);
   if (!coordinator.error().empty()) throw CommError(coordinator.error());
   console.line(stderr, "sotto: the run has come to its end");
   return 0;

@@ -63,8 +63,8 @@ void describe(const Rows& rows, Split split) {
   std::map<float, std::size_t> counts;
   for (const float label : rows.labels) ++counts[label];
   line(name_of(split),
-       fmt::format("{} rows of {} features, {:.1f} of them not 0 in a row, {} different labels", rows.size(),
-                   rows.features, static_cast<double>(rows.columns.size()) / static_cast<double>(rows.size()),
+       fmt::format("{} rows of {} feature{}, {:.1f} of them not 0 in a row, {} different labels", rows.size(),
+                   rows.features, rows.features == 1 ? "" : "s", static_cast<double>(rows.columns.size()) / static_cast<double>(rows.size()),
                    counts.size()));
   line("", counts_text(counts, [](float label) { return fmt::format("{}", label); }));
   if (const std::string meaning = rows.meaning(); meaning.find(':') != meaning.npos) line("", meaning);

@@ -7,6 +7,7 @@
 #include "sotto/cli/train_flags.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
+#include "sotto/launch/signals.h"
 #include "sotto/train/run_folder.h"
 
 namespace sotto {
@@ -23,8 +24,8 @@ constexpr std::string_view explanation = R"text(
 Ratio: bytes of a dense all-reduce over those really handed to the network. Times are means of rank 0 in ms; compute
 overlaps with the exchange, so the parts of a step may add up to more than the step. Over a slow link a step is as long
 as its messages: what is not sent is not waited for. qsgd rounds at random, and atomo (ATOMO) sends singular triplets of
-each tensor at random, the likelier the larger: both are right on average. Error feedback sends the rest later, so that
-a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps auto
+each tensor's momentum at random, the likelier the larger: both are right on average. Error feedback sends the rest
+later, so that a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps auto
 )text";
 
 TrainOptions demo_options() {
@@ -45,13 +46,14 @@ TrainOptions demo_options() {
 
 int run_demo(std::span<const std::string> arguments) {
   TrainOptions options = demo_options();
-  std::vector<std::string> codecs{"none", "qsgd(bits=4)", "svd | atomo(s=3)", "ef | topk(0.05) | int8"};
+  std::vector<std::string> codecs{"none", "qsgd(bits=4)", "velocity | svd | atomo(s=3)", "ef | topk(0.05) | int8"};
   Flags flags("demo", "Trains LeNet on four ranks over an emulated 100 Mbit/s link, dense and with three codecs.",
               examples);
   flags.alias("codecs", "codec");
   flags.add_list("codecs", codecs, "what to compare; each a sentence in quotes");
   add_train_flags(flags, options);
   if (!flags.parse(arguments)) return 0;
+  const Signals signals;  // Ctrl-C ends it with the table of what there is
   const std::int64_t ranks = options.ranks;
   assign_train_flags(flags, options);
   if (options.ranks == 0) options.ranks = ranks;
@@ -66,8 +68,8 @@ int run_demo(std::span<const std::string> arguments) {
   fmt::print("{} on `{}`, {}, {} processes that meet over TCP{}, {} images a rank and step.\n", checked.model,
              checked.data.data, length, options.ranks,
              options.link ? fmt::format(", each behind a link of {}", *options.link) : "", options.batch_size);
-  fmt::print("The same training, {} times, with the same seed: {}.\n", codecs.size(), fmt::join(codecs, ";  "));
-  fmt::print("`none` sends whole gradients; the others send a compressed form of them. Run folders: {}\n\n",
+  fmt::print("The same training with each of these, and the same seed: {}.\n", fmt::join(codecs, ";  "));
+  fmt::print("`none` sends whole gradients, any other codec a compressed form of them. Run folders: {}\n\n",
              options.train_dir);
   flush_output();
   const int status = compare_runs(options, {&options.algorithm, 1}, codecs, TableStyle::plain);

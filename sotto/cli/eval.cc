@@ -16,7 +16,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Prints a line of metrics for each checkpoint: step 40  loss 0.1234  Prec@1 97.12  Prec@5 99.90
+Prints a line of metrics for each checkpoint: step 40  loss 0.1234  accuracy 97.12  top5 99.90
 Damaged ones are named and passed over; the exit status is then 1.
 
 Examples:

@@ -236,7 +236,7 @@ bool push_file(const Ssh& ssh, const std::vector<JobHost>& hosts, const std::str
   std::deque<Remote> copies;
   for (const JobHost& host : hosts) {
     const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // each has its own position
-    struct stat about {};
+    struct stat about{};
     if (!file.open() || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
       throw ConfigError(fmt::format("hosts push: {} is no file that can be read", path));
     }
@@ -268,7 +268,7 @@ int push(std::span<const std::string> arguments) {
   return good ? 0 : 1;
 }
 
-int serve(std::span<const std::string> /*arguments*/) { return run_share(version_text()); }
+int serve(std::span<const std::string> /*arguments*/) { return run_share(version_text(), flag_spelling); }
 
 constexpr std::array<Command, 3> actions{{{"check", "", check}, {"push", "", push}, {"serve", "", serve}}};
 

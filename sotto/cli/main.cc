@@ -10,11 +10,13 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
+#include "sotto/comm/compute_threads.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -30,17 +32,17 @@ void print_help() {
   fmt::print(
       "sotto: train neural networks over slow links, sending little.\n"
       "\n"
-      "Usage: sotto COMMAND [OPTIONS]        sotto COMMAND --help says more\n"
+      "Usage: sotto COMMAND [OPTIONS]        sotto help COMMAND says more\n"
       "\n"
       "Commands:\n");
   for (const Command& command : command_table()) fmt::print("  {:<9} {}\n", command.name, command.summary);
   fmt::print(
       "\n"
       "A codec is a sentence, `memory | transform | select | quantise | code`, each part with its options:\n"
-      "  none                     what training without compression sends\n"
-      "  qsgd(bits=4)             every element in 4 bits and a sign, unbiased\n"
-      "  ef | topk(0.01)          the largest hundredth of the elements; the rest is remembered (error feedback)\n"
-      "  svd | atomo(s=3)         three singular triplets of each tensor, drawn at random: unbiased (ATOMO)\n"
+      "  none                         what training without compression sends\n"
+      "  qsgd(bits=4)                 every element in 4 bits and a sign, unbiased\n"
+      "  ef | topk(0.01)              the largest hundredth of the elements; the rest is remembered (error feedback)\n"
+      "  velocity | svd | atomo(s=3)  three singular triplets of each tensor's momentum, drawn at random (ATOMO)\n"
       "\n"
       "Examples:\n"
       "  sotto demo\n"
@@ -64,10 +66,33 @@ bool is_rank() {
   }
 }
 
+// OpenMP has read its variables already, so this program begins again with another one. Ranks do not inherit it: their
+// launcher decides for them.
+void spin_briefly(std::span<const std::string> arguments) {
+  const auto& [variable, value] = spin_variable;
+  if (const char* spins = std::getenv(variable); spins != nullptr && std::string_view(spins) == value) {
+    unsetenv(variable);
+    return;
+  }
+  if (brief_spins() == nullptr || setenv(variable, value, 1) != 0) return;
+  std::string name = "sotto";
+  std::vector<std::string> words(arguments.begin(), arguments.end());
+  std::vector<char*> pointers{name.data()};
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv("/proc/self/exe", pointers.data());  // where that fails, it goes on as it is
+}
+
 int run(std::span<const std::string> arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
+      (arguments[0] == "help" && arguments.size() == 1)) {
     print_help();
     return 0;
+  }
+  if (arguments[0] == "help") {  // `sotto help codec measure` is `sotto codec measure --help`
+    std::vector<std::string> words(arguments.begin() + 1, arguments.end());
+    words.emplace_back("--help");
+    return run(words);
   }
   if (arguments[0] == "--version") {
     fmt::print("{}\n", version_text());
@@ -77,6 +102,7 @@ int run(std::span<const std::string> arguments) {
   const Command* command = commands.find(arguments[0]);
   if (command == nullptr) throw ConfigError(unknown_name("command", arguments[0], commands.names()));
   if (command->starts_ranks && !is_rank()) start_fork_server(run_program);
+  if (command->computes) spin_briefly(arguments);
   return command->run(arguments.subspan(1));
 }
 
@@ -101,7 +127,10 @@ int lost_output(int error) {
 int status_of(const std::vector<std::string>& arguments) {
   try {
     const int status = run(arguments);
-    return status == 0 && std::fflush(stdout) != 0 ? lost_output(errno) : status;
+    if (status != 0) return status;
+    if (std::fflush(stdout) != 0) return lost_output(errno);
+    report_to_launcher("", Reason::done);
+    return 0;
   } catch (const ConfigError& error) {
     return fail(2, error.text(flag_spelling));
   } catch (const Stopped& error) {

@@ -47,6 +47,13 @@ std::string said_of(const Report& report, const std::string& out, std::size_t by
   return text;
 }
 
+// Whether it is a file that stands beside run folders, where `runs/x/*` names it: the record of a search, or a page.
+bool is_beside_runs(const std::filesystem::path& path) {
+  std::error_code missing;
+  return std::filesystem::is_regular_file(path, missing) &&
+         (path.filename() == "tune.json" || path.extension() == ".html" || path.extension() == ".svg");
+}
+
 // Nothing if the run cannot be shown: it is left out. A folder that is not there was misspelled, which is an error.
 std::optional<RecordedRun> read_or_leave_out(const std::string& folder, bool alone, std::vector<LeftOut>& left_out) {
   try {
@@ -79,6 +86,7 @@ Report read_report(std::span<const std::string> folders, const std::optional<std
   std::vector<std::filesystem::path> known;
   std::vector<std::string> names;
   for (const std::string& folder : folders) {
+    if (folders.size() > 1 && is_beside_runs(folder)) continue;
     std::optional<RecordedRun> read = read_or_leave_out(folder, folders.size() == 1, report.left_out);
     const auto same = [&](const auto& other) { return std::filesystem::equivalent(other, folder); };
     if (std::ranges::any_of(known, same)) throw ConfigError(fmt::format("{}: the run is given twice", folder));
@@ -91,7 +99,8 @@ Report read_report(std::span<const std::string> folders, const std::optional<std
     if (target) take_target(*target, run, report.target);
   }
   if (report.runs.empty()) {
-    const LeftOut& first = report.left_out.at(0);
+    if (report.left_out.empty()) throw FileError(fmt::format("{}: no run folder", folders[0]));
+    const LeftOut& first = report.left_out[0];
     throw FileError(first.detail.empty() ? first.name + "/steps.csv: it has no rows: no step was made" : first.detail);
   }
   if (target && !report.target) report.target = read_target("target", *target, report.runs[0].task->metrics);

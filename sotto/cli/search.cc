@@ -10,6 +10,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/launch/signals.h"
 #include "sotto/report/run_summary.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/manifest.h"
@@ -52,20 +53,27 @@ void remove_if_unsummarised(const std::string& folder) {
 
 }  // namespace
 
-Search::Search(std::vector<Trial>& trials, std::vector<Round> rounds, Scoring scoring, const TrialRecord& record,
-               std::size_t jobs)
-    : trials_(trials), rounds_(std::move(rounds)), scoring_(scoring), record_(record), jobs_(jobs) {}
+Search::Search(std::vector<Trial>& trials, std::size_t seeds, std::vector<Round> rounds, Scoring scoring,
+               const TrialRecord& record, std::size_t jobs)
+    : trials_(trials),
+      seeds_(seeds),
+      contenders_(contenders_of(trials, seeds)),
+      rounds_(std::move(rounds)),
+      scoring_(scoring),
+      record_(record),
+      jobs_(jobs) {}
 
 int Search::run() {
+  const Signals signals;  // one between two rounds ends the search, too
   since_.lap();
-  std::vector<std::size_t> members(trials_.size());
+  std::vector<std::size_t> members(contenders_.size());
   std::iota(members.begin(), members.end(), std::size_t{0});
   for (std::size_t round = 0; round < rounds_.size(); ++round) {
     if (round > 0) {
       std::vector<double> scores;
       for (const std::size_t index : members) {
-        const Trial& trial = trials_[index];
-        scores.push_back(trial.scores.size() >= round ? trial.scores[round - 1] : std::nan(""));
+        const Contender& one = contenders_[index];
+        scores.push_back(one.rounds() >= round ? one.score(round - 1).mean : std::nan(""));
       }
       std::vector<std::size_t> best = ranked(members, scores);
       best.resize(std::min(best.size(), rounds_[round].trials));
@@ -83,26 +91,28 @@ int Search::run() {
 std::uint64_t Search::steps_after(std::size_t round) const {
   std::uint64_t steps = 0;
   for (std::size_t later = round + 1; later < rounds_.size(); ++later) {
-    steps += rounds_[later].trials * (rounds_[later].steps - rounds_[later - 1].steps);
+    steps += rounds_[later].trials * seeds_ * (rounds_[later].steps - rounds_[later - 1].steps);
   }
   return steps;
 }
 
 void Search::run_round(std::size_t round, const std::vector<std::size_t>& members) {
-  const std::size_t at_once = std::min(jobs_, members.size());
+  const std::size_t at_once = std::min(jobs_, members.size() * seeds_);
   std::vector<std::size_t> pending;
   std::vector<LaunchSpec> specs;
   left_ = steps_after(round);
-  for (const std::size_t index : members) {
-    const Trial& trial = trials_[index];
-    if (trial.diverged || trial.scores.size() > round) continue;
-    pending.push_back(index);
-    remove_if_unsummarised(trial.folder);
-    const std::uint64_t steps = rounds_[round].steps;
-    left_ += to_make_[index] = steps - std::min(steps, first_step(trial.folder));
-    specs.push_back(train_job(job_of(trial, rounds_[round].steps)));
-    specs.back().beside = static_cast<std::int64_t>(at_once);
-    specs.back().show_lines = false;
+  for (const std::size_t member : members) {
+    for (std::size_t index = member * seeds_; index < (member + 1) * seeds_; ++index) {
+      const Trial& trial = trials_[index];
+      if (trial.diverged || trial.scores.size() > round) continue;
+      pending.push_back(index);
+      remove_if_unsummarised(trial.folder);
+      const std::uint64_t steps = rounds_[round].steps;
+      left_ += to_make_[index] = steps - std::min(steps, first_step(trial.folder));
+      specs.push_back(train_job(job_of(trial, rounds_[round].steps)));
+      specs.back().beside = static_cast<std::int64_t>(at_once);
+      specs.back().show_lines = false;
+    }
   }
   pending_ = pending.size();
   ended_ = 0;
@@ -178,15 +188,17 @@ std::string Search::so_far() const {
     const double left = seconds_ * static_cast<double>(left_) / static_cast<double>(made_);
     text += fmt::format(", about {:.0f} s left", std::max(0.0, left - (since_.seconds() - seconds_)));
   }
-  const Trial& best = trials_[order().front()];
-  if (!best.scores.empty() && best.error.empty()) {
-    text += fmt::format(", best {} ({})", scoring_.text(best.scores.back()), best.name);
+  const Contender best = order().front();
+  if (best.is_sound() && best.rounds() > 0) {
+    const Spread score = best.score(best.rounds() - 1);
+    text += fmt::format(", best {} ({})", score.text([&](double value) { return scoring_.text(value); }),
+                        best.trials().front().name);
   }
   return text;
 }
 
-std::vector<std::size_t> Search::order() const {
-  std::vector<std::size_t> order;
+std::vector<Contender> Search::order() const {
+  std::vector<Contender> order;
   // Those that diverged or failed, perhaps in a later round than others made, are last.
   for (const bool sound : {true, false}) append_in_order(sound, order);
   return order;
@@ -197,23 +209,21 @@ std::vector<std::size_t> Search::order() const {
 std::vector<std::size_t> Search::ranked(std::span<const std::size_t> members, std::span<const double> scores) const {
   std::vector<std::size_t> best;
   for (const std::size_t at : best_of(scores, scores.size(), scoring_.rises())) best.push_back(members[at]);
-  std::ranges::stable_sort(best, {}, [&](std::size_t index) {
-    return trials_[index].reached.value_or(std::numeric_limits<std::uint64_t>::max());
-  });
+  std::ranges::stable_sort(best, {}, [&](std::size_t index) { return contenders_[index].lateness(); });
   return best;
 }
 
-void Search::append_in_order(bool sound, std::vector<std::size_t>& order) const {
+void Search::append_in_order(bool sound, std::vector<Contender>& order) const {
   for (std::size_t rounds = rounds_.size() + 1; rounds-- > 0;) {
     std::vector<std::size_t> members;
     std::vector<double> scores;
-    for (std::size_t i = 0; i < trials_.size(); ++i) {
-      if (trials_[i].scores.size() != rounds || trials_[i].error.empty() != sound) continue;
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+      const Contender& one = contenders_[i];
+      if (one.rounds() != rounds || one.is_sound() != sound) continue;
       members.push_back(i);
-      scores.push_back(rounds == 0 ? 0 : trials_[i].scores.back());
+      scores.push_back(rounds == 0 ? 0 : one.score(rounds - 1).mean);
     }
-    const std::vector<std::size_t> best = ranked(members, scores);
-    order.insert(order.end(), best.begin(), best.end());
+    for (const std::size_t index : ranked(members, scores)) order.push_back(contenders_[index]);
   }
 }
 

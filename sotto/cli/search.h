@@ -17,33 +17,36 @@ namespace sotto {
 // Runs the trials of a search, round by round, several at a time, and shows how far they are.
 class Search {
  public:
-  // `jobs`: how many trials may run at a time. The trials are those of the record.
-  Search(std::vector<Trial>& trials, std::vector<Round> rounds, Scoring scoring, const TrialRecord& record,
-         std::size_t jobs);
+  // The trials are those of the record, `seeds` for each contender; a round counts contenders. `jobs`: how many trials
+  // may run at a time.
+  Search(std::vector<Trial>& trials, std::size_t seeds, std::vector<Round> rounds, Scoring scoring,
+         const TrialRecord& record, std::size_t jobs);
 
   // Runs the trials that are not done. A trial that diverged is done; one that ended in another error is tried again.
   // Returns 0, or the status of the first trial that ended in another error, or the status of a signal, which ends all
   // trials.
   int run();
 
-  // The trials, the best one first: those of later rounds before those of earlier ones, in a round those that reached
-  // their target, after the fewest steps first, and at the end those that diverged or failed.
-  std::vector<std::size_t> order() const;
+  // The contenders, the best one first: those of later rounds before those of earlier ones, in a round those that
+  // reached their target, after the fewest steps first, and at the end those that diverged or failed.
+  std::vector<Contender> order() const;
 
   // Of the trials that run() has started.
   const RunWarnings& warnings() const { return warnings_; }
 
  private:
   std::uint64_t steps_after(std::size_t round) const;
-  void run_round(std::size_t round, const std::vector<std::size_t>& members);
+  void run_round(std::size_t round, const std::vector<std::size_t>& members);  // contenders
   void ended(std::size_t index, std::size_t round, const LaunchResult& result);
   void show(std::size_t index, std::string_view text);
   std::string so_far() const;
   std::string take_result(Trial& trial, std::size_t round);
   std::vector<std::size_t> ranked(std::span<const std::size_t> members, std::span<const double> scores) const;
-  void append_in_order(bool sound, std::vector<std::size_t>& order) const;
+  void append_in_order(bool sound, std::vector<Contender>& order) const;
 
   std::vector<Trial>& trials_;
+  std::size_t seeds_;
+  std::vector<Contender> contenders_;
   std::vector<Round> rounds_;
   Scoring scoring_;
   const TrialRecord& record_;

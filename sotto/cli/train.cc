@@ -19,10 +19,12 @@
 #include "sotto/cli/train_replay.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/membership.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
+#include "sotto/launch/signals.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/run_folder.h"
 
@@ -52,6 +54,7 @@ struct OwnOptions {
   std::string elastic;
   std::string on_failure = "continue";
   std::string coordinator;
+  std::int64_t coordinator_wait = World{}.coordinator_wait.count();
   std::string replay;
   HostFlags hosts;
   void visit(OptionVisitor& v) {
@@ -69,6 +72,8 @@ struct OwnOptions {
         "end");
     v.option("coordinator", coordinator,
              "HOST:PORT: join the job of the `sotto coordinator` there, as one rank; others may come and go meanwhile");
+    v.option("coordinator-wait", coordinator_wait,
+             "seconds for which a rank that needs its coordinator waits for it, or for the next one", {1, 1e6});
     v.option("replay", replay,
              "RUN: repeat the run of that folder to the bit, with the ranks that came and went; see below");
     hosts.visit(v);
@@ -92,6 +97,10 @@ int print_dry_run(const Choices& choices) {
   for (const std::string& warning : run.warnings) fmt::print("warning       {}\n", spelled(warning, flag_spelling));
   if (!run.data_report.empty()) fmt::print("{}\n", run.data_report);
   const bool often = run.exchanges == run.period;
+  if (options.ranks == 1) {
+    fmt::print("a rank sends  0 bytes: it is alone, and has nobody to send to; say how many there are with --ranks\n");
+    return 0;
+  }
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
              least == most ? "" : fmt::format(" at most, {} at least", least / run.exchanges));
   if (!often) {
@@ -118,7 +127,9 @@ int run_rank(const Choices& choices, const World& world) {
 int join_coordinator(const TrainOptions& options, const World& coordinator) {
   Console console;
   LaunchSpec spec = train_job(options);
-  spec.coordinated = {.id = join_job(coordinator), .most = std::exchange(spec.ranks, 1)};
+  const auto secret = options.secret.empty() ? std::nullopt : std::optional(read_secret(options.secret));
+  spec.coordinated = {
+      .id = join_job(coordinator, secret), .most = std::exchange(spec.ranks, 1), .wait = coordinator.coordinator_wait};
   const LaunchResult result = launch(spec, console);
   if (result.status == 0) print_result(options.train_dir, console);
   if (!result.error.empty()) {
@@ -129,7 +140,8 @@ int join_coordinator(const TrainOptions& options, const World& coordinator) {
 }
 
 // Where the coordinator is. Sets the number of ranks to the most that the job may have, and `least_ranks`.
-World find_coordinator(const std::string& text, TrainOptions& options, std::int64_t& least_ranks) {
+World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_t& least_ranks) {
+  const std::string& text = own.coordinator;
   const std::string said = named("coordinator", text);
   const MeetingPlace place = read_meeting_place(said, text);
   if (options.ranks != 0) throw ConfigError(said + ": this is one rank of its job; leave --ranks out");
@@ -138,11 +150,13 @@ World find_coordinator(const std::string& text, TrainOptions& options, std::int6
     throw ConfigError(said +
                       ": needs --train-dir, the same for all ranks, since those that come later go on with that run");
   }
+  if (!options.secret.empty()) static_cast<void>(read_secret(options.secret));  // before anybody is waited for
   options.master = text;
   World world;
   world.host = place.host;
   world.port = place.port;
   world.coordinated = true;
+  world.coordinator_wait = std::chrono::seconds(own.coordinator_wait);
   print_error(fmt::format("joining the job of the coordinator at {}, as soon as it answers\n", text));
   const JobSize size = size_of_job(world);
   least_ranks = static_cast<std::int64_t>(size.least);
@@ -183,9 +197,12 @@ int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_rank
     spec.replacements = std::exchange(restarts, 0);
     spec.patience = std::chrono::seconds(2 * options.deadline);  // a rank may be about to meet the others
   }
+  const Signals signals;  // one between two starts ends the job, too
   LaunchResult result = run_train_job(spec, options.train_dir, console);
-  // Does not retry after a refused option or a request to stop.
-  const auto failed = [&] { return result.status != 0 && result.status != 2 && !is_stop_status(result.status); };
+  // Does not retry after a refused option or a request to stop, be it one to a rank.
+  const auto failed = [&] {
+    return result.status != 0 && result.status != 2 && result.signal == 0 && !is_stop_status(result.status);
+  };
   for (std::int64_t i = 1; i <= restarts && failed(); ++i) {
     console.line(stderr, fmt::format("sotto: {}; starting again, {} of {}", result.error, i, restarts));
     std::error_code missing;
@@ -240,10 +257,13 @@ int run_train(std::span<const std::string> arguments) {
     throw ConfigError(
         "--coordinator: the coordinator says how many ranks there may be; leave --elastic and --restarts out");
   }
+  if (!joins && flags.given("coordinator-wait")) {
+    throw ConfigError("--coordinator-wait: this rank has no coordinator; leave it out, or say --coordinator HOST:PORT");
+  }
   if (read_on_failure(own.on_failure) != OnFailure::go_on) require_elastic_job(own);
   if (joins && !own.hosts.hosts.empty()) throw ConfigError("--coordinator: starts one rank, here; leave --hosts out");
   std::int64_t least_ranks = 0;
-  const World coordinator = joins ? find_coordinator(own.coordinator, options, least_ranks) : World();
+  const World coordinator = joins ? find_coordinator(own, options, least_ranks) : World();
   if (!flags.given("backend") && !are_private(options, own, joins ? coordinator : world)) {
     options.backend = "gloo";
     if (world.rank == 0) {
@@ -276,7 +296,10 @@ int run_train(std::span<const std::string> arguments) {
     const bool saves = !joins && read_on_failure(own.on_failure) == OnFailure::checkpoint;  // however few are left
     require_elastic(joins ? "coordinator" : "elastic", choices, saves ? 1 : least_ranks, options.ranks);
   }
-  if (own.dry_run) return print_dry_run(choices);
+  if (own.dry_run) {
+    if (joins && !options.resume) choices.options.train_dir.clear();  // others may train there already, and this rank goes on with them
+    return print_dry_run(choices);
+  }
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);
   // Whether hosts have what the transport needs is for their ranks to say, unless it starts no ranks by ssh at all.

@@ -35,6 +35,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
   }};
   flags.alias("model", "network");
   flags.alias("data", "dataset");
+  flags.alias("optimiser", "optimizer");
   flags.add(options, groups);
   TrainFlagOptions own;
   flags.add(own, std::span(groups).last(1));

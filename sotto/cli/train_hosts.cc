@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sotto/cli/commands.h"
+#include "sotto/cli/flags.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -22,7 +23,11 @@ std::int64_t ranks_of_each(const JobHosts& hosts, std::string_view wanted_by) {
 
 std::optional<JobHosts> read_job_hosts(const HostFlags& flags, TrainOptions& options) {
   if (flags.hosts.empty()) return std::nullopt;
-  JobHosts hosts{.list = read_hosts(flags.hosts), .ssh = flags.reached.read(), .version = version_text(), .secret = {}};
+  JobHosts hosts{.list = read_hosts(flags.hosts),
+                 .ssh = flags.reached.read(),
+                 .version = version_text(),
+                 .secret = {},
+                 .spelling = flag_spelling};
   const std::int64_t ranks = ranks_of(hosts.list);
   if (options.ranks != 0 && options.ranks != ranks) {
     throw ConfigError(fmt::format("--ranks {}: the hosts of --hosts have {}; leave --ranks out", options.ranks, ranks));

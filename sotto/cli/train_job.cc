@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "sotto/cli/flags.h"
@@ -14,6 +13,7 @@
 #include "sotto/report/run_summary.h"
 #include "sotto/report/text_table.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/run_folder.h"
 
 namespace sotto {
 
@@ -84,16 +84,7 @@ void RunWarnings::print() const {
 }
 
 std::string folder_name(std::size_t number, std::size_t count, std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string name;
-  for (const char c : text) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.';
-    if (plain) name += c;
-    if (!plain && !name.empty() && name.back() != '-') name += '-';
-  }
-  name = name.substr(0, longest);
-  while (name.ends_with('-')) name.pop_back();
-  return fmt::format("{:0{}}-{}", number, std::max<std::size_t>(2, std::to_string(count).size()), name);
+  return fmt::format("{:0{}}-{}", number, std::max<std::size_t>(2, std::to_string(count).size()), plain_name(text));
 }
 
 }  // namespace sotto

@@ -34,6 +34,7 @@ double mean_loss(const Curve& loss, bool leaves_out_steps) {
 Json to_json(std::span<const Dimension> space, const Trial& trial) {
   Json options = Json::object();
   for (std::size_t i = 0; i < space.size(); ++i) options[space[i].name] = trial.point[i];
+  options["seed"] = std::to_string(trial.options.seed);
   Json json{{"train_dir", trial.folder},
             {"options", options},
             {"scores", trial.scores},
@@ -49,6 +50,52 @@ std::optional<std::uint64_t> reached_by(const RunSummary& run) {
 
 }  // namespace
 
+std::size_t Contender::rounds() const {
+  std::size_t least = trials_.front().scores.size();
+  for (const Trial& trial : trials_) least = std::min(least, trial.scores.size());
+  return least;
+}
+
+bool Contender::is_sound() const {
+  return std::ranges::all_of(trials_, [](const Trial& trial) { return trial.error.empty(); });
+}
+
+bool Contender::is_done() const {
+  return std::ranges::all_of(trials_, [](const Trial& t) { return !t.scores.empty() || !t.error.empty(); });
+}
+
+bool Contender::diverged() const { return std::ranges::any_of(trials_, &Trial::diverged); }
+
+std::string Contender::error() const {
+  for (const Trial& trial : trials_) {
+    if (!trial.error.empty()) return trial.error;
+  }
+  return "";
+}
+
+Spread Contender::score(std::size_t round) const {
+  std::vector<double> scores;
+  for (const Trial& trial : trials_) scores.push_back(trial.scores.at(round));
+  return spread_of(scores);
+}
+
+std::pair<std::size_t, double> Contender::lateness() const {
+  std::size_t missed = 0;
+  double steps = 0;
+  for (const Trial& trial : trials_) {
+    missed += trial.reached ? 0 : 1;
+    steps += static_cast<double>(trial.reached.value_or(0));
+  }
+  const std::size_t reached = trials_.size() - missed;
+  return {missed, reached > 0 ? steps / static_cast<double>(reached) : 0};
+}
+
+std::vector<Contender> contenders_of(std::span<const Trial> trials, std::size_t seeds) {
+  std::vector<Contender> all;
+  for (; !trials.empty(); trials = trials.subspan(seeds)) all.emplace_back(trials.first(seeds));
+  return all;
+}
+
 std::string Scoring::label() const { return metric ? fmt::format("test {}", metric->name) : "loss"; }
 
 std::string Scoring::text(double score) const { return metric ? metric->with_unit(score) : value_text(score); }
@@ -62,7 +109,8 @@ TrialResult read_result(const Trial& trial, const Scoring& scoring) {
                                 : mean_loss(run.loss, scales_loss(amp_table().read("amp", trial.options.amp)));
   result.steps = run.summary->steps;
   result.reached = reached_by(*run.summary);
-  result.tested = run.summary->tested_text();
+  result.goal = run.summary->goal;
+  result.tested = run.summary->tested;
   result.bytes_per_step = run.summary->bytes_per_step;
   result.seconds = last->seconds;
   return result;

@@ -3,9 +3,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sotto/report/settings.h"
+#include "sotto/report/spread.h"
 #include "sotto/task/metric.h"
 #include "sotto/train/options.h"
 #include "sotto/tune/space.h"
@@ -15,7 +17,7 @@ namespace sotto {
 // One training of a search, in a run folder of its own.
 struct Trial {
   Point point;
-  std::string name;                        // "lr=0.5, codec=none"
+  std::string name;                        // "lr=0.5, codec=none", with the seed if there are several
   std::string folder;                      // its run folder
   TrainOptions options;                    // of the whole training, of which a trial makes the first steps
   std::vector<double> scores;              // one for each round that it has ended
@@ -33,12 +35,35 @@ struct Scoring {
   std::string text(double score) const;
 };
 
+// What competes in a search: the trials of one point, which differ in their seed alone.
+class Contender {
+ public:
+  explicit Contender(std::span<const Trial> trials) : trials_(trials) {}  // REQUIRES one
+
+  std::span<const Trial> trials() const { return trials_; }
+  std::size_t rounds() const;             // that all of its trials have ended
+  bool is_sound() const;                  // none has diverged or failed
+  bool is_done() const;                   // each has a score or an error
+  bool diverged() const;                  // one has
+  std::string error() const;              // of the first trial that has one
+  Spread score(std::size_t round) const;  // of that round, from 0 on; REQUIRES that all have ended it
+  // Smaller is better: how many trials did not reach the target, and the mean of the steps that the others took to it.
+  std::pair<std::size_t, double> lateness() const;
+
+ private:
+  std::span<const Trial> trials_;
+};
+
+// Those of a search. `seeds`: how many trials each has, one after another.
+std::vector<Contender> contenders_of(std::span<const Trial> trials, std::size_t seeds);
+
 // How good a run is, and what it cost.
 struct TrialResult {
   double score = 0;                        // not finite: it diverged
   std::optional<std::uint64_t> reached{};  // as of a trial
   std::uint64_t steps = 0;
-  std::string tested;  // the goal metric of its task, for people
+  Metric goal;                     // of its task
+  std::optional<double> tested{};  // its value on the test examples
   double bytes_per_step = 0, seconds = 0;
 };
 

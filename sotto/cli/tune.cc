@@ -38,12 +38,14 @@ cannot share (--capture, --master, --tensorboard, --metrics-port):
   codec=none,"ef | topk(0.01)"       so do the stages of a sentence
   lr=2^-7..2^-1                      every power between
   lr=0.001..0.1/5                    five numbers in equal ratios
-  seed=1..4                          every whole number
+  batch-size=4..8                    every whole number
   lr=0.001..0.1                      any number, for --random: with a uniform logarithm
+Seeds do not compete: with --seeds 3, or seed=1..3 among the values, each combination is trained with each seed, and
+means are compared.
 
 Examples:
   sotto tune --grid lr=2^-7..2^-1 --steps 100
-  sotto tune --grid lr=2^-7..2^-1 codec="topk(0.01),topk(0.001)" --ranks 2 --train-dir runs/tune
+  sotto tune --grid lr=2^-7..2^-1 codec="topk(0.01),topk(0.001)" --ranks 2 --seeds 3 --train-dir runs/tune
   sotto tune --grid lr=0.001..1.0 momentum=0,0.5,0.9 --random 30 --halving --model lenet --metric accuracy)text";
 
 constexpr std::size_t most_trials = 10'000;
@@ -51,6 +53,7 @@ constexpr std::int64_t usual_eta = 3;
 
 struct TuneOptions {
   std::optional<std::int64_t> random;
+  std::optional<std::int64_t> seeds;
   std::int64_t steps = 100;
   bool halving = false;
   std::optional<std::int64_t> eta;
@@ -60,6 +63,8 @@ struct TuneOptions {
   void visit(OptionVisitor& v) {
     v.option("random", random, "number of trials to draw from the values, by the seed; auto: every combination",
              {1, static_cast<double>(most_trials)});
+    v.option("seeds", seeds,
+             "train each with so many seeds, --seed and the numbers after it, and compare means; auto: 1", {1, 1000});
     v.option("steps", steps, "steps of a trial; with `halving`, in the first round", {1, 1e9});
     v.option("halving", halving, "successive halving: the best third of the trials goes on for three times the steps");
     v.option("eta", eta, "one in `eta` trials goes on, for `eta` times the steps; auto: 3", {2, 100});
@@ -92,18 +97,16 @@ void check_names(const Flags& flags, std::span<const Dimension> space) {
 }
 
 // Reads everything that a trial says. ConfigError, which names the trial.
-Trial make_trial(const TrainOptions& training, std::span<const Dimension> space, Point point, std::string folder) {
-  Trial trial{.point = std::move(point),
-              .name = {},
-              .folder = std::move(folder),
-              .options = training,
-              .scores = {},
-              .error = {}};
+Trial make_trial(const TrainOptions& training, std::span<const Dimension> space, Point point, std::int64_t seed,
+                 bool names_seed) {
+  Trial trial{.point = std::move(point), .name = {}, .folder = {}, .options = training, .scores = {}, .error = {}};
   trial.name = text_of(space, trial.point);
+  if (names_seed) trial.name += fmt::format("{}seed={}", trial.name.empty() ? "" : ", ", seed);
   for (std::size_t i = 0; i < space.size(); ++i) {
     const std::string where = fmt::format("--grid {}={}", space[i].name, trial.point[i]);
     trial.options.visit(*setter(space[i].name, trial.point[i], where));
   }
+  trial.options.seed = seed;
   return trial;
 }
 
@@ -138,6 +141,7 @@ Settings plan_of(const TrainOptions& training, const TuneOptions& own, std::span
                 {"steps", std::to_string(own.steps)},
                 {"halving", own.halving ? std::to_string(own.eta.value_or(usual_eta)) : "off"},
                 {"metric", format_optional(own.metric)}};
+  if (own.seeds) plan.push_back({"seeds", format_optional(own.seeds)});
   for (Setting& setting : read_settings(training)) plan.push_back(std::move(setting));
   return plan;
 }
@@ -152,9 +156,36 @@ std::vector<std::string> folders_of(std::span<const Trial> trials) {
   return folders;
 }
 
+// What varies between contenders, and the seeds of each.
+struct Contest {
+  std::vector<Dimension> space;
+  std::vector<std::int64_t> seeds;
+  bool names_seeds = false;  // trials are named by them
+};
+
+// Takes the seeds out of what varies, as they are what a contender is not to depend on.
+Contest contest_of(std::vector<Dimension> space, const TuneOptions& own, std::int64_t first_seed) {
+  Contest contest;
+  const auto said = std::ranges::find(space, "seed", &Dimension::name);
+  if (said == space.end()) {
+    for (std::int64_t i = 0; i < own.seeds.value_or(1); ++i) contest.seeds.push_back(first_seed + i);
+  } else {
+    if (own.seeds) throw ConfigError("--seeds: seed is in --grid, too; say which seeds once");
+    for (const Point& point : grid_of("grid", {&*said, 1}, most_trials)) {
+      TrainOptions option;
+      option.visit(*setter("seed", point[0], fmt::format("--grid seed={}", point[0])));
+      contest.seeds.push_back(option.seed);
+    }
+    space.erase(said);
+  }
+  contest.names_seeds = contest.seeds.size() > 1 || space.empty();
+  contest.space = std::move(space);
+  return contest;
+}
+
 // Reads the training and what varies in it, and refuses what cannot be searched.
-std::vector<Dimension> read_search(const Flags& flags, std::span<const std::string> grid, const TuneOptions& own,
-                                   TrainOptions& training) {
+Contest read_search(const Flags& flags, std::span<const std::string> grid, const TuneOptions& own,
+                    TrainOptions& training) {
   if (grid.empty()) throw ConfigError("sotto tune: say what to try, as --grid lr=2^-7..2^-1");
   if (own.eta && !own.halving) throw ConfigError("--eta: has no effect without --halving");
   if (training.resume) throw ConfigError("--resume: the same command goes on by itself, without it");
@@ -165,7 +196,17 @@ std::vector<Dimension> read_search(const Flags& flags, std::span<const std::stri
   if (training.ranks == 0) training.ranks = 1;
   std::vector<Dimension> space = read_space("grid", grid);
   check_names(flags, space);
-  return space;
+  return contest_of(std::move(space), own, training.seed);
+}
+
+std::vector<Point> points_of(const Contest& contest, const TuneOptions& own, std::uint64_t seed) {
+  const auto points = own.random ? draw_points("grid", contest.space, static_cast<std::size_t>(*own.random), seed)
+                                 : grid_of("grid", contest.space, most_trials / contest.seeds.size());
+  if (points.size() * contest.seeds.size() > most_trials) {
+    throw ConfigError(fmt::format("--random {}: with {} seeds each these are more than {} trials", *own.random,
+                                  contest.seeds.size(), most_trials));
+  }
+  return points;
 }
 
 std::vector<Round> rounds_of(std::size_t trials, const TuneOptions& own) {
@@ -182,9 +223,11 @@ std::vector<Round> rounds_of(std::size_t trials, const TuneOptions& own) {
   return rounds;
 }
 
-void say_plan(std::span<const Round> rounds, std::size_t jobs, bool goes_on, const std::string& folder) {
-  std::string plan = fmt::format("{} trials of {} steps", rounds[0].trials, rounds[0].steps);
-  for (const Round& round : rounds.subspan(1)) plan += fmt::format(", {} of {}", round.trials, round.steps);
+void say_plan(std::span<const Round> rounds, std::size_t seeds, std::size_t jobs, bool goes_on,
+              const std::string& folder) {
+  std::string plan = fmt::format("{} trials of {} steps", rounds[0].trials * seeds, rounds[0].steps);
+  for (const Round& round : rounds.subspan(1)) plan += fmt::format(", {} of {}", round.trials * seeds, round.steps);
+  if (seeds > 1) plan += fmt::format("; {} seeds of {}", seeds, rounds[0].trials);
   print_error(fmt::format("{}; {} at a time; {}{}\n", plan, jobs, goes_on ? "going on in " : "", folder));
 }
 
@@ -205,10 +248,9 @@ int run_tune(std::span<const std::string> all) {
   if (!flags.parse(arguments)) return 0;
   assign_train_flags(flags, training);
   flags.assign(own);
-  const std::vector<Dimension> space = read_search(flags, grid, own, training);
-  const auto points = own.random ? draw_points("grid", space, static_cast<std::size_t>(*own.random),
-                                               static_cast<std::uint64_t>(training.seed))
-                                 : grid_of("grid", space, most_trials);
+  const Contest contest = read_search(flags, grid, own, training);
+  const std::size_t seeds = contest.seeds.size();
+  const std::vector<Point> points = points_of(contest, own, static_cast<std::uint64_t>(training.seed));
   const bool is_unnamed = training.train_dir.empty();
   const std::string folder = is_unnamed ? new_run_folder("tune") : std::exchange(training.train_dir, {});
 
@@ -216,33 +258,35 @@ int run_tune(std::span<const std::string> all) {
   Scoring scoring;
   const TaskEntry* task = nullptr;
   for (const Point& point : points) {
-    const std::string name = folder_name(trials.size() + 1, points.size(), text_of(space, point));
-    trials.push_back(make_trial(training, space, point, fmt::format("{}/{}", folder, name)));
-    scoring.metric = check(trials.back(), own, task);
+    for (const std::int64_t seed : contest.seeds) {
+      Trial& trial = trials.emplace_back(make_trial(training, contest.space, point, seed, contest.names_seeds));
+      trial.folder = fmt::format("{}/{}", folder, folder_name(trials.size(), points.size() * seeds, trial.name));
+      scoring.metric = check(trial, own, task);
+    }
   }
-  const std::vector<Round> rounds = rounds_of(trials.size(), own);
+  const std::vector<Round> rounds = rounds_of(points.size(), own);
   const std::size_t jobs = jobs_for(trials, own.jobs);
 
   make_folder(folder);
   const FolderLock lock(folder);
   if (!lock.held()) throw ConfigError(fmt::format("--train-dir {}: another search is at work there", folder));
   remove_temporaries(folder);
-  const TrialRecord record(folder, plan_of(training, own, grid), space);
+  const TrialRecord record(folder, plan_of(training, own, grid), contest.space);
   const bool goes_on = record.take_up(trials);
   record.write(trials);
-  say_plan(rounds, jobs, goes_on, folder);
+  say_plan(rounds, seeds, jobs, goes_on, folder);
 
-  Search search(trials, rounds, scoring, record, jobs);
+  Search search(trials, seeds, rounds, scoring, record, jobs);
   const int status = search.run();
-  const std::vector<std::size_t> order = search.order();
-  const Trial& best = trials[order.front()];
-  const bool has_best = !best.scores.empty() && best.error.empty();
+  const std::vector<Contender> order = search.order();
+  const Contender& best = order.front();
+  const bool has_best = best.rounds() > 0 && best.is_sound();
   const auto open = std::ranges::count_if(trials, [](const Trial& t) { return t.scores.empty() && t.error.empty(); });
   if (own.json) {
-    fmt::print("{}", to_json(trials, order, space));
+    fmt::print("{}", to_json(order, contest.space));
   } else if (open < static_cast<std::ptrdiff_t>(trials.size())) {
-    fmt::print("{}", to_table(trials, order, space, scoring, task->goal).plain());
-    if (has_best) fmt::print("\nbest: {}\n", command_of(best));
+    fmt::print("{}", to_table(order, contest.space, scoring, task->goal).plain());
+    if (has_best) fmt::print("\n{}", best_text(order, contest.space, scoring));
   }
   search.warnings().print();
   if (is_stop_status(status)) {
@@ -262,7 +306,7 @@ int run_tune(std::span<const std::string> all) {
     }
   }
   if (has_best) return status;
-  print_error(fmt::format("sotto: no trial came to an end: {}: {}\n", best.name, best.error));
+  print_error(fmt::format("sotto: no trial came to an end: {}: {}\n", best.trials().front().name, best.error()));
   return std::max(1, status);
 }
 

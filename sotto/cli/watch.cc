@@ -14,6 +14,7 @@
 #include "sotto/cli/report.h"
 #include "sotto/cli/watch_view.h"
 #include "sotto/comm/http_server.h"
+#include "sotto/comm/visible_text.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -48,7 +49,8 @@ struct OwnOptions {
   }
 };
 
-// Prints a drawing. On a terminal each one replaces the last one.
+// Prints a drawing. On a terminal each one replaces the last one. Every line is made visible(): names of folders, and
+// what their files say, may be somebody else's.
 class Screen {
  public:
   bool is_terminal() const { return terminal_; }
@@ -60,7 +62,7 @@ class Screen {
     std::string text = drawn_ > 0 ? fmt::format("\r\x1b[{}A\x1b[J", drawn_) : "";
     drawn_ = 0;
     for (const std::string& line : view_of(run, columns - 1, lines)) {
-      text += cut(line, columns - 1) + "\n";
+      text += cut(visible(line), columns - 1) + "\n";
       ++drawn_;
     }
     if (!terminal_) drawn_ = 0;
@@ -68,7 +70,7 @@ class Screen {
   }
   void say(const std::string& line) {
     drawn_ = 0;
-    write(line + "\n");
+    write(visible(line) + "\n");
   }
 
  private:

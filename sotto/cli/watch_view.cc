@@ -92,7 +92,7 @@ std::vector<std::string> table_of(const LiveRun& run, std::size_t most) {
   for (std::size_t r = 0; r < std::min(most, times.size()); ++r) {
     const Recorder::Figures& m = times[r].means;
     table.add({std::to_string(times[r].rank), std::to_string(latest[r].step + 1), value_text(latest[r].loss),
-               ms(m.step_ms), ms(m.compute_ms), ms(times[r].data_ms), ms(m.wait_ms), ms(m.encode_ms), ms(m.network_ms),
+               ms(m.step_ms), ms(m.compute_ms), ms(m.data_ms), ms(m.wait_ms), ms(m.encode_ms), ms(m.network_ms),
                ms(m.decode_ms), bytes_text(m.bytes_sent)});
   }
   std::vector<std::string> lines{""};

@@ -9,7 +9,7 @@ namespace sotto {
 
 // "step 120 of 400  epoch 0.31 of 3  loss 0.2134  37.2 ms a step  25.1 KB sent a rank and step  11 s left"
 std::string progress_line(const LiveRun& run);
-// "test after 100 steps: loss 0.1234  Prec@1 97.12"
+// "test after 100 steps: loss 0.1234  accuracy 97.12"
 std::string evaluation_line(const EvaluationRow& row);
 // How the run stands: "running", "ended after 400 steps", "stopped without a result: ...".
 std::string state_line(const LiveRun& run);

@@ -14,6 +14,24 @@
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
+namespace {
+
+// Rows of one float each. Those of consecutive indices, of which selections that leave out little have many, are copied
+// together.
+void gather_floats(std::span<const std::uint32_t> indices, std::uint32_t first, std::span<const float> rows,
+                   std::span<float> out) {
+  constexpr std::size_t run = 64;
+  for (std::size_t i = 0; i < indices.size(); i += run) {
+    const auto some = indices.subspan(i, std::min(run, indices.size() - i));
+    if (some.back() - some.front() + std::size_t{1} == some.size()) {
+      std::ranges::copy(rows.subspan(some.front() - first, some.size()), out.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      for (std::size_t j = 0; j < some.size(); ++j) out[i + j] = rows[some[j] - first];
+    }
+  }
+}
+
+}  // namespace
 
 void ChainEncoder::reserve(const Plan& plan) {
   reserve_message(plan);
@@ -86,7 +104,8 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
   if (stages_.transform) apply_transform(bucket, streams, plan);
   if (stages_.select) {
     indices = apply_select(bucket, streams, plan);
-    gather_rows(bucket, streams);
+    takes_all_ = may_take_all() && indices.size() == plan.blocks;
+    if (!takes_all_) gather_rows(bucket, streams);
   } else if (parts_->pools) {
     gather_pieces(bucket);
   }
@@ -180,6 +199,12 @@ void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const S
                                    bucket.values.subspan(range.begin, range.size()), atoms_of(slot), rows);
 }
 
+// Whether values that were all selected are the bucket's own, so that none need be moved.
+bool ChainEncoder::may_take_all() const {
+  const auto& select = stages_.select.traits();
+  return !stages_.transform && !stages_.within && !parts_->pools && select.block == 1 && !select.scales;
+}
+
 // Gathers and scales the rows of the selected atoms, and lists the number of each float within its segment.
 void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
   const std::size_t block = stages_.select.traits().block;
@@ -200,7 +225,13 @@ void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
     const auto scales = scales_.room(scaled ? slot.taken_at + slot.taken : 0).subspan(scaled ? slot.taken_at : 0);
     const std::size_t scaled_floats = slot.atoms.split > 0 ? slot.atoms.split : width;
     pool_.run_stretches(indices.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t j = begin; j < end; ++j) {
+      if (width == 1 && !factors) {
+        const auto some = indices.subspan(begin, end - begin);
+        gather_floats(some, first, rows, values.subspan(begin));
+        const auto before = static_cast<std::uint32_t>(slot.atoms.first) - first;
+        std::ranges::transform(some, &numbers[begin], [before](std::uint32_t index) { return before + index; });
+      }
+      for (std::size_t j = begin; (width > 1 || factors) && j < end; ++j) {
         const std::size_t atom = indices[j] - first;
         for (std::size_t c = 0; c < width; ++c) {
           numbers[j * width + c] = static_cast<std::uint32_t>((slot.atoms.first + atom) * width + c);

@@ -25,6 +25,7 @@ class ChainEncoder : public ChainMessage {
   void require_finite(const Select& select, const Bucket& bucket, const Key& key) const;
   void write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows);
   std::span<const float> gather_pieces(const Bucket& bucket);
+  bool may_take_all() const;
   void gather_rows(const Bucket& bucket, const Streams& streams);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
   static std::uint64_t place_of(std::uint16_t bucket, std::size_t segment) {
@@ -45,6 +46,7 @@ class ChainEncoder : public ChainMessage {
   std::span<const float> linear_values(const Bucket& bucket, const Key& key);
 
   std::span<const float> agreed_;    // of the current bucket
+  bool takes_all_ = false;           // of the current part: the selection leaves nothing out
   std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
   Scratch<float> energies_, rows_;
   Scratch<std::uint32_t> numbers_, kept_numbers_;  // number of the random draw for each selected float

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "sotto/codec/chain.h"
+#include "sotto/codec/does_not_fit.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 
@@ -41,7 +42,7 @@ void ChainEncoder::to_linear(const Bucket& bucket, float scale, const Key& key, 
     if (form->write(values, scale, out.first(values.size() * size))) continue;
     const std::string& name = bucket.layout->segments()[slot.piece.segment].name;
     if (!kernels::all_finite(values)) throw_not_finite(name, key);
-    throw NumericError(
+    throw DoesNotFit(
         fmt::format("{} does not fit {}{}: use bf16, or gather the messages", name, name_of(form->type()), where(key)));
   }
   throw std::logic_error("Codec::to_linear: padding is not zero");

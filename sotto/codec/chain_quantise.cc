@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "sotto/codec/chain_encoder.h"
-#include "sotto/codec/crc.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/checksum.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
@@ -28,6 +28,15 @@ Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Str
             step,
             place};
   }
+  const std::size_t at = unit.value - slot.value;
+  const std::size_t number = slot.atoms.first * slot.atoms.width + at;
+  if (stages_.select && takes_all_) {
+    return {bucket.values.subspan(slot.piece.range.begin + at, unit.kept),
+            {stream, static_cast<std::uint32_t>(number), {}},
+            {},
+            step,
+            place};
+  }
   if (stages_.select) {
     return {values_.room(end).subspan(unit.kept_at),
             {stream, 0, numbers_.room(end).subspan(unit.kept_at)},
@@ -35,7 +44,6 @@ Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Str
             step,
             place};
   }
-  const auto number = slot.atoms.first * slot.atoms.width + (unit.value - slot.value);
   const auto data = stages_.transform ? rows_.room(end).subspan(unit.value)
                     : parts_->pools   ? values_.room(end).subspan(unit.value)
                                       : bucket.values.subspan(unit.value, unit.kept);
@@ -61,7 +69,7 @@ SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& st
     });
     crcs_[stretch] = crc;
   });
-  JoinedCrc joined;
+  kernels::JoinedCrc joined;
   const auto begin_of = [&](const StretchStart& cut) { return cut.packed + parts_->packed_bytes(cut.begin); };
   for (std::size_t stretch = 0; stretch < crcs_.size(); ++stretch) {
     joined.add(crcs_[stretch], begin_of(cuts_[stretch + 1]) - begin_of(cuts_[stretch]));
@@ -86,10 +94,10 @@ SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Stream
     side = side.subspan(its_side.size());
   }
   const auto written = packed.first(used);
-  JoinedCrc joined;
+  kernels::JoinedCrc joined;
   join_in_order<std::uint32_t>(
       pool_, used, pool_.grain(),
-      [&](std::size_t begin, std::size_t end) { return crc32(0, written.subspan(begin, end - begin)); },
+      [&](std::size_t begin, std::size_t end) { return kernels::crc32(0, written.subspan(begin, end - begin)); },
       [&](std::size_t begin, std::uint32_t crc) { joined.add(crc, std::min(pool_.grain(), used - begin)); });
   return {{0, used}, joined.value()};
 }
@@ -122,7 +130,7 @@ bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std
     if (!stage.encode(values.part(begin, size), side.subspan(parts_->side_bytes(begin), parts_->side_bytes(size)),
                       bytes))
       return false;
-    crc = crc32(crc, bytes);
+    crc = kernels::crc32(crc, bytes);
   }
   return true;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sotto/codec/gradient_file.h"
+#include "sotto/core/csv_table.h"
 
 namespace sotto {
 namespace {
@@ -63,16 +64,20 @@ DecodedErrors errors_of(const Layout& layout, std::span<const float> input, std:
   return errors;
 }
 
-std::string csv_columns_of_errors() {
-  std::string text = "square_error,cosine,wasserstein1";
-  for (const std::string_view part : DecodedErrors::part_names) text += fmt::format(",{0}_mean,{0}_max", part);
-  return text;
-}
-
-std::string csv_cells(const DecodedErrors& errors) {
-  std::string text = fmt::format("{:.9g},{:.9g},{:.9g}", errors.square, errors.cosine, errors.wasserstein);
-  for (const RelativeErrors& its : errors.relative) text += fmt::format(",{:.9g},{:.9g}", its.mean, its.most);
-  return text;
+const CsvTable<DecodedErrors>& error_table() {
+  static const CsvTable<DecodedErrors> table = [] {
+    std::vector<CsvColumn<DecodedErrors>> columns{{"square_error", &DecodedErrors::square, "{:.9g}"},
+                                                  {"cosine", &DecodedErrors::cosine, "{:.9g}"},
+                                                  {"wasserstein1", &DecodedErrors::wasserstein, "{:.9g}"}};
+    for (std::size_t i = 0; i < DecodedErrors::part_names.size(); ++i) {
+      const std::string name(DecodedErrors::part_names[i]);
+      const auto mean = [i](auto& errors) -> decltype(auto) { return (errors.relative[i].mean); };
+      const auto most = [i](auto& errors) -> decltype(auto) { return (errors.relative[i].most); };
+      columns.insert(columns.end(), {{name + "_mean", mean, "{:.9g}"}, {name + "_max", most, "{:.9g}"}});
+    }
+    return CsvTable(std::move(columns));
+  }();
+  return table;
 }
 
 }  // namespace sotto

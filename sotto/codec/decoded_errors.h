@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "sotto/core/layout.h"
 
 namespace sotto {
+
+template <class Row>
+class CsvTable;
 
 // |x' - x| / |x| of some elements; elements that are zero have none.
 struct RelativeErrors {
@@ -32,9 +34,8 @@ struct DecodedErrors {
 // For two vectors of this layout. Padding does not count. Sorts copies of both.
 DecodedErrors errors_of(const Layout& layout, std::span<const float> x, std::span<const float> decoded);
 
-// As columns of a table: "square_error,cosine,...", and the numbers in them.
-std::string csv_columns_of_errors();
-std::string csv_cells(const DecodedErrors& errors);
+// Their columns in tables: "square_error,cosine,...".
+const CsvTable<DecodedErrors>& error_table();
 
 // The quantile of |x| for a share, between the two nearest values where it falls between them; 0 for no values.
 double magnitude_quantile(std::span<const float> x, double share);

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "sotto/codec/crc.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/kernels/checksum.h"
 
 namespace sotto {
 namespace {
@@ -64,7 +64,7 @@ GradientFile parse(std::span<const std::byte> file) {
   if (const auto found = reader.get<std::uint32_t>("version"); found != version) {
     throw WireError(fmt::format("version {} of the format is not known; this program reads {}", found, version));
   }
-  if (reader.get<std::uint32_t>("checksum") != crc32(0, file.subspan(guarded_from))) {
+  if (reader.get<std::uint32_t>("checksum") != kernels::crc32(0, file.subspan(guarded_from))) {
     throw WireError("its checksum is wrong: it was cut off or changed");
   }
   GradientFile gradient;
@@ -122,7 +122,7 @@ void write_gradient_file(const std::filesystem::path& path, std::uint64_t step, 
   ByteWriter writer(out);
   writer.put_bytes(std::as_bytes(std::span(magic)));
   writer.put(version);
-  writer.put(crc32(0, std::span(out).subspan(guarded_from)));
+  writer.put(kernels::crc32(0, std::span(out).subspan(guarded_from)));
   write_file_atomic(path, out);
 }
 

@@ -40,10 +40,16 @@ kernels::GapSizes gap_sizes(ThreadPool& pool, std::span<const std::uint32_t> ind
 IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices, std::size_t atoms) {
   const std::size_t count = indices.size();
   if (count == 0) return {};
+  const std::size_t bitmap = bitmap_bytes(atoms);
+  const std::uint64_t skipped = std::uint64_t{indices.back()} + 1 - count;
+  // What the search below would find, without a look at the gaps: delta takes at least a byte an index, runs take two,
+  // and Rice's code with remainders at least two bits, which is a bit an atom.
+  if (2 * count >= atoms && bitmap < count && bitmap <= rice_bytes(count, 0, skipped)) {
+    return {IndexCode::bitmap, bitmap, 0};
+  }
   // The size of Rice's code first falls with the shift and then grows. For random gaps the best shift is the first with
   // 2^shift above ln((1 + sqrt 5) / 2) times the mean gap. The search starts there and goes on as long as the size
   // falls.
-  const std::uint64_t skipped = std::uint64_t{indices.back()} + 1 - count;
   const auto about = static_cast<std::uint64_t>(0.4812 * static_cast<double>(skipped) / static_cast<double>(count));
   constexpr unsigned last = max_rice_shift - 2;
   unsigned shift = std::min(std::max(static_cast<unsigned>(std::bit_width(about)), 1U) - 1, last);
@@ -66,7 +72,7 @@ IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices,
   }
   IndexPlan plan{IndexCode::delta, count + static_cast<std::size_t>(sizes.more_groups), 0};
   for (const IndexPlan& other :
-       {IndexPlan{IndexCode::bitmap, bitmap_bytes(atoms), 0},
+       {IndexPlan{IndexCode::bitmap, bitmap, 0},
         IndexPlan{IndexCode::runs, 2 * (count + static_cast<std::size_t>(sizes.long_runs)), 0},
         IndexPlan{IndexCode::rice, rice_bytes(count, shift + best, sizes.quotients[best]), shift + best}}) {
     if (other.bytes < plan.bytes) plan = other;

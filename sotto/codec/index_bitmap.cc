@@ -37,8 +37,15 @@ std::size_t bits_in(std::span<const std::byte> bytes) {
 void write_bitmap(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
   pool.run_stretches(out.size(), index_grain(pool), [&](std::size_t begin, std::size_t end) {
     std::fill(&out[begin], &out[begin] + (end - begin), std::byte{0});
-    for (auto at = std::ranges::lower_bound(indices, 8 * begin); at != indices.end() && *at < 8 * end; ++at) {
-      out[*at / 8] |= static_cast<std::byte>(1U << (*at % 8));
+    auto at = std::ranges::lower_bound(indices, 8 * begin);
+    while (at != indices.end() && *at < 8 * end) {
+      if (*at % 8 == 0 && indices.end() - at >= 8 && at[7] == *at + 7) {  // a whole byte
+        out[*at / 8] = std::byte{0xFF};
+        at += 8;
+      } else {
+        out[*at / 8] |= static_cast<std::byte>(1U << (*at % 8));
+        ++at;
+      }
     }
   });
 }

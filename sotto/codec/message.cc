@@ -5,8 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/checksum.h"
 
 namespace sotto {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t checked_bytes = sizeof(Header) - sizeof(Header::crc);
 
 std::uint32_t checksum(const std::byte* header, std::span<const std::byte> body) {
-  return crc32(crc32(0, {header, checked_bytes}), body);
+  return kernels::crc32(kernels::crc32(0, {header, checked_bytes}), body);
 }
 
 void expect_field(const char* field, std::uint64_t got, std::uint64_t wanted, const Header& header) {
@@ -80,10 +80,10 @@ void Message::finish(Header header, std::size_t body_bytes, const SummedBytes& s
   std::memcpy(buffer_.data(), &header, sizeof(Header));
   const auto body = std::span<const std::byte>(buffer_).subspan(sizeof(Header), body_bytes);
   const std::uint32_t before = checksum(buffer_.data(), body.first(summed.range.begin));
-  JoinedCrc joined;
+  kernels::JoinedCrc joined;
   joined.add(before, 0);
   joined.add(summed.crc, summed.range.size());
-  header.crc = crc32(joined.value(), body.subspan(summed.range.end));
+  header.crc = kernels::crc32(joined.value(), body.subspan(summed.range.end));
   std::memcpy(buffer_.data() + checked_bytes, &header.crc, sizeof(header.crc));
   size_ = sizeof(Header) + body_bytes;
 }

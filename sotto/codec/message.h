@@ -63,7 +63,7 @@ class MessageView {
   std::span<const std::byte> body_;
 };
 
-// A stretch of a body, and its CRC-32 (crc.h).
+// A stretch of a body, and its CRC-32 (kernels/checksum.h).
 struct SummedBytes {
   Range range;
   std::uint32_t crc = 0;

@@ -6,4 +6,6 @@ namespace sotto {
 
 int compute_threads() { return at::get_num_threads(); }
 
+void set_compute_threads(int count) { at::set_num_threads(count); }
+
 }  // namespace sotto

@@ -40,7 +40,11 @@ Quantity parse_quantity(std::string_view text, bool zero) {
     throw ConfigError(fmt::format("`{}` does not begin with a number above 0", text));
   const std::string_view name = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
   const auto* const unit = std::ranges::find(units, name, &Unit::name);
-  if (unit == units.end()) throw ConfigError(fmt::format("`{}` is no unit (bit, kbit, mbit, gbit; us, ms, s)", name));
+  if (unit == units.end()) {
+    throw ConfigError(fmt::format("{} (bit, kbit, mbit, gbit; us, ms, s)", name.empty()
+                                                                               ? fmt::format("`{}` has no unit", text)
+                                                                               : fmt::format("`{}` is no unit", name)));
+  }
   return {value * unit->factor, unit};
 }
 

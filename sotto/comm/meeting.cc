@@ -41,7 +41,6 @@ std::string key(std::string_view what, int rank) { return fmt::format("{}/{}", w
 double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
-std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
 // Parses "NUMBER TEXT" or "NUMBER", as ranks write them. Others may write into a store, too; returns nothing without a
 // number.
@@ -50,11 +49,11 @@ std::optional<std::pair<int, std::string>> read_numbered(const std::string& text
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (status != std::errc()) return std::nullopt;
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  return std::pair(number, visible(rest.substr(std::min<std::size_t>(1, rest.size()))));
+  return std::pair(number, std::string(rest.substr(std::min<std::size_t>(1, rest.size()))));
 }
 
 std::optional<std::pair<int, std::string>> read_numbered(c10d::Store& store, const std::string& key) {
-  return read_numbered(text_of(store.get(key)));
+  return read_numbered(visible(store.get(key)));
 }
 
 // "rank 2 gave up: ERROR", of the rank that failed last; nothing if none has failed.
@@ -65,13 +64,6 @@ std::optional<std::string> failure_beneath(c10d::Store& store, const std::string
   return fmt::format("rank {} gave up: {}", who, said ? said->second : "(unreadable)");
 }
 
-// "node1 (process 42)"
-std::string this_process() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("{} (process {})", host.data(), ::getpid());
-}
-
 bool appears(c10d::Store& store, const std::vector<std::string>& keys, Clock::time_point end) {
   for (Patience patience(50ms); !store.check(keys); patience.pause(end)) {
     if (Clock::now() >= end) return false;
@@ -80,6 +72,12 @@ bool appears(c10d::Store& store, const std::vector<std::string>& keys, Clock::ti
 }
 
 }  // namespace
+
+std::string this_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("{} (process {})", host.data(), ::getpid());
+}
 
 Meeting::Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop)
     : rank_(world.rank),
@@ -132,7 +130,7 @@ void Meeting::join_next() {
     prefix_ = all + "/" + next_name("meeting");
     const StorePtr store = until(Clock::time_point::max());
     if (!store->check({missed_key})) return;
-    missed_ = visible(text_of(store->get(missed_key)));
+    missed_ = visible(store->get(missed_key));
     prefix_ = all;
   }
 }
@@ -180,7 +178,7 @@ void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, co
       late->set(missed_key, bytes(error));
       refuse(*late, error);
     }
-    if (text_of(store->get(outcome_key)) == "met") return;
+    if (visible(store->get(outcome_key)) == "met") return;
     throw CommError(fmt::format("rank {}: {}", rank_, failure_beneath(*store, "").value_or("another rank gave up")));
   } catch (const c10::DistStoreError&) {
     throw CommError(fmt::format("rank {}: another rank gave up at {}, and has not said why", rank_, place_));
@@ -189,19 +187,19 @@ void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, co
 
 // Registers this rank, unless it should not be here.
 void Meeting::arrive(c10d::Store& store) {
-  const auto first = read_numbered(text_of(store.compareSet(ranks_key, {}, bytes(fmt::format("{} {}", size_, rank_)))));
+  const auto first = read_numbered(visible(store.compareSet(ranks_key, {}, bytes(fmt::format("{} {}", size_, rank_)))));
   if (!first || first->first != size_) {
     refuse(store, fmt::format("rank {} was started as one of {} ranks, and rank {} as one of {}, at {}", rank_, size_,
                               first ? first->second : "?", first ? first->first : 0, place_));
   }
-  const std::string theirs = text_of(store.compareSet(transport_key, {}, bytes(transport_)));
+  const std::string theirs = visible(store.compareSet(transport_key, {}, bytes(transport_)));
   if (theirs != transport_) {
     refuse(store, fmt::format("rank {} uses {}, and another rank {}; all ranks need the same transport", rank_,
-                              transport_, visible(theirs)));
+                              transport_, theirs));
   }
   if (store.add(key("came", rank_), 1) > 1) {
     const bool known = appears(store, {key("here", rank_)}, Clock::now() + 1s);
-    const std::string other = known ? visible(text_of(store.get(key("here", rank_)))) : "?";
+    const std::string other = known ? visible(store.get(key("here", rank_))) : "?";
     const std::string twice =
         other == this_process() ? "has connected before in this process; clone() of that communicator makes another one"
                                 : fmt::format("was started twice, as {} and as {}", other, this_process());
@@ -216,7 +214,7 @@ bool Meeting::has_met(const std::string& error) {
   try {
     const StorePtr store = until(Clock::now() + 3s);
     const bool first = store->add(settled_key, 1) == 1;
-    if (!first && text_of(store->get(outcome_key)) == "met") return true;
+    if (!first && visible(store->get(outcome_key)) == "met") return true;
     tell(*store, rank_, error);
     if (first) store->set(outcome_key, bytes("failed"));
   } catch (const std::exception&) {  // the store is gone; treated as no answer
@@ -330,9 +328,13 @@ StoreServer::StoreServer(const std::string& host, std::uint16_t port) : impl_(st
 StoreServer::~StoreServer() = default;
 std::uint16_t StoreServer::port() const { return impl_->store().getPort(); }
 void StoreServer::set(const std::string& key, const std::string& value) { impl_->store().set(key, bytes(value)); }
+
+// One request that is answered at once. A get() would wait if somebody took the key away after a check().
 std::optional<std::string> StoreServer::find(const std::string& key) {
-  if (!impl_->store().check({key})) return std::nullopt;
-  return text_of(impl_->store().get(key));
+  static const std::vector<std::uint8_t> nothing = bytes("nothing is there\n");
+  const auto value = impl_->store().compareSet(key, nothing, nothing);
+  if (value == nothing) return std::nullopt;
+  return visible(value);
 }
 
 }  // namespace sotto

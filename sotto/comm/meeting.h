@@ -14,6 +14,8 @@
 
 namespace sotto {
 
+std::string this_process();  // "node1 (process 42)"
+
 // Where the ranks of a job find each other: a TCPStore that the launcher, torchrun's agent or rank 0 serves. The ranks
 // also report there why they failed, so that an error can name the rank that was the cause and not only the neighbour
 // that gave up.

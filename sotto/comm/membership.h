@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sotto/comm/generations.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 
@@ -49,11 +50,16 @@ class Roster {
   void ask_for_change(const Generations& generations);  // members of this generation should leave it together
 
   // Only for a coordinator, whose ranks come by themselves:
-  void open(JobSize size, int first_id);  // from now on ranks may join; ids are given out from this one
-  int joined() const;                     // the id that the next one gets
+  void open(JobSize size, const std::string& job);  // ranks may join this job from now on, if ids are given out
+  void give_out(int first_id);                      // ids from this one on
+  // The id that the next rank gets. Nothing if the store says something else than an id from `least` to `most`.
+  std::optional<int> next_id(int least, int most) const;
+  std::optional<std::string> application(int id) const;  // application.h
+  void admit(int id);                                    // it has a place among the ranks that wait
+  void turn_away(int id, const std::string& why);        // it waits no more for a group to have it as a member
   std::optional<Farewell> farewell(int id) const;
-  void turn_away(int id, const std::string& why);  // it waits no more for a group to have it as a member
-  void close(const std::string& error);            // no generation follows; `error` is empty at the end of the run
+  // No generation follows; `error` is empty at the end of the run. Otherwise members save their state if `saves`.
+  void close(const std::string& error, bool saves = false);
 
  private:
   StoreServer& store_;
@@ -61,9 +67,15 @@ class Roster {
 
 // In a rank: says that it has left its group, why, and whether that group `moved`, which is to say that it began after
 // more steps than the one before it. If groups of the same ranks do not, again and again, the job ends. Returns its
-// place in the next generation as soon as that is announced. CommError if there will be none with this rank, or nobody
-// answers; Stopped if `stop` says so.
+// place in the next generation as soon as that is announced. NotWanted if there will be one without this rank; another
+// CommError if no generation follows, or nobody answers; Stopped if `stop` says so.
 World next_generation(const World& world, const std::string& reason, bool moved, const Stop& stop);
+
+// The others go on without this rank, or want no state of it.
+class NotWanted final : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 // In a rank that was started to be a member from the generation `world.generation` on: its place in the first one that
 // has it as a member. Nothing if the run has come to its end meanwhile.
@@ -71,7 +83,8 @@ std::optional<World> join_generation(const World& world, const Stop& stop);
 
 // A job with a coordinator at `world.host` and `world.port`, for the starter of one of its ranks:
 JobSize size_of_job(const World& world);
-int join_job(const World& world, const Stop& stop = {});  // the id of a new rank; Stopped if `stop` says so
+// The id of a new rank, which has this secret. ConfigError if the others have another one; Stopped if `stop` says so.
+int join_job(const World& world, const std::optional<Secret>& secret = {}, const Stop& stop = {});
 // The rank has failed, unless it has said a farewell itself. If nobody is there to hear, nothing happens.
 void end_in_job(const World& world, int id, const std::string& why);
 

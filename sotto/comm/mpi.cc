@@ -207,7 +207,7 @@ std::string mpi_library() {
 
 void require_mpi(const World& world) {
   const std::string& starter = world.starter;
-  if (starter != "single" && starter != "sotto" && starter != "torchrun") return;
+  if (starter == "openmpi" || starter == "mpich" || starter == "slurm") return;
   throw ConfigError(
       fmt::format("{}: MPI wants ranks that mpirun or srun started{}; start them with `mpirun -n {} sotto train {} "
                   "...`, or leave {} out",

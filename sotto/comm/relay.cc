@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/read.hpp>
@@ -147,25 +146,24 @@ void Relay::Impl::welcome(Tcp::socket socket) {
 }
 
 void Relay::Impl::hear(const Shared& connection) {
-  asio::async_read(connection->socket, asio::buffer(connection->word),
+  asio::async_read(connection->socket, asio::buffer(connection->word), RelayConnection::Rest{connection},
                    [self = shared_from_this(), connection](const asio::error_code& error, std::size_t) {
                      if (connection->closed) return;
                      if (is_closed(error)) {
                        self->refusals_->add_silent(connection->from);
                        return self->dismiss(connection);
                      }
-                     RelayWord word;
                      try {
                        if (error) throw WireError(error.message());
-                       word = read_relay_word(connection->word);
+                       const RelayWord word = read_relay_word(connection->word);
+                       connection->heard = true;
+                       connection->patience.cancel();
+                       self->waiting_.remove(Shared(connection));
+                       self->obey(connection, word);
                      } catch (const WireError& wrong) {
                        self->refusals_->add(connection->from, wrong.what());
-                       return self->dismiss(connection);
+                       self->dismiss(connection);
                      }
-                     connection->heard = true;
-                     connection->patience.cancel();
-                     self->waiting_.remove(Shared(connection));
-                     self->obey(connection, word);
                    });
 }
 
@@ -203,13 +201,15 @@ void Relay::Impl::hear_more(const Shared& control) {
                      if (control->closed) return;
                      if (error) return self->end_service(control, error);
                      try {
-                       if (read_relay_word(control->word).kind != Kind::leave)
-                         throw WireError("a word that its server may not say");
+                       const Kind kind = read_relay_word(control->word).kind;
+                       if (kind == Kind::leave) return self->forget(RelayId(control->door), Kind::gone);
+                       if (kind != Kind::ask) throw WireError("a word that its server may not say");
+                       if (!control->say(Kind::here, control->door)) throw WireError("it does not read the answers");
+                       self->hear_more(control);
                      } catch (const WireError& wrong) {
                        self->refusals_->add(control->from, wrong.what());
-                       return self->end_service(control, asio::error::eof);
+                       self->end_service(control, asio::error::eof);
                      }
-                     self->forget(RelayId(control->door), Kind::gone);
                    });
 }
 

@@ -4,6 +4,8 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,14 @@ namespace sotto {
 struct RelayConnection {
   // As over a direct connection of ranks with this deadline: longer than most are busy without reading.
   static constexpr std::chrono::milliseconds deadline{180000};
+
+  // For asio's read() of a first word: how much is missing. What is no word of this version may be shorter.
+  struct Rest {
+    std::shared_ptr<RelayConnection> of;
+    std::size_t operator()(const asio::error_code& error, std::size_t bytes) const {
+      return error || !may_be_relay_word(of->word, bytes) ? 0 : RelayWord::bytes - bytes;
+    }
+  };
 
   explicit RelayConnection(asio::ip::tcp::socket accepted)
       : socket(std::move(accepted)), from(origin_of(socket)), patience(socket.get_executor()) {

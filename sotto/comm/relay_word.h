@@ -11,11 +11,12 @@ using RelayId = std::array<std::byte, 16>;
 
 RelayId new_relay_id();
 
-// What is said to and by a relay (relay.h), always 24 bytes, little-endian: a magic word, the kind, and the number of a
-// door or a guest. It is all that a relay reads.
+// What is said to and by a relay (relay.h), always 28 bytes, little-endian: a magic word (u32), the kind (u8), the
+// version (u8), two zero bytes, the number of a door or a guest, and the CRC-32 of all (u32). It is all that a relay
+// reads.
 struct RelayWord {
   enum class Kind : std::uint32_t {
-    ask = 1,     // is this a relay? It says `here`, with the same number, and closes
+    ask = 1,     // are you there? The relay says `here`, with the same number; if it is the first word, it closes then
     serve = 2,   // by a rank: guests who call this door are announced on this connection
     call = 3,    // by a peer: connect me with whoever serves this door
     take = 4,    // by a rank: this connection is for that guest
@@ -26,7 +27,7 @@ struct RelayWord {
     gone = 9,    // to a caller: whoever served this door has ended
     absent = 10  // to a caller: nobody serves this door at present
   };
-  static constexpr std::size_t bytes = 24;
+  static constexpr std::size_t bytes = 28;
 
   Kind kind = Kind::ask;
   RelayId id{};
@@ -34,6 +35,8 @@ struct RelayWord {
 using RelayRoom = std::array<std::byte, RelayWord::bytes>;
 
 RelayRoom write_relay_word(const RelayWord& word);
-RelayWord read_relay_word(const RelayRoom& data);  // WireError if it is something else
+RelayWord read_relay_word(const RelayRoom& data);  // WireError if it is something else, of another version, or damaged
+// Whether the first `bytes` of it may begin a word. Other versions may be shorter.
+bool may_be_relay_word(const RelayRoom& data, std::size_t bytes);
 
 }  // namespace sotto

@@ -30,25 +30,29 @@ void TcpLines::connect(Line& line) {
   line.state = Line::State::connecting;
   TcpPlace place;
   try {
-    if (line.place.empty()) {
+    if (!line.place) {
       const auto text = owner_.place_of(line.peer);
       if (!text) return connect_later(line, Line::shortest_pause);
-      line.place = *text;
+      line.place = read_tcp_place(*text);
     }
-    place = read_tcp_place(line.place);
-    if (place.secret != (settings_.tls != nullptr)) {
+    place = *line.place;
+    if (place.secret.has_value() != (settings_.tls != nullptr)) {
       throw ConfigError(fmt::format("{} has a {}, and {} has none; give all ranks the same one",
                                     place.secret ? "it" : "this rank", named("secret"),
                                     place.secret ? "this rank" : "it"));
+    }
+    if (place.secret && *place.secret != settings_.tls->fingerprint(place.key)) {
+      throw ConfigError(fmt::format("its {} is another one; give all ranks the same one", named("secret")));
     }
   } catch (const std::exception& error) {
     return lose(line.peer, error.what());
   }
   if (leaves_it_to_the_peer(line, place)) return;
+  line.heard = Clock::now();
   line.tried = std::max(line.number, line.tried) + 1;
   write_hello(
       {static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(line.peer), static_cast<std::uint32_t>(size_),
-       line.tried, line.number, line.incoming.due(), place.key, door_.place()},
+       line.tried, line.number, line.incoming.due(), place.key, packed(door_.place())},
       line.greeting);
   const Tcp::endpoint door =
       place.relay && settings_.relay ? *settings_.relay : Tcp::endpoint(place.address, place.port);
@@ -90,19 +94,15 @@ void TcpLines::call(Line& line, const RelayId& door) {
   });
 }
 
-// Once a connection was made, both have the same secret.
+// Whoever changes a handshake on the way makes it fail in any way, and as one with another secret, too. So an attempt
+// that fails is only repeated; the place of a peer says that its secret is another one.
 void TcpLines::prove(Line& line) {
-  line.stream->start(
-      settings_.tls.get(), TcpStream::Side::client, [this, &line, turn = line.turn](const asio::error_code& error) {
-        if (turn != line.turn) return;
-        if (!error) return greet(line);
-        const bool of_system = is_closed(error) || error.category() == asio::error::get_system_category();
-        if (of_system || line.number > 0) return try_again(line, error.message());
-        const char* const what = is_other_secret(error)
-                                     ? "its secret is another one, or somebody changed the handshake on the way"
-                                     : "the handshake with it failed";
-        lose(line.peer, fmt::format("{}: {}", what, error.message()));
-      });
+  line.stream->start(settings_.tls.get(), TcpStream::Side::client,
+                     [this, &line, turn = line.turn](const asio::error_code& error) {
+                       if (turn != line.turn) return;
+                       if (!error) return greet(line);
+                       try_again(line, error.message());
+                     });
 }
 
 // A peer closes this connection without a welcome if it has made one itself, or has too many guests, so this rank tries
@@ -128,6 +128,8 @@ void TcpLines::hear_welcome(Line& line) {
                        if (frame.kind == TcpFrame::Kind::goodbye)
                          return lose(line.peer, "it has given up the connection for good");
                        if (frame.kind != TcpFrame::Kind::welcome) throw WireError("no welcome");
+                     } catch (const DamagedFrame&) {
+                       return try_again(line, "what answered was no welcome, or was changed on the way");
                      } catch (const WireError& wrong) {
                        return lose(line.peer, fmt::format("somebody else answers at its address: {}", wrong.what()));
                      }

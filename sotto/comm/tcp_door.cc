@@ -8,10 +8,13 @@
 #include <asio/read.hpp>
 #include <charconv>
 #include <chrono>
+#include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "sotto/comm/tcp_socket.h"
+#include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hex.h"
 
@@ -22,6 +25,7 @@ using Tcp = asio::ip::tcp;
 
 constexpr std::chrono::milliseconds pause(20);
 constexpr std::string_view wants_secret = " tls";
+constexpr unsigned has_place = 1, has_secret = 2, has_relay = 4;  // bits
 
 // Takes the same time wherever the keys differ.
 bool equal(const TcpKey& one, const TcpKey& other) {
@@ -70,33 +74,78 @@ TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const TcpSettings& se
 
 TcpDoor::~TcpDoor() { close(); }
 
-// "127.0.0.1 4242 KEY" or "127.0.0.1 4242 KEY tls", with the key as 32 hexadecimal digits. At a relay the number of the
-// door follows: "127.0.0.1 4242 KEY tls 0123456789abcdef0123456789abcdef".
-std::string TcpDoor::place() const {
+TcpPlace TcpDoor::place() const {
   const Tcp::endpoint endpoint = relay_ ? relay_->relay() : acceptor_.local_endpoint();
-  std::string text = fmt::format("{} {} {}", endpoint.address().to_string(), endpoint.port(), hex_text(key_));
-  if (tls_) text += wants_secret;
-  return relay_ ? text + " " + hex_text(relay_->id()) : text;
+  TcpPlace place{.address = endpoint.address(), .port = endpoint.port(), .key = key_};
+  if (relay_) place.relay = relay_->id();
+  if (tls_) place.secret = tls_->fingerprint(key_);
+  return place;
+}
+
+// "127.0.0.1 4242 KEY" or, with the fingerprint of the secret, "127.0.0.1 4242 KEY tls01234567", with the key as 32
+// hexadecimal digits. At a relay the number of the door follows: "... tls01234567 0123456789abcdef0123456789abcdef".
+std::string text_of(const TcpPlace& place) {
+  std::string text = fmt::format("{} {} {}", place.address.to_string(), place.port, hex_text(place.key));
+  if (place.secret) text += std::string(wants_secret) + hex_text(*place.secret);
+  return place.relay ? text + " " + hex_text(*place.relay) : text;
 }
 
 TcpPlace read_tcp_place(const std::string& text) {
   const auto space = text.find(' ');
   const auto second = text.find(' ', space + 1);
-  if (second == text.npos) throw WireError("no address was left");
+  if (second == text.npos) throw WireError("it left no address that this version of sotto reads");
   constexpr std::size_t key_digits = 2 * sizeof(TcpKey);
   const std::string_view key = std::string_view(text).substr(second + 1, key_digits);
   std::string_view rest = std::string_view(text).substr(second + 1 + key.size());
   TcpPlace place;
-  place.secret = rest.starts_with(wants_secret);
-  if (place.secret) rest.remove_prefix(wants_secret.size());
+  bool good = true;
+  if (rest.starts_with(wants_secret)) {
+    constexpr std::size_t print_digits = 2 * sizeof(Tls::Fingerprint);
+    rest.remove_prefix(wants_secret.size());
+    good = read_hex(rest.substr(0, print_digits), place.secret.emplace());
+    rest.remove_prefix(std::min(print_digits, rest.size()));
+  }
   asio::error_code bad;
   place.address = asio::ip::make_address(text.substr(0, space), bad);
   const char* const end = text.data() + second;
   const auto port = std::from_chars(text.data() + space + 1, end, place.port);
-  bool good = !bad && port.ec == std::errc() && port.ptr == end;
+  good = good && !bad && port.ec == std::errc() && port.ptr == end;
   good = good && read_hex(key, place.key);
   if (good && rest.starts_with(' ')) good = read_hex(rest.substr(1), place.relay.emplace());
-  if (!good || (!rest.empty() && !place.relay)) throw WireError("no address was left");
+  if (!good || (!rest.empty() && !place.relay)) throw WireError("it left no address that this version of sotto reads");
+  return place;
+}
+
+TcpHello::Place packed(const TcpPlace& place) {
+  TcpHello::Place data{};
+  ByteWriter writer(data);
+  writer.put(static_cast<std::uint8_t>(has_place | (place.secret ? has_secret : 0) | (place.relay ? has_relay : 0)));
+  writer.put(place.port);
+  writer.put_bytes(place.key);
+  writer.put_bytes(place.secret.value_or(Tls::Fingerprint{}));
+  writer.put_bytes(place.relay.value_or(RelayId{}));
+  writer.put_bytes(std::as_bytes(std::span(std::string_view(place.address.to_string()))));
+  return data;
+}
+
+std::optional<TcpPlace> read_tcp_place(const TcpHello::Place& data) {
+  ByteReader reader(data);
+  const auto has = reader.get<std::uint8_t>("place");
+  if (has == 0) return std::nullopt;
+  TcpPlace place;
+  place.port = reader.get<std::uint16_t>("place");
+  std::ranges::copy(reader.take(sizeof(TcpKey), "place"), place.key.begin());
+  const auto secret = reader.take(sizeof(Tls::Fingerprint), "place");
+  const auto relay = reader.take(sizeof(RelayId), "place");
+  if ((has & has_secret) != 0) std::ranges::copy(secret, place.secret.emplace().begin());
+  if ((has & has_relay) != 0) std::ranges::copy(relay, place.relay.emplace().begin());
+  const auto rest = reader.rest();
+  std::string address(rest.size(), '\0');
+  std::memcpy(address.data(), rest.data(), rest.size());
+  address.resize(std::min(address.find('\0'), address.size()));
+  asio::error_code bad;
+  place.address = asio::ip::make_address(address, bad);
+  if (bad) throw WireError("its hello has no address that this version of sotto reads");
   return place;
 }
 
@@ -171,8 +220,10 @@ void TcpDoor::dismiss(const std::shared_ptr<Guest>& guest) {
 
 void TcpDoor::take_in(const Guest& guest) {
   TcpHello hello;
+  std::optional<TcpPlace> place;
   try {
     hello = read_hello(guest.hello);
+    place = read_tcp_place(hello.place);
   } catch (const WireError& error) {
     return refusals_.add(guest.from, error.what());
   }
@@ -180,7 +231,7 @@ void TcpDoor::take_in(const Guest& guest) {
                       hello.size == static_cast<std::uint32_t>(size_) && hello.from < hello.size &&
                       hello.from != hello.to;
   if (!member) return refusals_.add(guest.from, "it does not know this rank's key, or is of another job");
-  enter_(hello, guest.stream);
+  enter_(hello, place, guest.stream);
 }
 
 }  // namespace sotto

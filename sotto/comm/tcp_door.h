@@ -20,6 +20,24 @@
 
 namespace sotto {
 
+// Where a door is, and what it wants of those who come.
+struct TcpPlace {
+  asio::ip::address address;  // of the rank, or of its relay as the rank sees it
+  std::uint16_t port = 0;
+  std::optional<RelayId> relay{};  // the number of the door there
+  TcpKey key{};
+  std::optional<Tls::Fingerprint> secret{};  // of the secret, with the key; nothing: none is wanted
+};
+
+// For the store in which ranks meet.
+std::string text_of(const TcpPlace& place);
+TcpPlace read_tcp_place(const std::string& text);  // WireError if it is something else
+// For a hello, shorter than the text: a byte whose bits say what is there (1: anything, 2: a secret, 4: a relay), the
+// port (u16), the key, the fingerprint of the secret, the number at the relay, and the address as text, with zeros
+// after it. Nothing if the hello says of no place.
+TcpHello::Place packed(const TcpPlace& place);
+std::optional<TcpPlace> read_tcp_place(const TcpHello::Place& data);  // WireError if it is something else
+
 // Where a rank listens for its peers. If there is a secret, a new connection must first prove that it knows it, and is
 // private from then on. Then it must say which rank it is from, with the key of this door.
 // Connections of strangers, and those that send garbage, are closed; the only effect is a line in the log
@@ -28,8 +46,10 @@ namespace sotto {
 class TcpDoor {
  public:
   static constexpr std::size_t most_guests = 64;
-  // A peer has come: hello.from. The connection is closed unless it is kept.
-  using Enter = std::function<void(const TcpHello& hello, std::shared_ptr<TcpStream> stream)>;
+  // A peer has come: hello.from, whose own door is at `place` if it says so. The connection is closed unless it is
+  // kept.
+  using Enter = std::function<void(const TcpHello& hello, const std::optional<TcpPlace>& place,
+                                   std::shared_ptr<TcpStream> stream)>;
 
   // Listens at a port of settings.address that the system chooses, CommError if that is not possible; or lets peers
   // come through the relay instead, if there is one.
@@ -38,9 +58,7 @@ class TcpDoor {
   TcpDoor(const TcpDoor&) = delete;
   TcpDoor& operator=(const TcpDoor&) = delete;
 
-  // Text that tells members of the job where this door is, its key, and whether a secret is wanted: for
-  // read_tcp_place().
-  std::string place() const;
+  TcpPlace place() const;
   void close();  // lets no connection in any more
 
  private:
@@ -63,15 +81,5 @@ class TcpDoor {
   TcpRefusals refusals_;
   std::unique_ptr<TcpRelayDoor> relay_;  // null: none; the last member, whose destruction calls nothing
 };
-
-// What place() says.
-struct TcpPlace {
-  asio::ip::address address;  // of the rank, or of its relay as the rank sees it
-  std::uint16_t port = 0;
-  std::optional<RelayId> relay{};  // the number of the door there
-  TcpKey key{};
-  bool secret = false;  // a secret is wanted
-};
-TcpPlace read_tcp_place(const std::string& text);  // WireError if it is something else
 
 }  // namespace sotto

@@ -5,13 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
+
+#include "sotto/core/error.h"
 
 namespace sotto {
 
-// The header of everything that goes over a connection of the transport `tcp`, 24 bytes, little-endian: a magic word,
-// the kind, three zero bytes, the sequence number and the length. The first frame of the rank that connects is a hello,
-// and that of the other one a welcome.
+// The header of everything that goes over a connection of the transport `tcp`, but of the hello that begins it (below).
+// 24 bytes, little-endian: the CRC-32 of the other 20 bytes (u32), that of the data (u32), the sequence number (u64),
+// the length (7 bytes), the kind (1 byte). So nothing of a frame is used that was changed on the way. The first frame
+// of the rank that is connected to is a welcome.
 //
 // A message goes in pieces: the first frame has its kind, the others are `more`. The length of a frame counts all bytes
 // from its piece to the end of the message; the frame has as many as fit into a piece. Each direction counts its frames
@@ -31,11 +33,12 @@ struct TcpFrame {
     stripes = 8
   };
   static constexpr std::size_t bytes = 24;
-  static constexpr std::size_t piece = 512 << 10;  // the data of a frame, at most
+  static constexpr std::size_t piece = 256 << 10;  // the data of a frame, at most
 
   Kind kind = Kind::message;
   std::uint64_t sequence = 0;
-  std::uint64_t length = 0;  // in bytes
+  std::uint64_t length = 0;  // in bytes, less than 2^56
+  std::uint32_t crc = 0;     // of the data of this frame
 
   std::size_t data_bytes() const { return static_cast<std::size_t>(std::min<std::uint64_t>(length, piece)); }
   std::size_t all_bytes() const { return bytes + data_bytes(); }
@@ -46,29 +49,39 @@ constexpr std::uint64_t pieces_of(std::size_t length) {
   return length == 0 ? 1 : (length + TcpFrame::piece - 1) / TcpFrame::piece;
 }
 
+// A frame was changed on the way, if its sender was a rank at all: it must come again, over another connection.
+class DamagedFrame : public WireError {
+ public:
+  using WireError::WireError;
+};
+
 void write_frame(const TcpFrame& frame, std::span<std::byte, TcpFrame::bytes> room);
-// Reads the first TcpFrame::bytes of `data`. WireError if it is no frame, or one that counts and has another number.
+// Reads the first TcpFrame::bytes of `data`. DamagedFrame if that is no header; WireError if it is one that counts and
+// has another number, or one that no rank sends.
 TcpFrame read_tcp_frame(std::span<const std::byte> data, std::uint64_t sequence);
 
 // A secret of one listening rank, which it leaves where only members of the job look. It does not protect against an
 // attacker who reads the network.
 using TcpKey = std::array<std::byte, 16>;
 
-// The first frame of a rank that connects, with its data.
+// What a rank says that connects. Its length and its first 28 bytes, with the version at their end, are the same in all
+// versions, so that a rank of another version can be told so. They are a magic word (u32), the kind (u32), 0 (u64), the
+// number of bytes after these 24 (u64) and the version (u32). Then come the fields below, and the CRC-32 of all (u32).
 struct TcpHello {
-  static constexpr std::size_t place_bytes = 104;
-  static constexpr std::size_t bytes = TcpFrame::bytes + 40 + sizeof(TcpKey) + place_bytes;
+  using Place = std::array<std::byte, 100>;
+  static constexpr std::size_t bytes = 24 + 40 + sizeof(TcpKey) + sizeof(Place) + 4;
+  static_assert(bytes == 184, "as in all versions");
 
   std::uint32_t from = 0, to = 0, size = 0;  // ranks, and their number
   std::uint64_t connection = 1;              // between these two, in the order in which they were tried
   std::uint64_t last = 0;                    // the last one that its sender knows to have been made
   std::uint64_t due = 1;                     // the number of the first frame that has not arrived
   TcpKey key{};                              // of the rank that listens
-  std::string place;                         // where the rank that connects listens; empty if it does not fit
+  Place place{};                             // where the rank that connects listens (tcp_door.h)
 };
 
 void write_hello(const TcpHello& hello, std::span<std::byte, TcpHello::bytes> room);
-// WireError if it is no hello, or of another version.
+// WireError if it is no hello, of another version, or damaged.
 TcpHello read_hello(std::span<const std::byte, TcpHello::bytes> data);
 
 }  // namespace sotto

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/kernels/checksum.h"
 
 namespace sotto {
 namespace {
@@ -29,8 +30,15 @@ TcpIncoming::Space TcpIncoming::space() {
 
 void TcpIncoming::took(std::size_t bytes) {
   const std::size_t direct = frame_ ? std::min(bytes, frame_->data_bytes() - filled_) : 0;
-  filled_ += direct;
+  filled(direct);
   held_ += bytes - direct;
+}
+
+// Bytes are summed as they come, while they are in the processor's cache.
+void TcpIncoming::filled(std::size_t bytes) {
+  if (bytes == 0) return;
+  crc_ = kernels::crc32(crc_, room_->subspan(filled_, bytes));
+  filled_ += bytes;
 }
 
 void TcpIncoming::use(TcpOutgoing& outgoing) {
@@ -43,6 +51,7 @@ void TcpIncoming::use(TcpOutgoing& outgoing) {
       used += TcpFrame::bytes;
       if (frame.kind == TcpFrame::Kind::ack) {
         outgoing.acknowledge(frame.sequence);
+        acknowledged_ = true;
         continue;
       }
       begin_frame(frame);
@@ -51,7 +60,7 @@ void TcpIncoming::use(TcpOutgoing& outgoing) {
     const std::size_t count = std::min(frame_->data_bytes() - filled_, held_ - used);
     if (count > 0) std::memcpy(room_->data() + filled_, staged_.data() + used, count);
     used += count;
-    filled_ += count;
+    filled(count);
     if (filled_ < frame_->data_bytes()) break;
     end_frame();
     if (turn != turn_) return;  // closed by the owner
@@ -77,10 +86,12 @@ void TcpIncoming::begin_frame(const TcpFrame& frame) {
   }
   frame_ = frame;
   filled_ = 0;
+  crc_ = 0;
 }
 
 void TcpIncoming::end_frame() {
   const std::size_t bytes = frame_->data_bytes();
+  if (crc_ != frame_->crc) throw DamagedFrame(fmt::format("the data of frame {} have a wrong checksum", due_));
   rest_ -= bytes;
   room_ = room_->subspan(bytes);
   unacknowledged_ += frame_->all_bytes();
@@ -95,13 +106,8 @@ void TcpIncoming::end_frame() {
 void TcpIncoming::begin_again() {
   ++turn_;
   held_ = filled_ = unacknowledged_ = 0;
+  acknowledged_ = false;
   frame_.reset();
-}
-
-bool TcpIncoming::must_acknowledge() {
-  if (unacknowledged_ < TcpOutgoing::unacknowledged_bytes) return false;
-  unacknowledged_ = 0;
-  return true;
 }
 
 }  // namespace sotto

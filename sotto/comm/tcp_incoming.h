@@ -26,18 +26,22 @@ class TcpIncoming {
   Space space();
   void took(std::size_t bytes);  // so many went there
   // Hands over what is complete, until some bytes are missing or there is no room. Passes acknowledgements on.
-  // WireError if the peer sent something else.
+  // DamagedFrame if a frame was changed on the way; WireError if the peer sent something else.
   void use(TcpOutgoing& outgoing);
   // Forgets what is incomplete: another connection begins with frame due(), or none comes.
   void begin_again();
 
   std::uint64_t due() const { return due_; }  // the number of the first frame that has not arrived completely
-  // Whether it is time to acknowledge; then it counts as done.
-  bool must_acknowledge();
+  bool must_acknowledge() const { return unacknowledged_ >= TcpOutgoing::unacknowledged_bytes; }
+  std::uint64_t acknowledge() { return unacknowledged_ = 0, due_; }  // what to say
+  bool over() const { return over_; }                                // nothing more is read
   bool waits_for_room() const { return frame_ && !room_; }
+  // Whether acknowledgements came over this connection, and another one may be what comes next.
+  bool hears_acknowledgements() const { return acknowledged_ && !frame_; }
 
  private:
   void begin_frame(const TcpFrame& frame);
+  void filled(std::size_t bytes);
   void end_frame();
 
   TcpOwner& owner_;
@@ -46,6 +50,7 @@ class TcpIncoming {
   std::size_t held_ = 0;
   bool over_ = false;
   unsigned turn_ = 0;  // counts connections
+  bool acknowledged_ = false;
   std::uint64_t due_ = 1;
   std::size_t unacknowledged_ = 0;  // bytes
 
@@ -54,6 +59,7 @@ class TcpIncoming {
   std::optional<std::span<std::byte>> room_;  // the room for those bytes
   std::optional<TcpFrame> frame_;             // the frame that is arriving
   std::size_t filled_ = 0;                    // bytes of its data that are in the room
+  std::uint32_t crc_ = 0;                     // of those
 };
 
 }  // namespace sotto

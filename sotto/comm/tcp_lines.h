@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "sotto/comm/tcp_door.h"
 #include "sotto/comm/tcp_frame.h"
 #include "sotto/comm/tcp_owner.h"
+#include "sotto/comm/tcp_pulse.h"
 #include "sotto/comm/tcp_settings.h"
 #include "sotto/comm/tcp_stream.h"
 
@@ -22,10 +24,12 @@ namespace sotto {
 // listens. Everything runs on the thread that runs the io_context; do not run it after the lines are destroyed. No
 // function blocks.
 //
-// A connection that breaks is made again by whichever side can, and no message is lost or comes twice. The peer is lost
-// if nobody listens at its door any more (or its relay says so), or if that does not succeed within the deadline. A
-// frame that is no frame, or that the owner refuses, closes the line for ever. If two ranks connect to each other at
-// the same time, the connection that the lower rank makes is kept.
+// A connection that breaks is made again by whichever side can, and no message is lost or comes twice. So is one over
+// which nothing comes for a quarter of the deadline, though both sides say that they are there while they run the
+// io_context, and one over which a damaged frame came. The peer is lost if nobody listens at its door any more (or its
+// relay says so), if a new connection cannot be made within the deadline, or if the same frame is damaged again and
+// again. A frame that no rank sends, or that the owner refuses, closes the line for ever. If two ranks connect to each
+// other at the same time, the connection that the lower rank makes is kept.
 class TcpLines {
  public:
   using Owner = TcpOwner;
@@ -37,7 +41,7 @@ class TcpLines {
   TcpLines& operator=(const TcpLines&) = delete;
 
   // Where peers find this rank, with its key: text for Owner::place_of() of the others.
-  std::string place() const { return door_.place(); }
+  std::string place() const { return text_of(door_.place()); }
   // Sends a frame after those that were sent before. The data must stay until Owner::sent(). To a lost peer: lost().
   void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
   // Call this when there is room for data from the peer. Makes the connection if there is none, and goes on reading.
@@ -58,6 +62,7 @@ class TcpLines {
   struct Line;
 
   Line& line_of(int peer);
+  void note_wait(Line& line) const;
   void connect(Line& line);
   void connect_later(Line& line, std::chrono::milliseconds pause);
   void try_again(Line& line, const std::string& why);
@@ -66,10 +71,12 @@ class TcpLines {
   void prove(Line& line);
   void greet(Line& line);
   void hear_welcome(Line& line);
-  void take_over(const TcpHello& hello, std::shared_ptr<TcpStream> stream);
+  void take_over(const TcpHello& hello, const std::optional<TcpPlace>& place, std::shared_ptr<TcpStream> stream);
   void begin(Line& line, std::uint64_t due, bool with_welcome);
   void drop(Line& line);
-  void break_off(Line& line, const asio::error_code& error);
+  void break_off(Line& line, const std::string& why);
+  void damaged(Line& line, const std::string& what);
+  void beat();
 
   void write(Line& line);
   void read(Line& line);
@@ -80,6 +87,7 @@ class TcpLines {
   Owner& owner_;
   TcpDoor door_;
   std::vector<std::unique_ptr<Line>> lines_;  // by rank; null: not used yet
+  TcpPulse pulse_;
 };
 
 }  // namespace sotto

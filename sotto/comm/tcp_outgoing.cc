@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/kernels/checksum.h"
 
 namespace sotto {
 
@@ -51,7 +52,7 @@ std::size_t TcpOutgoing::written(std::size_t bytes) {
   ++next_;
   if (done == Unit::again || next_ < first_ + pieces_of(letters_.front().data.size())) return 0;
   keep();
-  letters_.pop_front();
+  end_letter();
   return 1;
 }
 
@@ -73,7 +74,7 @@ std::size_t TcpOutgoing::begin_again(std::uint64_t due) {
   while (!letters_.empty() && due >= first_ + pieces_of(letters_.front().data.size())) {
     first_ += pieces_of(letters_.front().data.size());
     kept_first_ = first_;
-    letters_.pop_front();
+    end_letter();
     ++complete;
   }
   return complete;
@@ -84,10 +85,13 @@ std::span<const std::byte> TcpOutgoing::piece(std::uint64_t number) const {
   return rest.first(std::min(rest.size(), TcpFrame::piece));
 }
 
-TcpFrame TcpOutgoing::head(std::uint64_t number) const {
+// A piece is summed just before it is handed to the system, which then finds it in the processor's cache.
+TcpFrame TcpOutgoing::head(std::uint64_t number) {
   const Letter& letter = letters_.front();
   const auto kind = number == first_ ? letter.kind : TcpFrame::Kind::more;
-  return {kind, number, letter.data.size() - (number - first_) * TcpFrame::piece};
+  const std::uint64_t at = number - first_;
+  while (crcs_.size() <= at) crcs_.push_back(kernels::crc32(0, piece(first_ + crcs_.size())));
+  return {kind, number, letter.data.size() - at * TcpFrame::piece, crcs_[at]};
 }
 
 // Copies the first letter, all of which was written.
@@ -106,6 +110,11 @@ void TcpOutgoing::keep() {
     kept_.insert(kept_.end(), data.begin(), data.end());
   }
   first_ = next_;
+}
+
+void TcpOutgoing::end_letter() {
+  letters_.pop_front();
+  crcs_.clear();
 }
 
 // Gives up what is acknowledged. Not while it is being written.

@@ -53,13 +53,15 @@ class TcpOutgoing {
 
   Unit choose();
   std::span<const std::byte> piece(std::uint64_t number) const;
-  TcpFrame head(std::uint64_t number) const;
+  TcpFrame head(std::uint64_t number);
   void keep();
+  void end_letter();
   void drop();
   std::size_t kept_bytes() const { return kept_.size() - kept_begin_; }
   [[noreturn]] static void refuse(std::uint64_t due, std::uint64_t from, std::uint64_t to);
 
-  std::deque<Letter> letters_;  // the first one is being sent
+  std::deque<Letter> letters_;       // the first one is being sent
+  std::vector<std::uint32_t> crcs_;  // of its first pieces
   TcpFrame word_;
   bool has_word_ = false;
 

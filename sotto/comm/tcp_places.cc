@@ -1,12 +1,35 @@
 #include "sotto/comm/tcp_places.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <sstream>
 #include <vector>
 
 #include "sotto/comm/bounded.h"
+#include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
+namespace {
+
+constexpr std::size_t most_bytes = 64 << 10;  // a rank leaves a line of some 100 bytes for each connection to a peer
+
+// Whoever reaches the store may have written there.
+std::string place_in(const std::vector<std::uint8_t>& bytes) {
+  if (bytes.size() > most_bytes) {
+    throw CommError(
+        fmt::format("the ranks' meeting place has {} bytes where the address of a rank is due; something "
+                    "that is no rank writes there",
+                    bytes.size()));
+  }
+  std::istringstream lines(std::string(bytes.begin(), bytes.end()));
+  std::string place;
+  for (std::string line; std::getline(lines, line);) place += (place.empty() ? "" : "\n") + visible(line);
+  return place;
+}
+
+}  // namespace
 
 void TcpPlaces::leave(int rank, const std::string& place) {
   section_->set(std::to_string(rank), std::vector<std::uint8_t>(place.begin(), place.end()));
@@ -16,8 +39,7 @@ std::optional<std::string> TcpPlaces::find(int rank, Clock::time_point until) co
   const auto answer =
       bounded(until, {}, [section = section_, key = std::to_string(rank)]() -> std::optional<std::string> {
         if (!section->check({key})) return std::nullopt;
-        const auto bytes = section->get(key);
-        return std::string(bytes.begin(), bytes.end());
+        return place_in(section->get(key));
       });
   if (!answer) throw CommError("the ranks' meeting place does not say where it listens");
   if (*answer) return *answer;

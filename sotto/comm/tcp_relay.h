@@ -12,14 +12,16 @@
 
 #include "sotto/comm/relay_word.h"
 #include "sotto/comm/stop.h"
+#include "sotto/comm/tcp_pulse.h"
 #include "sotto/comm/tcp_stream.h"
 
 namespace sotto {
 
-// Where peers come to a rank through a relay (relay.h). A connection to the relay announces them; if it breaks, it is
-// made again, with growing pauses. It is first made by the constructor, which waits for that for a second at most, so
-// that peers find the rank even while it is busy with something else. Everything else runs on the thread that runs the
-// io_context, which must not run any more after this is destroyed.
+// Where peers come to a rank through a relay (relay.h). A connection to the relay announces them; if it breaks, or the
+// relay does not answer over it for too long (TcpPulse), it is made again, with growing pauses. It is first made by the
+// constructor, which waits for that for a second at most, so that peers find the rank even while it is busy with
+// something else. Everything else runs on the thread that runs the io_context, which must not run any more after this
+// is destroyed.
 class TcpRelayDoor {
  public:
   static constexpr std::size_t most_takes = 64;                    // peers that are being taken; the oldest gives way
@@ -43,6 +45,7 @@ class TcpRelayDoor {
   void hear();
   void take(const RelayId& guest);
   void finish(const std::shared_ptr<Take>& take, const asio::error_code& error);
+  void beat();
 
   asio::io_context& io_;
   asio::ip::tcp::endpoint relay_;
@@ -53,9 +56,11 @@ class TcpRelayDoor {
   asio::steady_timer again_;
   std::chrono::milliseconds pause_;
   RelayRoom word_{};
-  unsigned turn_ = 0;  // counts the connections: what an earlier one still reports is ignored
+  Clock::time_point heard_;  // when the relay last said something, or could first do so
+  unsigned turn_ = 0;        // counts the connections: what an earlier one still reports is ignored
   bool closed_ = false, served_ = false;
   std::list<std::shared_ptr<Take>> takes_;
+  TcpPulse pulse_;
 };
 
 // On a connection to a relay: asks for whoever serves that door. Calls handler(error, answer), where the answer is

@@ -21,7 +21,7 @@ bool is_closed(const asio::error_code& error);
 // the deadline has not passed.
 void prepare_to_connect(asio::ip::tcp::socket& socket, const asio::ip::tcp& protocol);
 // A connection whose other end is silent for a third of the deadline counts as broken, whether this end sends or waits;
-// at least for ten seconds. The system of a peer answers even while the peer is busy.
+// at least for ten seconds. The system of a peer answers even while the peer is busy (tcp_pulse.h is about the peer).
 void limit_silence(asio::ip::tcp::socket& socket, std::chrono::milliseconds deadline);
 // Buffers and delays for messages. Call it as soon as there is a connection: what peers compute before they answer
 // would make the link look longer.

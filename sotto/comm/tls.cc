@@ -1,6 +1,7 @@
 #include "sotto/comm/tls.h"
 
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
@@ -109,6 +110,19 @@ struct Tls::Impl {
 
 Tls::Tls(const Secret& secret, std::uint64_t bytes_of_a_key) : impl_(std::make_unique<Impl>(secret, bytes_of_a_key)) {}
 Tls::~Tls() = default;
+
+Tls::Fingerprint Tls::fingerprint(std::span<const std::byte> of) const {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
+  unsigned length = 0;
+  const Secret& key = impl_->secret;
+  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(of.data()),
+           of.size(), hash.data(), &length) == nullptr) {
+    throw CommError("OpenSSL has no HMAC-SHA256");
+  }
+  Fingerprint print;
+  std::ranges::copy(std::as_bytes(std::span(hash)).first<sizeof(print)>(), print.begin());
+  return print;
+}
 
 struct TlsLine::Impl {
   explicit Impl(const Tls::Impl& tls) : bytes_of_a_key(tls.bytes_of_a_key), ssl(SSL_new(tls.context)) {}

@@ -24,14 +24,19 @@ class Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
+  // What tells members that their secrets differ, before they connect: a keyed hash (HMAC-SHA256, cut off) of something
+  // that is new for each listener. Nobody learns anything else from it.
+  using Fingerprint = std::array<std::byte, 4>;
+  Fingerprint fingerprint(std::span<const std::byte> of) const;
+
  private:
   friend class TlsLine;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-// Whether a handshake failed because the other side has another secret. Neither side can tell this from a handshake
-// that was changed on the way.
+// Whether a handshake failed as it does if the other side has another secret. Neither side can tell this from a
+// handshake that was changed on the way.
 bool is_other_secret(const std::error_code& error);
 
 // One connection over a socket that does not block and outlives it; `tls` need not. No function blocks: each does what

@@ -94,7 +94,9 @@ World from_sotto() {
   constexpr int most = 1 << 30;
   if (const auto id = variable("SOTTO_COORDINATED")) {
     world.coordinated = true;
-    world.id = whole("SOTTO_COORDINATED", *id, 0, most);
+    world.id = whole("SOTTO_COORDINATED", *id, 0, World::most_ids - 1);
+    const auto wait = variable("SOTTO_COORDINATOR_WAIT");
+    if (wait) world.coordinator_wait = std::chrono::seconds(whole("SOTTO_COORDINATOR_WAIT", *wait, 1, most));
   }
   world.elastic = variable("SOTTO_GENERATION").has_value();
   if (world.elastic) {
@@ -103,7 +105,7 @@ World from_sotto() {
   }
   if (const auto ends = variable("SOTTO_ENDS")) {
     world.ends = steps_in("SOTTO_ENDS", *ends);
-    world.id = whole("SOTTO_ID", required("SOTTO_ID", "SOTTO_ENDS"), 0, most);
+    world.id = whole("SOTTO_ID", required("SOTTO_ID", "SOTTO_ENDS"), 0, World::most_ids - 1);
     if (world.generation < 1 || world.generation > world.ends.size()) {
       throw ConfigError(fmt::format("SOTTO_GENERATION={}: SOTTO_ENDS has {}", world.generation, world.ends.size()));
     }
@@ -111,8 +113,16 @@ World from_sotto() {
   return world;
 }
 
+// The host of a variable that others read, too: an IPv6 address may stand in brackets there.
+std::string host_of(std::string text) {
+  const bool is_bracketed = text.size() > 2 && text.front() == '[' && text.back() == ']';
+  return is_bracketed ? text.substr(1, text.size() - 2) : text;
+}
+
 World from_torchrun(const std::string& master) {
-  World world = numbered("torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
+  const bool by_hand = !variable("TORCHELASTIC_RUN_ID");
+  World world =
+      numbered(by_hand ? World::by_hand : "torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
   world.host_store = world.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
   world.prefix = fmt::format("sotto/{}/{}", variable("TORCHELASTIC_RUN_ID").value_or("run"),
                              variable("TORCHELASTIC_RESTART_COUNT").value_or("0"));
@@ -120,10 +130,10 @@ World from_torchrun(const std::string& master) {
   const std::string address = required("MASTER_ADDR", "WORLD_SIZE");
   const std::string port = required("MASTER_PORT", "WORLD_SIZE");
   if (!master.empty()) {
-    throw ConfigError(fmt::format("{}: torchrun has set MASTER_ADDR={} and MASTER_PORT={}; leave it out",
-                                  named("master", master), address, port));
+    throw ConfigError(fmt::format("{}: {} has set MASTER_ADDR={} and MASTER_PORT={}; leave it out",
+                                  named("master", master), world.starter, address, port));
   }
-  world.host = address;
+  world.host = host_of(address);
   world.port = static_cast<std::uint16_t>(whole("MASTER_PORT", port, 1, 65535));
   return world;
 }
@@ -213,8 +223,8 @@ World from_slurm(const std::string& master) {
 MeetingPlace read_meeting_place(const std::string& said, const std::string& text, int least_port) {
   const auto colon = text.rfind(':');
   std::string host = text.substr(0, colon);
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
+  const bool bracketed = host_of(host) != host;
+  host = host_of(host);
   if (colon == std::string::npos || host.empty() || (!bracketed && host.find_first_of("[]: ") != std::string::npos)) {
     throw ConfigError(said + ": must be HOST:PORT, as in 10.0.0.1:29500");
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,8 +13,10 @@ namespace sotto {
 struct World {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the ranks of this host
-  std::string starter = "single";      // "sotto", "torchrun", "openmpi", "mpich", "slurm", "single"
-  std::string host = "127.0.0.1";      // of the TCPStore where the ranks meet
+  // "sotto", "torchrun", "openmpi", "mpich", "slurm", "single", or `by_hand`
+  std::string starter = "single";
+  static constexpr const char* by_hand = "whoever set RANK and WORLD_SIZE";
+  std::string host = "127.0.0.1";  // of the TCPStore where the ranks meet
   std::uint16_t port = 0;
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
   std::string secret;       // file with the secret of the job (secret.h), from the starter; empty: none
@@ -21,10 +24,11 @@ struct World {
 
   // If the group may change while the job runs (membership.h):
   bool elastic = false;
-  bool coordinated = false;      // ranks come by themselves; a coordinator serves the store
-  int id = 0;                    // a number that this rank keeps
-  std::uint64_t generation = 0;  // of which it is a member
-  std::string failure;           // why this generation only writes a checkpoint; empty: it trains
+  bool coordinated = false;                    // ranks come by themselves; a coordinator serves the store
+  std::chrono::seconds coordinator_wait{600};  // while it is gone, for the next one
+  int id = 0;                                  // a number that this rank keeps, less than most_ids
+  std::uint64_t generation = 0;                // of which it is a member
+  std::string failure;                         // why this generation only writes a checkpoint; empty: it trains
   bool alone = false;  // a group of one, which only writes a checkpoint, if there is none of its step or a later one
   // If it is known beforehand how the group will change: the step before which each generation ends, from the first one
   // on, whose number is 1. The last one is most_steps.
@@ -34,15 +38,16 @@ struct World {
   // those that are left write a checkpoint.
   bool ends_at_signal() const { return !alone && (!elastic || coordinated || planned()); }
 
+  static constexpr int most_ids = 1 << 30;  // that a coordinator gives out: each rank that comes gets a new one
   static constexpr std::uint64_t most_steps = ~std::uint64_t{0};
   bool planned() const { return !ends.empty(); }
   // Before which step this generation ends, if that is known.
   std::uint64_t planned_end() const { return planned() ? ends.at(generation - 1) : most_steps; }
 };
 
-// Reads the variables of our launcher (SOTTO_*), torchrun, Open MPI, MPICH or SLURM. ConfigError if they contradict
-// each other or are malformed. `master` is "host:port", from a flag, or empty. `meets` is false if the transport itself
-// connects the ranks (Transport::own_meeting), so that no store is needed.
+// Reads the variables of our launcher (SOTTO_*), torchrun (or whoever else sets those), Open MPI, MPICH or SLURM.
+// ConfigError if they contradict each other or are malformed. `master` is "host:port", from a flag, or empty. `meets`
+// is false if the transport itself connects the ranks (Transport::own_meeting), so that no store is needed.
 World find_world(const std::string& master, bool meets = true);
 
 struct MeetingPlace {
@@ -56,7 +61,8 @@ std::string text_of(const MeetingPlace& place);  // as it is read
 
 // Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
 // loopback alone if `host` is the loopback, otherwise on all interfaces. set() and find() are requests over a socket of
-// its own; one thread at a time may make them. They throw what c10d throws when the server is gone.
+// its own; one thread at a time may make them. They throw what c10d throws when the server is gone. What find() returns
+// may be written by anybody who reaches the port; it is visible(), so it may be printed.
 class StoreServer {
  public:
   explicit StoreServer(const std::string& host, std::uint16_t port = 0);  // CommError if the port is in use

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/csv_cells.h"
+#include "sotto/core/csv_table.h"
 #include "sotto/core/text.h"
 #include "sotto/data/text_lines.h"
 
@@ -49,6 +49,32 @@ std::optional<std::size_t> label_column(const std::vector<std::string_view>& nam
   return std::nullopt;
 }
 
+// Columns beside the label that have a name which labels usually have. One that repeats the label, as a feature, is all
+// that a model would learn.
+std::string other_labels(const std::vector<std::string_view>& names, std::size_t label) {
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == label || std::ranges::count(usual_names, name_of(names[i])) == 0) continue;
+    others.push_back(fmt::format("`{}`", names[i]));
+  }
+  if (others.empty()) return "";
+  return fmt::format("{} beside it {}", fmt::join(others, " and "),
+                     others.size() == 1 ? "is a feature" : "are features");
+}
+
+// pandas numbers columns that have no names, and writes the numbers into the first line. Read as a row, they would be
+// an example.
+void refuse_column_numbers(std::span<const std::string_view> cells, const TextLines& lines) {
+  constexpr std::size_t least = 4;  // fewer may well be values
+  std::size_t next = 0;
+  const auto follows = [&](std::string_view cell) { return cell == std::to_string(next++); };
+  if (cells.size() < least || !std::ranges::all_of(cells, follows)) return;
+  lines.fail(
+      fmt::format("these numbers from 0 to {} count the columns, and are no example; leave the line out (pandas: "
+                  "header=False), or name the columns",
+                  cells.size() - 1));
+}
+
 // pandas gives its row numbers no name; they are neither a label nor a feature.
 void check_names(std::span<const std::string_view> cells, const TextLines& lines) {
   std::vector<std::string> names;
@@ -83,6 +109,11 @@ void read_csv(std::string_view text, const std::string& file, Rows& rows) {
       rows.label_at = named ? fmt::format("the column `{}`", cells[label])
                             : fmt::format("the first column, since none is called {}", fmt::join(usual_names, ", "));
       if (names) check_names(cells, lines);
+      if (!names) refuse_column_numbers(cells, lines);
+      if (const std::string others = named ? other_labels(cells, label) : ""; !others.empty()) {
+        rows.remark = fmt::format("{}: the column `{}` is the label, and {}; leave out what repeats the label", file,
+                                  cells[label], others);
+      }
       if (names && !named) {
         rows.remark = fmt::format("{}: the first column, `{}`, is the label, since none is called {}", file, cells[0],
                                   fmt::join(usual_names, ", "));

@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-constexpr int most_scans = 500;  // of a progressive file; real ones have about ten
+constexpr int most_scans = 50;  // of a progressive file; real ones have about ten, and each goes through all blocks
 
 // Warnings of libjpeg that do not mean that pixels are wrong. ImageNet has a few files with such.
 constexpr std::array harmless{JWRN_EXTRANEOUS_DATA, JWRN_ADOBE_XFORM, JWRN_JFIF_MAJOR, JWRN_BOGUS_PROGRESSION};
@@ -162,7 +162,7 @@ class JpegPicture final : public Picture {
   static void on_progress(j_common_ptr file) {
     if (reinterpret_cast<j_decompress_ptr>(file)->input_scan_number <= most_scans) return;
     JpegPicture& self = of(file);
-    std::strcpy(self.message_.data(), "more than 500 scans");
+    std::strcpy(self.message_.data(), "more than 50 scans");
     std::longjmp(self.jump_, 1);
   }
 

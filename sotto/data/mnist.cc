@@ -14,7 +14,7 @@
 namespace sotto {
 namespace {
 
-constexpr ImageShape mnist_shape{1, 28, 28};
+constexpr std::uint32_t usual_side = 28, longest_side = 4096;
 
 std::filesystem::path find_file(const std::filesystem::path& folder, std::string_view stem, std::string_view kind,
                                 std::string_view hint) {
@@ -45,9 +45,9 @@ std::unique_ptr<Dataset> open_mnist(const DataOptions& options, Split split) {
   const auto labels_path = find_file(options.data_dir, stem + "-labels", "idx1-ubyte", form.hint);
   Idx images = read_idx(images_path, 3);
   Idx labels = read_idx(labels_path, 1);
-  if (images.shape[1] != 28 || images.shape[2] != 28) {
-    throw FileError(fmt::format("{}: images of {}x{} pixels instead of 28x28", images_path.string(), images.shape[1],
-                                images.shape[2]));
+  const std::uint32_t height = images.shape[1], width = images.shape[2];
+  if (std::min(height, width) == 0 || std::max(height, width) > longest_side) {
+    throw FileError(fmt::format("{}: images of {}x{} pixels", images_path.string(), height, width));
   }
   if (images.shape[0] != labels.shape[0]) {
     throw FileError(fmt::format("{} holds {} images, but {} holds {} labels", images_path.string(), images.shape[0],
@@ -61,8 +61,13 @@ std::unique_ptr<Dataset> open_mnist(const DataOptions& options, Split split) {
                                 wrong - labels.values.begin(), *wrong, form.first_label, form.classes - 1));
   }
   const std::size_t count = chosen_size(options, split, images.shape[0], images_path.string());
-  return std::make_unique<StoredDataset>(mnist_shape, form.classes, form.normalisation, count, std::move(images.values),
-                                         std::move(labels.values));
+  std::string remark;
+  if (height != usual_side || width != usual_side) {
+    remark = fmt::format("{}: images of {}x{} pixels, and those of {} as published have {}x{}", images_path.string(),
+                         height, width, form.name, usual_side, usual_side);
+  }
+  return std::make_unique<StoredDataset>(ImageShape{1, height, width}, form.classes, form.normalisation, count,
+                                         std::move(images.values), std::move(labels.values), std::move(remark));
 }
 
 }  // namespace sotto

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -131,7 +132,7 @@ class Pickle::Machine {
     const auto second = line();
     const std::string name = fmt::format("{}.{}", text_of(first), text_of(second));
     if (name == "numpy.core.multiarray._reconstruct" || name == "numpy._core.multiarray._reconstruct" ||
-        name == "numpy.ndarray" || name == "numpy.dtype") {
+        name == "numpy.ndarray" || name == "numpy.dtype" || name == "_codecs.encode" || name == "__builtin__.bytes") {
       push({.kind = Kind::global, .bytes = second});
       return;
     }
@@ -141,18 +142,41 @@ class Pickle::Machine {
   void reduce() {
     const Object& arguments = objects_[pop()];
     const Object& function = objects_[pop()];
-    if (function.kind != Kind::global || arguments.kind != Kind::tuple || arguments.items.empty()) {
-      fail("a call of what is no function");
-    }
-    const Object& first = objects_[arguments.items[0]];
+    if (function.kind != Kind::global || arguments.kind != Kind::tuple) fail("a call of what is no function");
     const std::string_view name = text_of(function.bytes);
-    if (name == "_reconstruct" && first.kind == Kind::global && text_of(first.bytes) == "ndarray") {
+    if (name == "bytes" && arguments.items.empty()) return push({.kind = Kind::bytes});
+    if (arguments.items.empty()) fail("a call of what is no function");
+    const Object& first = objects_[arguments.items[0]];
+    if (name == "encode") {
+      push({.kind = Kind::bytes, .bytes = latin1(arguments)});
+    } else if (name == "_reconstruct" && first.kind == Kind::global && text_of(first.bytes) == "ndarray") {
       push({.kind = Kind::array});
     } else if (name == "dtype" && first.kind == Kind::bytes && text_of(first.bytes) == "u1") {
       push({.kind = Kind::dtype});
     } else {
       fail("an array of other elements than bytes (u1)");
     }
+  }
+
+  // Protocol 2 has no bytes of Python 3, which therefore writes encode(text, "latin1"): each character of the text is a
+  // byte. No bytes at all are bytes().
+  std::span<const std::byte> latin1(const Object& arguments) {
+    const auto part = [&](std::size_t i) -> const Object& { return objects_[arguments.items[i]]; };
+    if (arguments.items.size() != 2 || part(0).kind != Kind::bytes || text_of(part(1).bytes) != "latin1") {
+      fail("a call of encode() that makes no bytes of a text in latin1");
+    }
+    std::vector<std::byte>& made = decoded_.emplace_back();
+    const std::span<const std::byte> text = part(0).bytes;
+    made.reserve(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const auto first = std::to_integer<unsigned>(text[i]);
+      const unsigned second = first < 0x80 || i + 1 == text.size() ? 0 : std::to_integer<unsigned>(text[++i]);
+      if (first >= 0x80 && ((first != 0xC2 && first != 0xC3) || (second & 0xC0U) != 0x80)) {
+        fail("a text with a character that is not in latin1");
+      }
+      made.push_back(static_cast<std::byte>(first < 0x80 ? first : (first << 6 | (second & 0x3FU)) & 0xFFU));
+    }
+    return made;
   }
 
   // The state of an array is (version, shape, type, whether the first dimension is fastest, values).
@@ -188,7 +212,7 @@ class Pickle::Machine {
     switch (opcode) {
       case 0x80:  // PROTO
         if (const std::uint64_t protocol = little_endian(1); protocol != 2 && protocol != 3) {
-          fail(fmt::format("protocol {} of pickle; this reader knows 2 and 3", protocol));
+          fail(fmt::format("protocol {} of pickle; this reader knows 2 and 3: pickle.dump(.., protocol=2)", protocol));
         }
         return;
       case '(': return marks_.push_back(stack_.size());
@@ -231,6 +255,7 @@ class Pickle::Machine {
   std::size_t at_ = 0;
   std::size_t opcode_at_ = 0;
   std::vector<Object> objects_;
+  std::deque<std::vector<std::byte>> decoded_;  // to which objects refer
   std::vector<Reference> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::uint64_t, Reference> memo_;

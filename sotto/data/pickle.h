@@ -12,7 +12,8 @@ namespace sotto {
 
 // Reads a dictionary of lists of integers and NumPy arrays of bytes from a file of Python's pickle, protocols 2 and 3,
 // like those that the authors of CIFAR wrote. A pickle is a program that may call any function of Python. This reader
-// runs nothing: it knows the opcodes of such data and the three names that an array needs, and refuses all others.
+// runs nothing: it knows the opcodes of such data, the three names that an array needs and the two with which Python 3
+// writes bytes in protocol 2, and refuses all others.
 class Pickle {
  public:
   // FileError, which names the file and the byte, for anything else. `path` is for errors; the bytes must outlive this.

@@ -57,13 +57,15 @@ std::size_t chosen_size(const DataOptions& options, Split split, std::size_t ava
 }
 
 StoredDataset::StoredDataset(ImageShape shape, std::int64_t classes, const Normalisation& normalisation,
-                             std::size_t count, std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
+                             std::size_t count, std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels,
+                             std::string remark)
     : shape_(shape),
       classes_(classes),
       normaliser_(shape, normalisation),
       count_(count),
       pixels_(std::move(pixels)),
-      labels_(std::move(labels)) {
+      labels_(std::move(labels)),
+      remark_(std::move(remark)) {
   if (pixels_.size() < count_ * shape_.size() || labels_.size() < count_) {
     throw std::logic_error("StoredDataset: fewer images or labels than examples");
   }
@@ -78,6 +80,10 @@ void StoredDataset::read(std::size_t index, std::span<float> image, std::int64_t
 std::int64_t StoredDataset::label(std::size_t index) const {
   if (index >= count_) throw std::out_of_range("StoredDataset::label");
   return labels_[index];
+}
+
+std::vector<std::string> StoredDataset::remarks() const {
+  return remark_.empty() ? std::vector<std::string>() : std::vector{remark_};
 }
 
 }  // namespace sotto

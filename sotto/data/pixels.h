@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sotto/core/batch.h"
@@ -46,16 +47,17 @@ std::size_t chosen_size(const DataOptions& options, Split split, std::size_t ava
 // Images that are stored as bytes and normalised when they are read.
 class StoredDataset final : public Dataset {
  public:
-  // Keeps the first `count` of the images. REQUIRES at least count*shape.size() pixels and count labels below
-  // `classes`.
+  // Keeps the first `count` of the images. The remark, if there is one, is that of remarks(). REQUIRES at least
+  // count*shape.size() pixels and count labels below `classes`.
   StoredDataset(ImageShape shape, std::int64_t classes, const Normalisation& normalisation, std::size_t count,
-                std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
+                std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels, std::string remark = "");
   std::size_t size() const override { return count_; }
   ImageShape shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   void read(std::size_t index, std::span<float> image, std::int64_t& label) const override;
   std::int64_t label(std::size_t index) const override;
   std::vector<float> black() const override { return normaliser_.black(); }
+  std::vector<std::string> remarks() const override;
 
  private:
   ImageShape shape_;
@@ -64,6 +66,7 @@ class StoredDataset final : public Dataset {
   std::size_t count_;
   std::vector<std::uint8_t> pixels_;
   std::vector<std::uint8_t> labels_;
+  std::string remark_;
 };
 
 }  // namespace sotto

@@ -64,6 +64,9 @@ class PngPicture final : public Picture {
   void read_header() {
     png_set_user_limits(png_, most_pixels, most_pixels);
     png_set_chunk_malloc_max(png_, 64U << 20U);
+    // Only pixels and the orientation are wanted, and a text may unpack to a thousand times its size.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_AS_DEFAULT, reinterpret_cast<png_const_bytep>("eXIf"), 1);
     png_set_read_fn(png_, this, on_read);
     png_read_info(png_, info_);
     png_set_expand_gray_1_2_4_to_8(png_);

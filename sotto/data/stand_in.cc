@@ -100,15 +100,7 @@ void make_idx(const DataOptions& options, Folder& folder) {
   }
 }
 
-// Files of CIFAR have a fixed size, which shows whether one is truncated.
 void make_cifar(const DataOptions& options, Folder& folder) {
-  for (const Split split : splits) {
-    const std::int64_t said = split == Split::train ? options.train_size : options.test_size;
-    if (said != 0) {
-      throw ConfigError(fmt::format("{}: files of {} have a size of their own; leave it out, and use it when training",
-                                    size_option(split, said), options.data));
-    }
-  }
   constexpr std::size_t pixels = 3 * 32 * 32, coarse_classes = 20;
   const bool fine = options.data == "cifar100";
   const std::uint32_t classes = fine ? 100 : 10;
@@ -124,13 +116,17 @@ void make_cifar(const DataOptions& options, Folder& folder) {
     }
     write_file_atomic(folder.add(name), std::as_bytes(std::span(bytes)));
   };
-  if (fine) {
-    write("train.bin", Split::train, 0, 50'000);
-    write("test.bin", Split::test, 0, 10'000);
-    return;
+  const std::size_t train = generated_size(options, Split::train, 50'000, 10'000), files = fine ? 1 : 5;
+  if (train < files) {
+    throw ConfigError(fmt::format("{}: there are {} files, and each has an image",
+                                  size_option(Split::train, options.train_size), files));
   }
-  for (std::size_t i = 0; i < 5; ++i) write(fmt::format("data_batch_{}.bin", i + 1), Split::train, i * 10'000, 10'000);
-  write("test_batch.bin", Split::test, 0, 10'000);
+  write(fine ? "test.bin" : "test_batch.bin", Split::test, 0, generated_size(options, Split::test, 50'000, 10'000));
+  if (fine) return write("train.bin", Split::train, 0, train);
+  for (std::size_t i = 0; i < files; ++i) {
+    const std::size_t begin = train * i / files, end = train * (i + 1) / files;
+    write(fmt::format("data_batch_{}.bin", i + 1), Split::train, begin, end - begin);
+  }
 }
 
 // --- text and rows ---

@@ -4,6 +4,7 @@
 #include <lzma.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <new>
 #include <span>
@@ -45,6 +46,24 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
                     [](char wanted, std::byte byte) { return static_cast<std::byte>(wanted) == byte; });
 }
 
+// The program that has packed a file, by its name; empty if the name says nothing of one.
+std::string_view packer_of(const std::filesystem::path& path) {
+  struct Ending {
+    std::string_view ending, packer;
+  };
+  constexpr std::array<Ending, 9> endings{{{".gz", "gzip"},
+                                           {".tgz", "gzip"},
+                                           {".xz", "xz"},
+                                           {".txz", "xz"},
+                                           {".bz2", "bzip2"},
+                                           {".zst", "zstd"},
+                                           {".lz4", "lz4"},
+                                           {".zip", "zip"},
+                                           {".7z", "7z"}}};
+  const auto found = std::ranges::find(endings, path.extension().string(), &Ending::ending);
+  return found == endings.end() ? "" : found->packer;
+}
+
 }  // namespace
 
 std::vector<std::byte> read_unpacked(const std::filesystem::path& path) {
@@ -54,6 +73,17 @@ std::vector<std::byte> read_unpacked(const std::filesystem::path& path) {
                   "\xFD"
                   "7zXZ"))
     return unxz(path, bytes);
+  const std::string_view packer = packer_of(path);
+  if (packer == "gzip" || packer == "xz") {
+    throw FileError(
+        fmt::format("{}: its first bytes are not those of {} data, which its name promises: it is damaged, or "
+                    "has a wrong name",
+                    path.string(), packer));
+  }
+  if (!packer.empty()) {
+    throw FileError(
+        fmt::format("{}: {} packed it; unpack it first, as only gzip and xz are unpacked here", path.string(), packer));
+  }
   return bytes;
 }
 

@@ -13,6 +13,11 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
+struct Itself {
+  HWY_INLINE VD operator()(VD x) const { return x; }
+  double operator()(double x) const { return x; }
+};
+
 struct Square {
   HWY_INLINE VD operator()(VD x) const { return hn::Mul(x, x); }
   double operator()(double x) const { return x * x; }
@@ -96,21 +101,28 @@ bool interval_blocks(std::span<const float> values, std::size_t block, std::span
   return true;
 }
 
-// As lane_sum(); look(block) sees each block of values before they are added up, so that they are read from memory
-// once. A block is a multiple of the lanes.
+// Calls add(values) for each sixteen values of a chunk, and returns those that are left. look(block) sees each block of
+// values before they are added up, so that they are read from memory once. A block is a multiple of the lanes.
+template <class Look, class Add>
+HWY_INLINE std::span<const float> look_and_add(std::span<const float> chunk, Look look, Add add) {
+  constexpr std::size_t block = 2048;
+  std::size_t i = 0;
+  for (; i + sum_lanes <= chunk.size(); i += sum_lanes) {
+    if (i % block == 0) look(chunk.subspan(i, std::min(block, chunk.size() - i)));
+    prefetch_ahead(&chunk[i]);
+    add(&chunk[i]);
+  }
+  if (i % block == 0) look(chunk.subspan(i));
+  return chunk.subspan(i);
+}
+
+// As lane_sum(), with a look at each block.
 template <class Term, class Look>
 HWY_INLINE double sum_and_look(std::span<const float> values, Term term, Look look) {
-  constexpr std::size_t block = 2048;
   return sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
     LaneSum sum;
-    std::size_t i = 0;
-    for (; i + sum_lanes <= chunk.size(); i += sum_lanes) {
-      if (i % block == 0) look(chunk.subspan(i, std::min(block, chunk.size() - i)));
-      prefetch_ahead(&chunk[i]);
-      sum.add(&chunk[i], term);
-    }
-    if (i % block == 0) look(chunk.subspan(i));
-    return sum.finish(chunk.subspan(i), term);
+    const auto rest = look_and_add(chunk, look, [&](const float* some) { sum.add(some, term); });
+    return sum.finish(rest, term);
   });
 }
 
@@ -153,6 +165,23 @@ Reaching reaching(std::span<const float> values, std::uint32_t least) {
 Spread spread_abs(std::span<const float> values) { return spread_of(values, Magnitude()); }
 Spread spread_squares(std::span<const float> values) { return spread_of(values, Square()); }
 
+Moments moments(std::span<const float> values) {
+  Moments all;
+  const auto look = [&](std::span<const float> block) {
+    all.max_abs_bits = std::max(all.max_abs_bits, max_abs_bits(block));
+  };
+  all.squares = sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
+    LaneSum sum, squares;
+    const auto rest = look_and_add(chunk, look, [&](const float* some) {
+      sum.add(some, Itself());
+      squares.add(some, Square());
+    });
+    all.sum += sum.finish(rest, Itself());
+    return squares.finish(rest, Square());
+  });
+  return all;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels
 HWY_AFTER_NAMESPACE();
@@ -167,6 +196,7 @@ HWY_EXPORT(max_abs_blocks);
 HWY_EXPORT(interval_blocks);
 HWY_EXPORT(spread_abs);
 HWY_EXPORT(spread_squares);
+HWY_EXPORT(moments);
 HWY_EXPORT(reaching);
 
 double sum_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_abs)(values); }
@@ -180,6 +210,7 @@ bool interval_blocks(std::span<const float> values, std::size_t block, std::span
 }
 Spread spread_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_abs)(values); }
 Spread spread_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_squares)(values); }
+Moments moments(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(moments)(values); }
 Reaching reaching(std::span<const float> values, std::uint32_t least) {
   return HWY_DYNAMIC_DISPATCH(reaching)(values, least);
 }

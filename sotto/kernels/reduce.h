@@ -40,6 +40,13 @@ struct Spread {
 Spread spread_abs(std::span<const float> values);
 Spread spread_squares(std::span<const float> values);
 
+// The sum, the sum of squares and the largest magnitude in one pass.
+struct Moments {
+  double sum = 0, squares = 0;
+  std::uint32_t max_abs_bits = 0;
+};
+Moments moments(std::span<const float> values);
+
 inline constexpr std::uint32_t infinity_bits = 0x7F800000U;
 
 }  // namespace sotto::kernels

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -62,13 +63,35 @@ void ElasticGroup::stop(const std::string& why) {
   generations_.stop(why);
 }
 
-// Whether what runs, or is about to, can be a group.
-bool ElasticGroup::enough() const {
-  const bool any_number = spec_.on_failure == OnFailure::checkpoint || stops_ || generations_.ends();
-  return !running_.empty() && (any_number || running_.size() >= static_cast<std::size_t>(spec_.least_ranks));
+// Whether what runs, or is about to, can be a group. If it is too small, it is asked for a checkpoint, which it can
+// write as long as somebody has a state.
+bool ElasticGroup::goes_on(const std::string& why) {
+  const std::size_t left = running_.size();
+  if (left == 0) return false;
+  const bool saves = spec_.on_failure == OnFailure::checkpoint || stops_;
+  if (generations_.ends() || (!saves && left >= static_cast<std::size_t>(spec_.least_ranks))) return true;
+  if (generations_.there() == generations_.waiting()) return false;
+  if (saves) return true;
+  if (spec_.on_failure == OnFailure::stop) return false;
+  stop(fmt::format("{}; {} left, and {} are needed", why, left == 1 ? "one rank is" : fmt::format("{} ranks are", left),
+                   spec_.least_ranks));
+  return true;
+}
+
+// Whether it had said that it has come to the end of the run, with all that it had to write.
+bool ElasticGroup::was_done(int id) const {
+  const auto farewell = roster_.farewell(id);
+  return farewell && !farewell->failed && farewell->words.empty();
 }
 
 bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
+  const auto done_before = std::stable_partition(ids.begin(), ids.end(), [this](int id) { return !was_done(id); });
+  for (const int id : std::span(done_before, ids.end())) leave(id);
+  ids.erase(done_before, ids.end());
+  if (ids.empty()) {
+    console_.line(stderr, fmt::format("sotto: {}; it had come to the end of the run", why));
+    return true;
+  }
   // Members first, because only what is said of them is a reason to change the group.
   const std::vector<int> waiting = generations_.waiting();
   const auto is_member = [&](int id) { return generations_.is_there(id) && !std::ranges::binary_search(waiting, id); };
@@ -105,12 +128,13 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
     }
   }
   if (!anew.empty()) why += ", and is started anew";
-  for (const int id : ids) generations_.lose(id, std::exchange(why, ""));
+  generations_.lose(ids.front(), why);
+  for (const int id : std::span(ids).subspan(1)) generations_.lose(id, "");
   for (const int id : anew) {
     running_.insert(id);
     generations_.come(id);
   }
-  return enough();
+  return goes_on(why);
 }
 
 // Ranks that were started while others train.

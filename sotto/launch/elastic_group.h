@@ -67,7 +67,8 @@ class ElasticGroup {
     Clock::time_point time{};
   };
 
-  bool enough() const;
+  bool goes_on(const std::string& why);
+  bool was_done(int id) const;
   bool is_silent(int id);
   void take_in();
   void give_up(int id);

@@ -142,9 +142,12 @@ pid_t fork_once(ProgramMain run, pid_t launcher, std::span<const int, passed> de
   _exit(0);
 }
 
-// Whether the libraries of a program that is started with it read what ours have read.
+// Whether the libraries of a program that is started with it read what ours have read. A rank sets the number of its
+// threads itself.
 bool is_like_ours(std::span<const std::string> environment) {
-  const auto own = [](std::string_view text) { return text.starts_with("SOTTO_"); };
+  const auto own = [](std::string_view text) {
+    return text.starts_with("SOTTO_") || text.starts_with("OMP_NUM_THREADS=");
+  };
   std::ptrdiff_t known = 0;  // variables of ours that it has, too
   for (const std::string& text : environment) {
     if (own(text)) continue;

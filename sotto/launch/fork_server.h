@@ -24,7 +24,8 @@ void stop_fork_server();
 
 // A child of this process, as spawn() makes it (spawn.h); `descriptors` are its stdin, stdout, stderr and
 // report_descriptor. Nothing, and the program must be started anew: if there is no server, or it cannot fork, or
-// `environment` differs from ours in more than SOTTO_*, since libraries have read the rest when they were loaded.
+// `environment` differs from ours in more than SOTTO_* and OMP_NUM_THREADS, since libraries have read the rest when they
+// were loaded.
 // Error when the server does not answer. Not for several threads at a time.
 std::optional<pid_t> fork_rank(std::span<const std::string> arguments, std::span<const std::string> environment,
                                std::span<const int, 4> descriptors);

@@ -13,8 +13,10 @@ struct JobHost {
 };
 
 // Reads a list, "node1:4,me@node2:4,[fd00::1]:2", or else the file of this name, with a host a line: as in a list, as
-// for mpirun ("node1 slots=4"), or as in /etc/hosts ("10.0.0.1 node1": the first word counts). A host without a number
-// has one rank. ConfigError, which names the line, for anything else, or a host that stands there twice.
+// for mpirun ("node1 slots=4"), as Grid Engine writes it ("node1 4 all.q@node1 UNDEFINED"), or as in /etc/hosts
+// ("10.0.0.1 node1": the first word counts). A host without a number has one rank, or in a file as many as it has
+// lines, as PBS writes them. ConfigError, which names the line, for anything else, or a host whose number is given
+// twice.
 std::vector<JobHost> read_hosts(const std::string& text);
 
 std::int64_t ranks_of(const std::vector<JobHost>& hosts);

@@ -116,7 +116,7 @@ void HostsJob::hear(Part& part, const HostMessage& message) {
         fmt::format("{} has another sotto: `{}`, and this is `{}`; install the same one there, or name it: {}",
                     part.host.name, text, hosts_.version, named("remote-sotto"));
     if (!group_) return give_up(why, 2);
-    console_.line(stderr, "sotto: " + why);  // the others train
+    console_.line(stderr, "sotto: " + spelled(why, hosts_.spelling));  // the others train
     miss(part);
     part.retry.reset();
     return;

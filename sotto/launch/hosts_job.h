@@ -10,6 +10,7 @@
 
 #include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/option_name.h"
 #include "sotto/launch/elastic_group.h"
 #include "sotto/launch/job.h"
 #include "sotto/launch/remote.h"
@@ -20,9 +21,10 @@ namespace sotto {
 struct JobHosts {
   std::vector<JobHost> list;
   Ssh ssh;
-  std::string version;            // of this program; every host must have the same
-  std::optional<Secret> secret;   // of the job; the ranks get it over ssh, and no file holds it
-  std::chrono::seconds pause{5};  // until a host that is missing is tried again; longer each time
+  std::string version;                 // of this program; every host must have the same
+  std::optional<Secret> secret;        // of the job; the ranks get it over ssh, and no file holds it
+  std::chrono::seconds pause{5};       // until a host that is missing is tried again; longer each time
+  Spelling spelling = plain_spelling;  // of options in lines that are printed
 };
 
 // A job whose ranks run on several hosts. On each of them ssh starts one share (share.h), which starts the ranks. They

@@ -12,7 +12,7 @@
 namespace sotto {
 
 // Processes that are one job, from their start to their end. The caller may wait for news of several jobs at once.
-// REQUIRES that a Signals object (launcher.cc) lives longer.
+// REQUIRES that a Signals object (signals.h) lives longer.
 class Job {
  public:
   Job() = default;
@@ -21,7 +21,7 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   virtual bool running() const = 0;
-  virtual void add_to(std::vector<pollfd>& polled) const = 0;      // their pipes
+  virtual void add_to(std::vector<pollfd>& polled) const = 0;      // their pipes, and their ends
   virtual std::optional<Clock::time_point> next_step() const = 0;  // when the job must be looked after in any case
   virtual void pass_on(int signal) = 0;                            // the second wish to stop kills them
   virtual void look_after() = 0;      // reads the pipes, notes who ended, ends a failed job

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,46 +17,15 @@
 #include "sotto/launch/hosts_job.h"
 #include "sotto/launch/job.h"
 #include "sotto/launch/local_job.h"
+#include "sotto/launch/signals.h"
 #include "sotto/launch/spawn.h"
 
 namespace sotto {
 namespace {
 
-// Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGCHLD while it lives, and hands them over one by one instead. SIGHUP
-// stays ignored where it is (nohup).
-class Signals {
- public:
-  // Error if there is no descriptor left.
-  Signals() {
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;  // while SIGCHLD is ignored, which a parent may have asked for, waitpid() finds nobody
-    sigaction(SIGCHLD, &action, nullptr);
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&set, number);
-    struct sigaction hang_up {};
-    sigaction(SIGHUP, nullptr, &hang_up);
-    if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    descriptor_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!descriptor_.open()) throw Error(fmt::format("signalfd: {}", std::strerror(errno)));
-  }
-  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }  // restores the signal mask
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  int descriptor() const { return descriptor_.get(); }  // readable if a signal is pending
-
-  // The number of the next pending signal, or 0.
-  int next() {
-    signalfd_siginfo info{};
-    return read(descriptor_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
-  }
-
- private:
-  sigset_t before_{};
-  Descriptor descriptor_;
-};
+// Everything that a job waits for wakes this process up, but for the end of a process on a kernel without pidfds (before
+// Linux 5.3).
+constexpr std::chrono::milliseconds longest_wait{1000};
 
 struct Running {
   std::size_t index;
@@ -71,19 +37,15 @@ std::unique_ptr<Job> make_job(const LaunchSpec& spec, Console& console, OnProgre
   return std::make_unique<LocalJob>(spec, console, std::move(on_progress));
 }
 
-void wait_for_news(const Signals& signals, std::span<const Running> jobs) {
-  std::vector<pollfd> polled{{signals.descriptor(), POLLIN, 0}};
-  std::optional<Clock::time_point> next;
+void wait_for_news(std::span<const Running> jobs) {
+  std::vector<pollfd> polled{{Signals::descriptor(), POLLIN, 0}};
+  Clock::time_point next = Clock::now() + longest_wait;
   for (const Running& each : jobs) {
     each.job->add_to(polled);
-    if (const auto step = each.job->next_step()) next = next ? std::min(*next, *step) : *step;
+    if (const auto step = each.job->next_step()) next = std::min(next, *step);
   }
-  int timeout = -1;
-  if (next) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
-    timeout = static_cast<int>(std::max<std::int64_t>(0, left.count()));
-  }
-  poll(polled.data(), polled.size(), timeout);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
+  poll(polled.data(), polled.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
 }
 
 }  // namespace
@@ -96,27 +58,28 @@ std::string name_of_signal(int number) {
 }
 
 int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& console, const LaunchNews& news) {
-  Signals signals;  // before the stores' threads, which inherit its mask
+  const Signals signals;
   std::vector<Running> jobs;
   std::size_t next = 0;
   int stop = 0;
   for (;;) {
-    for (; stop == 0 && next < specs.size() && jobs.size() < at_once; ++next) {
-      const auto show = [&news, index = next](std::string_view text) { news.progress(index, text); };
-      jobs.push_back({next, make_job(specs[next], console, show)});
-    }
-    if (jobs.empty()) return stop;
-    wait_for_news(signals, jobs);
-    for (int number = signals.next(); number != 0; number = signals.next()) {
-      if (number == SIGCHLD || (number == SIGUSR1 && stop != 0)) continue;
+    for (int number = Signals::next(); number != 0; number = Signals::next()) {
+      if (number == SIGUSR1 && stop != 0) continue;
       if (number == SIGHUP) number = SIGTERM;  // the terminal is gone
-      if (stop == 0 || stop == SIGUSR1) {
-        stop = number;
+      const bool first = stop == 0 || stop == SIGUSR1;
+      if (first) stop = number;
+      if (first && !jobs.empty()) {
         console.line(stderr, number == SIGUSR1 ? "sotto: stopping for SIGUSR1, after the next step"
                                                : "sotto: stopping after the next step; once more to kill the ranks");
       }
       for (const Running& each : jobs) each.job->pass_on(number);
     }
+    for (; stop == 0 && next < specs.size() && jobs.size() < at_once; ++next) {
+      const auto show = [&news, index = next](std::string_view text) { news.progress(index, text); };
+      jobs.push_back({next, make_job(specs[next], console, show)});
+    }
+    if (jobs.empty()) return stop;
+    wait_for_news(jobs);
     for (const Running& each : jobs) each.job->look_after();
     std::erase_if(jobs, [&](const Running& each) {
       if (each.job->running()) return false;
@@ -127,10 +90,13 @@ int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& 
 }
 
 LaunchResult launch(const LaunchSpec& spec, Console& console) {
-  LaunchResult found;
-  launch_all({&spec, 1}, 1, console,
-             {.progress = [&](std::size_t /*job*/, std::string_view text) { console.progress(text); },
-              .ended = [&](std::size_t /*job*/, const LaunchResult& result) { found = result; }});
+  std::optional<LaunchResult> ended;
+  const int stop =
+      launch_all({&spec, 1}, 1, console,
+                 {.progress = [&](std::size_t /*job*/, std::string_view text) { console.progress(text); },
+                  .ended = [&](std::size_t /*job*/, const LaunchResult& result) { ended = result; }});
+  LaunchResult found = ended.value_or(LaunchResult{.status = 128 + stop});
+  found.signal = stop;
   for (const std::string& line : found.lines) console.line(stderr, line);
   console.clear();
   return found;
@@ -141,7 +107,7 @@ std::string report_text(Reason reason, std::string_view error) {
 }
 
 Reason reason_of(std::string_view report) {
-  for (const Reason reason : {Reason::lost_peer, Reason::not_finite}) {
+  for (const Reason reason : {Reason::lost_peer, Reason::not_finite, Reason::done}) {
     if (report.starts_with(static_cast<char>(reason))) return reason;
   }
   return Reason::other;

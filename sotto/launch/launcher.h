@@ -43,10 +43,12 @@ struct LaunchSpec {
   std::vector<PlannedGroup> groups{};       // the job has these groups, one after the other; empty: all ranks
   bool show_lines = true;                   // false: only progress, and the last lines of a job that failed
 
-  // The one rank is a member of a job with a coordinator at `master`: its id, and how many ranks the job has at most.
+  // The one rank is a member of a job with a coordinator at `master`: its id, how many ranks the job has at most, and
+  // for how long it waits for a coordinator that is gone.
   struct Coordinated {
     int id = 0;
     std::int64_t most = 1;
+    std::chrono::seconds wait{600};
   };
   std::optional<Coordinated> coordinated{};
 
@@ -55,12 +57,14 @@ struct LaunchSpec {
   const JobShare* share = nullptr;  // another machine started this job, and others have the rest of it (share.h)
 };
 
-// Why a rank ends in an error. `lost_peer`: it may be only the echo of another rank's failure.
-enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N' };
+// Why a rank ends. `lost_peer`: it may be only the echo of another rank's failure. `done`: in no error, and all that it
+// had to write is written, so that nothing is lost if it is killed now.
+enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N', done = 'D' };
 
 struct LaunchResult {
   int status = 0;       // 0; that of the rank that failed first; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
   std::string error{};  // why, in the words of the rank that failed first; empty when nothing failed
+  int signal = 0;       // that asked this process to end the job, even if it then failed, or had come to its end
   Reason reason = Reason::other;     // not_finite: a loss, gradient or parameter was not, or too large; it diverged
   std::vector<std::string> lines{};  // the last ones of a job that failed and does not show them
   // Distinct lines of such a job that begin with "warning:", also if it did not fail.
@@ -97,7 +101,7 @@ std::string report_text(Reason reason, std::string_view error);
 Reason reason_of(std::string_view report);
 
 // In a rank that a launcher started: hands the error that ends this process to the launcher, which prints one error of
-// all ranks. False if there is no launcher.
+// all ranks; or none, with Reason::done. False if there is no launcher.
 bool report_to_launcher(std::string_view error, Reason reason);
 
 }  // namespace sotto

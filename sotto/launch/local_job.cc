@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "sotto/comm/compute_threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/option_name.h"
 #include "sotto/core/options.h"
@@ -96,8 +97,8 @@ LocalJob::~LocalJob() {
 
 void LocalJob::kill_and_wait() {
   kill_all(SIGKILL);
-  for (const Rank& rank : ranks_) {
-    if (!rank.ended && rank.process.pid > 0) waitpid(rank.process.pid, nullptr, 0);
+  for (Rank& rank : ranks_) {
+    if (!rank.ended && rank.process.pid > 0) rank.ended = rank.process.wait();
   }
 }
 
@@ -107,11 +108,7 @@ bool LocalJob::running() const {
 }
 
 void LocalJob::add_to(std::vector<pollfd>& polled) const {
-  for (const Rank& rank : ranks_) {
-    for (const Descriptor* from : {&rank.process.out, &rank.process.err, &rank.process.report}) {
-      if (from->open()) polled.push_back({from->get(), POLLIN, 0});
-    }
-  }
+  for (const Rank& rank : ranks_) rank.process.add_to(polled);
   if (spec_.share != nullptr) spec_.share->orders->add_to(polled);
 }
 
@@ -195,7 +192,9 @@ std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t g
   };
   if (spec_.share != nullptr && spec_.share->secret >= 0) variables.emplace_back("SOTTO_SECRET=/proc/self/fd/0");
   if (coordinated) {
-    variables.insert(variables.end(), {fmt::format("SOTTO_COORDINATED={}", coordinated->id), "SOTTO_GENERATION=1"});
+    variables.insert(variables.end(),
+                     {fmt::format("SOTTO_COORDINATED={}", coordinated->id),
+                      fmt::format("SOTTO_COORDINATOR_WAIT={}", coordinated->wait.count()), "SOTTO_GENERATION=1"});
   } else if (is_elastic() || is_planned()) {
     variables.push_back(fmt::format("SOTTO_GENERATION={}", generation));
   }
@@ -206,20 +205,12 @@ std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t g
                      {fmt::format("SOTTO_ID={}", id), fmt::format("SOTTO_ENDS={}", fmt::join(ends, " "))});
   }
   // Threads that spin until there is work again make a step up to 1.7 times quicker, but 20 times slower where there
-  // are more of them than cores.
-  if (threads * spec_.ranks * spec_.beside > cores && std::getenv("OMP_WAIT_POLICY") == nullptr) {
-    variables.emplace_back("OMP_WAIT_POLICY=passive");
+  // are more of them than cores. A single one waits for no other.
+  if (const SpinVariable* brief = brief_spins(); brief != nullptr && threads > 1) {
+    const bool all_have_cores = threads * spec_.ranks * spec_.beside <= cores;
+    variables.push_back(all_have_cores ? fmt::format("{}={}", brief->name, brief->value) : "OMP_WAIT_POLICY=passive");
   }
-  const std::size_t own = variables.size();
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const std::string_view name = text.substr(0, text.find('=') + 1);
-    const auto overridden = [&](const std::string& ours) { return ours.starts_with(name); };
-    if (std::none_of(variables.begin(), variables.begin() + static_cast<std::ptrdiff_t>(own), overridden)) {
-      variables.emplace_back(text);
-    }
-  }
-  return variables;
+  return with_inherited(std::move(variables));
 }
 
 void LocalJob::read_all() {
@@ -262,14 +253,17 @@ void LocalJob::show(std::size_t rank, std::FILE* to, std::string_view line) {
 
 void LocalJob::reap() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    int status = 0;
-    if (ranks_[r].ended || waitpid(ranks_[r].process.pid, &status, WNOHANG) <= 0) continue;
+    if (ranks_[r].ended) continue;
+    const std::optional<int> ended = ranks_[r].process.ended();
+    if (!ended) continue;
+    const int status = *ended;
     ranks_[r].ended = status;
     ranks_[r].by_us = killing_ != 0;
     if (is_planned() && WIFEXITED(status)) plan_.leave(static_cast<int>(r));
     if (is_elastic() && goes_on_without(r)) continue;
     order_.push_back(r);
-    const bool orderly = WIFEXITED(status) && (status == 0 || is_stop(ranks_[r]));
+    read_available(ranks_[r].process.report, ranks_[r].report);
+    const bool orderly = is_done(ranks_[r]) || (WIFEXITED(status) && is_stop(ranks_[r]));
     if (!orderly && !failed_) failed_ = Clock::now();
   }
 }
@@ -300,6 +294,11 @@ std::size_t LocalJob::place_of(int id) const {
 
 std::int64_t LocalJob::all_ranks() const { return spec_.share == nullptr ? spec_.ranks : spec_.share->all_ranks; }
 
+// At its end, with all that it had to write, even if somebody killed it then.
+bool LocalJob::is_done(const Rank& rank) const {
+  return *rank.ended == 0 || (WIFSIGNALED(*rank.ended) && reason_of(rank.report) == Reason::done);
+}
+
 // Ended because somebody asked for it, not because something failed.
 bool LocalJob::is_stop(const Rank& rank) const {
   if (WIFSIGNALED(*rank.ended)) return WTERMSIG(*rank.ended) == stop_;
@@ -307,7 +306,7 @@ bool LocalJob::is_stop(const Rank& rank) const {
 }
 
 Ending LocalJob::ending(const Rank& rank) const {
-  if (rank.by_us || *rank.ended == 0) return Ending::fine;
+  if (rank.by_us || is_done(rank)) return Ending::fine;
   if (is_stop(rank)) return Ending::stopped;
   return reason_of(rank.report) == Reason::lost_peer ? Ending::echo : Ending::failed;
 }
@@ -342,7 +341,7 @@ LaunchResult LocalJob::decide() const {
     }
     if (WIFEXITED(status)) return {.status = WEXITSTATUS(status)};
   }
-  const bool done = std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.lost || *rank.ended == 0; });
+  const bool done = std::ranges::all_of(ranks_, [this](const Rank& rank) { return rank.lost || is_done(rank); });
   return {.status = done ? 0 : 128 + stop_};
 }
 

@@ -72,6 +72,7 @@ class LocalJob final : public Job, private RankStarter {
   void kill_and_wait();
   LaunchResult decide() const;
   Ending ending(const Rank& rank) const;
+  bool is_done(const Rank& rank) const;
   bool is_stop(const Rank& rank) const;
   bool is_planned() const { return !spec_.groups.empty(); }
   bool is_elastic() const { return spec_.least_ranks > 0; }

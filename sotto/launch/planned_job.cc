@@ -60,10 +60,8 @@ void LocalJob::follow_plan() {
 void LocalJob::dismiss(std::size_t r) {
   Rank& rank = ranks_[r];
   read_all();
-  int status = 0;
   kill(rank.process.pid, SIGKILL);
-  waitpid(rank.process.pid, &status, 0);
-  rank.ended = status;
+  rank.ended = rank.process.wait();
   rank.lost = true;
   plan_.lose(static_cast<int>(r), fmt::format("rank {} leaves", r));
 }

@@ -24,12 +24,6 @@ constexpr std::string_view ssh_options =
     "-T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 -o ServerAliveCountMax=3 -o ControlMaster=no "
     "-o ClearAllForwardings=yes";
 
-std::vector<std::string> own_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
-  return variables;
-}
-
 }  // namespace
 
 std::string quoted(const std::string& word) {
@@ -48,7 +42,7 @@ Remote::Remote(const Ssh& ssh, const JobHost& host, const std::string& command, 
   if (input < 0) pipe = make_pipe();
   const std::string line = fmt::format("exec {} {} -- \"$1\" \"$2\"", ssh.command, ssh_options);
   const std::vector<std::string> arguments{"sh", "-c", line, "sh", host.name, command};
-  process_ = spawn("/bin/sh", arguments, own_environment(), input < 0 ? pipe.read.get() : input);
+  process_ = spawn("/bin/sh", arguments, with_inherited({}), input < 0 ? pipe.read.get() : input);
   in_ = std::move(pipe.write);
   if (in_.open()) fcntl(in_.get(), F_SETFL, O_NONBLOCK);
   out_.emplace(process_.out.get());
@@ -56,24 +50,25 @@ Remote::Remote(const Ssh& ssh, const JobHost& host, const std::string& command, 
 
 Remote::~Remote() {
   kill();
-  if (!ended_) waitpid(process_.pid, nullptr, 0);
+  if (!ended_) process_.wait();
 }
 
 void Remote::add_to(std::vector<pollfd>& polled) const {
   out_->add_to(polled);
-  if (process_.err.open()) polled.push_back({process_.err.get(), POLLIN, 0});
+  for (const Descriptor* from : {&process_.end, &process_.err}) {
+    if (from->open()) polled.push_back({from->get(), POLLIN, 0});
+  }
   if (in_.open() && !waiting_.empty()) polled.push_back({in_.get(), POLLOUT, 0});
 }
 
 void Remote::look_after() {
-  int status = 0;
   // Asked before the pipes are read, so that they are read once more after its end.
-  const bool ends = !ended_ && waitpid(process_.pid, &status, WNOHANG) > 0;
+  const std::optional<int> end = ended_ ? std::nullopt : process_.ended();
   write_waiting();
   out_->read();
   read_available(process_.err, err_);
   if (err_.size() > longest_words) err_.erase(0, err_.size() - longest_words);
-  if (ends) ended_ = status;
+  if (end) ended_ = end;
 }
 
 std::optional<HostMessage> Remote::receive() { return out_->next(); }
@@ -116,12 +111,12 @@ std::string Remote::last_words() const {
 }
 
 void wait_for(std::deque<Remote>& remotes, const std::function<bool()>& done) {
-  constexpr int often = 20;  // milliseconds: nothing tells us that a process has ended
+  constexpr int longest = 1000;  // milliseconds, since `done` may depend on time
   const auto end = [](const Remote& remote) { return remote.ended().has_value(); };
   while (!done() && !std::ranges::all_of(remotes, end)) {
     std::vector<pollfd> polled;
     for (const Remote& remote : remotes) remote.add_to(polled);
-    poll(polled.data(), polled.size(), often);
+    poll(polled.data(), polled.size(), longest);
     for (Remote& remote : remotes) remote.look_after();
   }
 }

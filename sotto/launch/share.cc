@@ -232,14 +232,18 @@ std::string greeting(const std::string& version) {
   return to_line({"sotto-share", fmt::format("{}, protocol {}", version, protocol)});
 }
 
-int run_share(const std::string& version) {
+int run_share(const std::string& version, const Spelling& spelling) {
   Console console(Console::To::relay);  // ignores SIGPIPE from now on
   write_text(stdout, greeting(version));
   say({"launcher", word_of_connection(0)});
+  const auto fail = [](const std::string& error) { say({"failed", report_text(Reason::other, error)}); };
   try {
     return serve(console);
+  } catch (const ConfigError& error) {
+    fail(error.text(spelling));
+    throw;
   } catch (const Error& error) {  // so it is no lost connection
-    say({"failed", report_text(Reason::other, error.what())});
+    fail(error.what());
     throw;
   }
 }

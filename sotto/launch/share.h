@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "sotto/core/option_name.h"
 #include "sotto/launch/message.h"
 
 namespace sotto {
@@ -33,6 +34,7 @@ std::string greeting(const std::string& version);
 // The other end of `sotto train` on hosts: says which version this is, reads a job from stdin, runs its ranks, and
 // sends what they print and how they end to stdout, all as messages. Returns the exit status. The ranks are killed when
 // stdin ends. ConfigError if the launcher's folder is missing here.
-int run_share(const std::string& version);
+// `spelling`: of options in errors.
+int run_share(const std::string& version, const Spelling& spelling);
 
 }  // namespace sotto

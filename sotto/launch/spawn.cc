@@ -4,11 +4,16 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -16,6 +21,8 @@
 
 namespace sotto {
 namespace {
+
+constexpr int unknown_end = W_EXITCODE(1, 0);  // of a process whose status somebody else took
 
 [[noreturn]] void fail(const char* what) {
   throw Error(fmt::format("cannot start a process: {}: {}", what, std::strerror(errno)));
@@ -47,13 +54,30 @@ pid_t execute(const std::string& program, std::span<const std::string> arguments
   const auto argv = pointers(arguments);
   const auto envp = pointers(environment);
   const pid_t parent = getpid();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler of ours must not run in the child
   const pid_t pid = fork();
-  if (pid < 0) fail("fork");
   if (pid == 0) become(program.c_str(), argv.data(), envp.data(), parent, descriptors);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  if (pid < 0) fail("fork");
   return pid;
 }
 
 }  // namespace
+
+std::vector<std::string> with_inherited(std::vector<std::string> variables) {
+  const auto given = static_cast<std::ptrdiff_t>(variables.size());
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    const auto overrides = [&](const std::string& ours) { return ours.starts_with(name); };
+    if (std::none_of(variables.begin(), variables.begin() + given, overrides)) variables.emplace_back(text);
+  }
+  return variables;
+}
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};
@@ -73,6 +97,27 @@ void read_available(Descriptor& from, std::string& text) {
   }
 }
 
+std::optional<int> Process::ended() {
+  int status = 0;
+  const pid_t found = TEMP_FAILURE_RETRY(waitpid(pid, &status, WNOHANG));
+  if (found == 0) return std::nullopt;
+  end.reset();
+  return found == pid ? status : unknown_end;
+}
+
+int Process::wait() {
+  int status = 0;
+  const pid_t found = TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
+  end.reset();
+  return found == pid ? status : unknown_end;
+}
+
+void Process::add_to(std::vector<pollfd>& polled) const {
+  for (const Descriptor* from : {&end, &out, &err, &report}) {
+    if (from->open()) polled.push_back({from->get(), POLLIN, 0});
+  }
+}
+
 void become_child(pid_t parent, std::span<const int, 4> descriptors) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -80,6 +125,9 @@ void become_child(pid_t parent, std::span<const int, 4> descriptors) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE}) sigaction(number, &action, nullptr);
+  struct sigaction hang_up {};
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -100,7 +148,8 @@ Process spawn(const std::string& program, std::span<const std::string> arguments
   const std::string path = program.empty() ? "/proc/self/exe" : program;
   const pid_t pid = forked ? *forked : execute(path, arguments, environment, descriptors);
   for (Pipe* pipe : {&out, &err, &report}) fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK);
-  return {pid, std::move(out.read), std::move(err.read), std::move(report.read)};
+  Descriptor end(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  return {pid, std::move(end), std::move(out.read), std::move(err.read), std::move(report.read)};
 }
 
 }  // namespace sotto

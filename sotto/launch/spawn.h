@@ -1,9 +1,12 @@
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sotto/core/descriptor.h"
 
@@ -16,11 +19,23 @@ Pipe make_pipe();  // Error when there is no descriptor left
 // Appends what can be read without waiting, and closes the pipe at its end. For a descriptor that does not block.
 void read_available(Descriptor& from, std::string& text);
 
-// A child process and the ends that we read of its pipes.
+// A child process, and the ends that we read of its pipes.
 struct Process {
   pid_t pid = 0;
+  // A pidfd: readable when the process has ended. This wake-up cannot be lost; SIGCHLD can, because another thread may
+  // get it. Not open on kernels without pidfds (before Linux 5.3), nor after the end was noted.
+  Descriptor end;
   Descriptor out, err, report;
+
+  // Its status, as waitpid() has it; nothing while it runs. REQUIRES that it was not returned before.
+  std::optional<int> ended();
+  // Waits for its end, after a SIGKILL, and returns the status.
+  int wait();
+  void add_to(std::vector<pollfd>& polled) const;  // all that can be waited for
 };
+
+// `variables`, each "NAME=value", and those of this process that have other names.
+std::vector<std::string> with_inherited(std::vector<std::string> variables);
 
 constexpr int report_descriptor = 3;       // of the child
 constexpr int first_free_descriptor = 10;  // a child is given descriptors below this one

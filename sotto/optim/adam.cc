@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "sotto/core/error.h"
+#include "sotto/core/option_name.h"
 #include "sotto/optim/stretch.h"
 
 namespace sotto {
@@ -18,36 +20,56 @@ class Adam final : public Optimiser {
         variance_(parameters),
         largest_(options.amsgrad ? parameters : 0) {}
 
-  void begin_step(std::uint64_t step) override { step_ = step; }
+  void begin_step(std::uint64_t step) override {
+    auto& made = steps_.front();
+    made = looks_ahead() ? made + 1 : static_cast<float>(step + 1);
+  }
+
+  void take_shares(double share) override {
+    share_ = share;
+    if (looks_ahead() && !decoupled_ && options_.weight_decay > 0) {
+      throw ConfigError(named("optimiser") +
+                        ": adam adds its weight-decay to gradients, which workers make here and servers never see: "
+                        "take adamw, or leave weight-decay out");
+    }
+  }
+
+  // The direction of a step, with Nesterov's momentum as in NAdam (Dozat 2016), from the worker's own gradients.
+  std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
+    if (!looks_ahead()) return gradient;
+    require_stretch(gradient, gradient, begin, mean_.size());
+    const double t = steps_.front();
+    const auto ahead = static_cast<float>(options_.beta1 / (1 - std::pow(options_.beta1, t + 1)));
+    const auto fresh = static_cast<float>((1 - options_.beta1) / (1 - std::pow(options_.beta1, t)));
+    follow(gradient, begin, t, [&](std::size_t i, float g, float m, float root) {
+      gradient[i] = (ahead * m + fresh * g) / root;
+    });
+    return gradient;
+  }
+  bool offer_makes_buffers() const override { return looks_ahead(); }
 
   void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, mean_.size());
-    const auto t = static_cast<double>(step_ + 1);
-    const auto rate = static_cast<float>(lr / (1 - std::pow(options_.beta1, t)));
-    const auto root = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, t)));
-    const auto new1 = static_cast<float>(1 - options_.beta1);
-    const auto beta2 = static_cast<float>(options_.beta2), new2 = static_cast<float>(1 - options_.beta2);
-    const auto eps = static_cast<float>(options_.eps);
-    const auto pull = decoupled_ ? 0.0F : static_cast<float>(options_.weight_decay);
     const auto shrink = decoupled_ ? static_cast<float>(1 - lr * options_.weight_decay) : 1.0F;
     float* p = parameters.data();
-    float* m = mean_.data() + begin;
-    float* v = variance_.data() + begin;
-    // variance_of(i) is called after v[i] has changed.
-    const auto move = [&](auto variance_of) {
-      for (std::size_t i = 0; i < mean.size(); ++i) {
-        const float g = mean[i] + pull * p[i];
-        m[i] += new1 * (g - m[i]);
-        v[i] = beta2 * v[i] + new2 * g * g;
-        p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(variance_of(i)) / root + eps);
-      }
-    };
-    if (largest_.empty()) return move([v](std::size_t i) { return v[i]; });
-    float* most = largest_.data() + begin;
-    move([v, most](std::size_t i) { return most[i] = std::max(most[i], v[i]); });
+    if (looks_ahead()) {
+      const auto rate = static_cast<float>(lr);
+      for (std::size_t i = 0; i < mean.size(); ++i) p[i] = shrink * p[i] - rate * mean[i];
+      return;
+    }
+    const double t = steps_.front();
+    const auto rate = static_cast<float>(lr / (1 - std::pow(options_.beta1, t)));
+    const auto pull = decoupled_ ? 0.0F : static_cast<float>(options_.weight_decay);
+    if (pull != 0) {
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += pull * p[i];
+    }
+    follow(mean, begin, t, [&](std::size_t i, float /*g*/, float m, float root) {
+      p[i] = shrink * p[i] - rate * m / root;
+    });
   }
 
   void visit_state(StateVisitor& visitor) override {
+    visit_vector(visitor, "steps", steps_);
     visit_vector(visitor, "mean", mean_);
     visit_vector(visitor, "variance", variance_);
     if (!largest_.empty()) visit_vector(visitor, "largest", largest_);
@@ -55,9 +77,57 @@ class Adam final : public Optimiser {
   bool may_reset_buffers() const override { return false; }
 
  private:
+  // Whether each worker makes the directions of its steps, and servers only step.
+  bool looks_ahead() const { return share_ < 1; }
+
+  // Takes the gradients into both running means, and calls take(i, g, m, root) for each, where root is what m is divided
+  // by.
+  template <class Take>
+  void follow(std::span<const float> gradients, std::size_t begin, double t, const Take& take) {
+    const double new2 = 1 - options_.beta2;
+    const auto root = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, t)));
+    const auto new1 = static_cast<float>(1 - options_.beta1);
+    const auto beta2 = static_cast<float>(options_.beta2);
+    const auto whole = static_cast<float>(1 / (1 - std::pow(options_.beta1, t)));  // the running mean without its start
+    const double own = weight_of_gradient(t);
+    const auto of_gradient = static_cast<float>(new2 * own), of_mean = static_cast<float>(new2 * (1 - own));
+    const auto eps = static_cast<float>(options_.eps);
+    const float* gs = gradients.data();
+    float* m = mean_.data() + begin;
+    float* v = variance_.data() + begin;
+    float* most = largest_.empty() ? nullptr : largest_.data() + begin;
+    // square_of(gradient, mean) is what enters the variance.
+    const auto go = [&](auto square_of) {
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        const float g = gs[i];
+        m[i] += new1 * (g - m[i]);
+        v[i] = beta2 * v[i] + square_of(g, m[i]);
+        const float variance = most == nullptr ? v[i] : most[i] = std::max(most[i], v[i]);
+        take(i, g, m[i], std::sqrt(variance) / root + eps);
+      }
+    };
+    if (own == 1) return go([=](float gradient, float /*mean*/) { return of_gradient * gradient * gradient; });
+    go([=](float gradient, float mean) {
+      const float mean_so_far = whole * mean;
+      return of_gradient * gradient * gradient + of_mean * mean_so_far * mean_so_far;
+    });
+  }
+
+  // The variance is that of the mean of 1/share gradients, or steps would be the smaller the fewer gradients an update
+  // has. Noise of variance s adds `s` to the square of a gradient, and `left * s` to that of the running mean of t of
+  // them; so both squares, with this weight of the first, have the share that is wanted.
+  double weight_of_gradient(double t) const {
+    const double start = std::pow(options_.beta1, t);
+    const double left = (1 - options_.beta1) / (1 + options_.beta1) * (1 + start) / (1 - start);
+    if (share_ >= 1) return 1;
+    return left < share_ ? (share_ - left) / (1 - left) : 0;
+  }
+
   AdamOptions options_;
   bool decoupled_;
-  std::uint64_t step_ = 0;
+  double share_ = 1;  // of a step, that an update makes
+  // How many gradients the running means have seen. A vector, so that it begins at zero with them.
+  std::vector<float> steps_ = std::vector<float>(1);
   std::vector<float> mean_, variance_;  // running means of the gradients and of their squares
   std::vector<float> largest_;          // the largest variances so far; empty without amsgrad
 };

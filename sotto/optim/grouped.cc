@@ -50,6 +50,9 @@ class Grouped final : public Optimiser {
     });
     return gradient;
   }
+  bool offer_makes_buffers() const override {  // a group without momentum has none
+    return std::ranges::any_of(members_, [](const Member& m) { return m.optimiser->offer_makes_buffers(); });
+  }
 
   void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);

@@ -17,10 +17,12 @@ class Optimiser {
   virtual ~Optimiser() = default;
   // The number of first steps in which offer() must be exchanged without loss.
   virtual std::uint64_t dense_steps() const { return 0; }
-  // Called first in every step. `step` counts from 0 and includes the steps before a resume.
+  // Called first in every step: before apply(), or before offer() if that makes the buffers. `step` counts from 0 and
+  // includes the steps before a resume.
   virtual void begin_step(std::uint64_t /*step*/) {}
   // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
-  // one with each worker's gradient. Only Adagrad heeds it: its sum of squares would grow faster otherwise.
+  // one with each worker's gradient. Called before the first step, on all ranks. Adagrad heeds it, because its sum of
+  // squares would grow faster otherwise; and SGD and Adam, whose running means are then made by each worker, in offer().
   virtual void take_shares(double /*share*/) {}
   // Whether this rank offers its gradient in all steps.
   virtual bool offers_gradient() const { return true; }
@@ -28,6 +30,9 @@ class Optimiser {
   // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
   // offset of the bucket in the flat vector.
   virtual std::span<float> offer(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
+  // Whether offer() makes the buffers (visit_buffers()), of this rank's own gradients. Otherwise apply() makes them, of
+  // means; where servers apply these, each has the buffers of its share of the parameters.
+  virtual bool offer_makes_buffers() const { return false; }
   // parameters -= lr * direction(mean). Both spans are the stretch of the flat vectors that starts at `begin`; `mean`
   // is the result of the exchange, and may be overwritten.
   virtual void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) = 0;

@@ -26,6 +26,15 @@ struct SgdOptions {
 // Computes the same as torch.optim.SGD:
 //   d = g + weight_decay*p; v = momentum*v + (1-dampening)*d; p -= lr * (nesterov ? d + momentum*v : v)
 // In the first step v = d.
+//
+// With asynchronous servers (take_shares()) a momentum of all workers' gradients would push on along gradients that are
+// old, which the delay of the next ones makes worse: training diverges at rates that it bears in step (Mitliagkas et
+// al., "Asynchrony begets momentum", Allerton 2016). So each worker makes the momentum of its own gradients, and offers
+// Nesterov's direction: then the servers' model is where the momenta of all workers will have carried it, and the next
+// gradient is taken there (DANA-Slim: Hakimi et al., "Taming momentum in a distributed asynchronous environment",
+// 2019).
+//   v = momentum*v + (1-dampening)*g; offered d = (1-dampening)*g + momentum*v
+//   p -= lr * (d + (1-dampening)/(1-momentum) * weight_decay*p)
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, const Layout& layout);
 
 }  // namespace sotto

@@ -30,6 +30,7 @@ class Signum final : public Optimiser {
     }
     return gradient;
   }
+  bool offer_makes_buffers() const override { return true; }
 
   void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);

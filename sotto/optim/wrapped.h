@@ -19,6 +19,7 @@ class Wrapped : public Optimiser {
   std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     return inner_->offer(gradient, begin);
   }
+  bool offer_makes_buffers() const override { return inner_->offer_makes_buffers(); }
   void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     inner_->apply(parameters, mean, begin, lr);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sotto/report/page.h"
@@ -38,8 +39,7 @@ void add_lines(const Report& report, std::string_view name, F&& curve_of, CurveP
 std::vector<CurvePlot> plots_of(const Report& report) {
   std::vector<CurvePlot> plots;
   CurvePlot loss{"loss-of-steps", "Training loss of each step", {}};
-  add_lines(
-      report, "train", [](const RecordedRun& run) { return run.loss; }, loss);
+  add_lines(report, "train", [](const RecordedRun& run) { return run.loss; }, loss);
   plots.push_back(std::move(loss));
   std::vector<std::string_view> known;
   for (const RecordedRun& of : report.runs) {
@@ -65,12 +65,10 @@ std::vector<CurvePlot> plots_of(const Report& report) {
     }
   }
   CurvePlot consensus{"consensus", "Distance of the ranks' models at evaluations", {}};
-  add_lines(
-      report, "distance", [](const RecordedRun& run) { return run.consensus; }, consensus);
+  add_lines(report, "distance", [](const RecordedRun& run) { return run.consensus; }, consensus);
   if (!consensus.lines.empty()) plots.push_back(std::move(consensus));
   CurvePlot rate{"learning-rate", "Learning rate", {}};
-  add_lines(
-      report, "lr", [](const RecordedRun& run) { return run.rate; }, rate);
+  add_lines(report, "lr", [](const RecordedRun& run) { return run.rate; }, rate);
   plots.push_back(std::move(rate));
   return plots;
 }
@@ -139,52 +137,77 @@ Json json_of_target(const Report& report) {
   return {{"text", report.target->text()}, {"rows", std::move(rows)}};
 }
 
+// Of each rank, the means over the runs of a group.
 Json json_of_times(const Report& report) {
   auto rows = Json::array();
-  for (std::size_t r = 0; r < report.runs.size(); ++r) {
-    for (const RankTimes& rank : report.runs[r].ranks) {
-      const Recorder::Figures& m = rank.means;
-      const auto hidden = m.hidden();
-      rows.push_back({{"run", r},
-                      {"rank", rank.rank},
-                      {"step", number(m.step_ms)},
-                      {"compute", number(m.compute_ms)},
-                      {"wait", number(m.wait_ms)},
-                      {"data", number(rank.data_ms)},
-                      {"encode", number(m.encode_ms)},
-                      {"network", number(m.network_ms)},
-                      {"decode", number(m.decode_ms)},
-                      {"hidden", hidden ? number(*hidden) : Json(nullptr)}});
+  for (std::size_t g = 0; g < report.groups.size(); ++g) {
+    std::map<std::uint64_t, std::vector<RankTimes>> ranks;
+    for (const std::size_t run : report.groups[g].runs) {
+      for (const RankTimes& rank : report.runs[run].ranks) ranks[rank.rank].push_back(rank);
+    }
+    for (const auto& entry : ranks) {
+      const std::vector<RankTimes>& of = entry.second;
+      double hidden = 0;
+      for (const RankTimes& rank : of) {
+        hidden += rank.means.hidden().value_or(std::nan("")) / static_cast<double>(of.size());
+      }
+      const auto mean = [&](double Recorder::Figures::* figure) { return number(mean_of(of, figure)); };
+      rows.push_back({{"group", g},
+                      {"rank", entry.first},
+                      {"step", mean(&Recorder::Figures::step_ms)},
+                      {"compute", mean(&Recorder::Figures::compute_ms)},
+                      {"wait", mean(&Recorder::Figures::wait_ms)},
+                      {"data", mean(&Recorder::Figures::data_ms)},
+                      {"encode", mean(&Recorder::Figures::encode_ms)},
+                      {"network", mean(&Recorder::Figures::network_ms)},
+                      {"decode", mean(&Recorder::Figures::decode_ms)},
+                      {"hidden", number(hidden)}});
     }
   }
   return rows;
 }
 
+// What the tensors take in the messages of a group: means over the steps that its runs measured. Runs that differ in
+// their seed alone have the same tensors.
+MeasuredTensors tensors_of(const Report& report, const RunGroup& group) {
+  MeasuredTensors all;
+  for (const std::size_t run : group.runs) {
+    const MeasuredTensors& one = report.runs[run].tensors;
+    if (one.rows.empty() || (!all.rows.empty() && one.rows.size() != all.rows.size())) continue;
+    if (all.rows.empty()) {
+      all = one;
+      continue;
+    }
+    const auto before = static_cast<double>(all.steps), more = static_cast<double>(one.steps);
+    for (std::size_t i = 0; i < all.rows.size(); ++i) {
+      all.rows[i].bytes = (before * all.rows[i].bytes + more * one.rows[i].bytes) / (before + more);
+    }
+    all.steps += one.steps;
+  }
+  return all;
+}
+
 Json json_of_tensors(const Report& report) {
-  auto runs = Json::array();
-  for (std::size_t r = 0; r < report.runs.size(); ++r) {
-    const MeasuredTensors& measured = report.runs[r].tensors;
+  auto groups = Json::array();
+  for (std::size_t g = 0; g < report.groups.size(); ++g) {
+    const MeasuredTensors measured = tensors_of(report, report.groups[g]);
     if (measured.rows.empty()) continue;
     auto rows = Json::array();
     for (const TensorBytes& row : measured.rows) {
       rows.push_back({{"name", row.tensor}, {"elements", row.elements}, {"bytes", number(row.bytes)}});
     }
-    runs.push_back({{"run", r}, {"steps", measured.steps}, {"rows", std::move(rows)}});
+    groups.push_back({{"group", g}, {"steps", measured.steps}, {"rows", std::move(rows)}});
   }
-  return runs;
+  return groups;
 }
 
 }  // namespace
 
 std::string page_data(const Report& report) {
   Json json;
-  json["runs"] = Json::array();
-  for (std::size_t r = 0; r < report.runs.size(); ++r) {
-    json["runs"].push_back({{"name", report.runs[r].name}, {"group", report.group_of(r)}});
-  }
   json["groups"] = Json::array();
   for (const RunGroup& group : report.groups) {
-    json["groups"].push_back({{"name", group.name}, {"runs", group.runs.size()}});
+    json["groups"].push_back({{"name", group.name}, {"title", group.title()}, {"runs", group.runs.size()}});
   }
   json["plots"] = json_of_plots(report);
   json["target"] = report.target ? json_of_target(report) : Json(nullptr);

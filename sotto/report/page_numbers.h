@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "sotto/core/text.h"
+
 namespace sotto {
 
 using Json = nlohmann::ordered_json;
@@ -16,7 +18,7 @@ using Json = nlohmann::ordered_json;
 inline Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
   if (value == std::round(value) && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
-  return std::stod(fmt::format("{:.7g}", value));
+  return parsed<double>(fmt::format("{:.7g}", value)).value_or(value);
 }
 
 inline Json numbers(const std::vector<double>& values) {

@@ -8,6 +8,7 @@
 #include "sotto/report/html_table.h"
 #include "sotto/report/markup.h"
 #include "sotto/report/page.h"
+#include "sotto/report/spread.h"
 #include "sotto/report/text_table.h"
 
 namespace sotto {
@@ -36,26 +37,50 @@ auto test_data(const DataOptions& o) {
   return std::tie(o.data, o.data_dir, o.data_seed, o.test_size, o.image_size, o.tokens, o.languages, o.test_set);
 }
 
-// Nothing if the runs are not tested for the same task on the same data: a perplexity of one text says nothing about
+// Whether the runs are tested for the same task on the same data: a perplexity of one text says nothing about
 // another's.
-std::optional<double> best_of(const Column& column, const Report& report) {
+bool can_be_compared(const Report& report) {
   const RecordedRun& first = report.runs.front();
-  for (const RecordedRun& run : report.runs) {
-    const bool same_data = test_data(run.options.data) == test_data(first.options.data);
-    if (run.task != first.task || !same_data) return std::nullopt;
+  return std::ranges::all_of(report.runs, [&](const RecordedRun& run) {
+    return run.task == first.task && test_data(run.options.data) == test_data(first.options.data);
+  });
+}
+
+// A figure of a group of runs: of those that have it.
+std::optional<Spread> figure_of(const Column& column, const Report& report, const RunGroup& group) {
+  std::vector<double> values;
+  for (const std::size_t run : group.runs) {
+    if (const auto value = column.value(report.runs[run])) values.push_back(*value);
   }
-  std::optional<double> best;
-  std::size_t known = 0;
-  bool differ = false;
-  for (const RecordedRun& run : report.runs) {
-    const auto value = column.value(run);
-    if (!value || !std::isfinite(*value)) continue;
-    ++known;
-    differ = differ || (best && *value != *best);
-    const bool better = !best || (column.best == Column::Best::least ? *value < *best : *value > *best);
-    if (better) best = value;
+  return values.empty() ? std::nullopt : std::optional(spread_of(values));
+}
+
+// Marks the best of the groups, and those with just the same mean, if the others are further behind than the spread of
+// seeds explains. A group in which some runs lack the figure, as they did not reach the target, is not the best.
+std::vector<bool> marks_of(const Column& column, const Report& report, std::span<const std::optional<Spread>> figures) {
+  std::vector<bool> marks(figures.size(), false);
+  if (column.best == Column::Best::none || !can_be_compared(report)) return marks;
+  std::vector<std::size_t> groups;
+  std::vector<Spread> known;
+  for (std::size_t g = 0; g < figures.size(); ++g) {
+    if (!figures[g] || !std::isfinite(figures[g]->mean) || figures[g]->count < report.groups[g].runs.size()) continue;
+    groups.push_back(g);
+    known.push_back(*figures[g]);
   }
-  return column.best != Column::Best::none && known > 1 && differ ? best : std::nullopt;
+  if (known.empty()) return marks;
+  const bool rises = column.best == Column::Best::most;
+  const auto by_mean = [](const Spread& one, const Spread& other) { return one.mean < other.mean; };
+  const double best = (rises ? std::ranges::max(known, by_mean) : std::ranges::min(known, by_mean)).mean;
+  const std::vector<bool> near = near_best(known, rises);
+  const auto is_best = [&](std::size_t i) { return known[i].mean == best; };
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (near[i] && !is_best(i)) return marks;
+    count += is_best(i) ? 1 : 0;
+  }
+  if (count == known.size()) return marks;  // there is nothing that it is better than
+  for (std::size_t i = 0; i < known.size(); ++i) marks[groups[i]] = is_best(i);
+  return marks;
 }
 
 std::string short_number(double value) { return fmt::format("{:.4g}", value); }
@@ -198,22 +223,31 @@ std::string runs_html(const Report& report) {
   if (report.target) more(target_columns(*report.target));
   more(cost_columns());
   std::vector<HtmlCell> headings{{"run"}};
-  std::vector<std::optional<double>> best;
+  std::vector<std::vector<HtmlCell>> rows;
+  for (std::size_t g = 0; g < report.groups.size(); ++g) {
+    rows.push_back({{.text = report.groups[g].title(), .group = static_cast<int>(g)}});
+  }
   for (const Column& column : columns) {
     headings.push_back({column.heading});
-    best.push_back(best_of(column, report));
-  }
-  HtmlTable table("runs-table",
-                  "Metrics of the test data, and costs; the best values are marked if all runs have the same data",
-                  headings);
-  for (std::size_t r = 0; r < report.runs.size(); ++r) {
-    std::vector<HtmlCell> row{{.text = report.runs[r].name, .group = colour_of(report, r)}};
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto value = columns[c].value(report.runs[r]);
-      row.push_back({.text = value ? columns[c].text(*value) : "-", .is_best = value && best[c] && *value == *best[c]});
+    std::vector<std::optional<Spread>> figures;
+    for (const RunGroup& group : report.groups) figures.push_back(figure_of(column, report, group));
+    const std::vector<bool> marks = marks_of(column, report, figures);
+    for (std::size_t g = 0; g < rows.size(); ++g) {
+      const std::size_t runs = report.groups[g].runs.size();
+      std::string text = figures[g] ? figures[g]->text(column.text) : "-";
+      if (figures[g] && figures[g]->count < runs) text += fmt::format(" ({} of {})", figures[g]->count, runs);
+      rows[g].push_back({.text = std::move(text), .is_best = marks[g]});
     }
-    table.add(row);
   }
+  const bool several = std::ranges::any_of(report.groups, [](const RunGroup& group) { return group.runs.size() > 1; });
+  HtmlTable table("runs-table",
+                  several
+                      ? "Metrics of the test data, and costs: means over seeds, and the deviation of a run; the best "
+                        "values are marked if all runs have the same data, and seeds do not explain the difference"
+                      : "Metrics of the test data, and costs; the best values are marked if all runs have the same "
+                        "data",
+                  headings);
+  for (const auto& row : rows) table.add(row);
   return table.html();
 }
 
@@ -232,7 +266,7 @@ std::string notes_html(const Report& report) {
   for (const RecordedRun& run : report.runs) any = add_notes(run.name, run.notes, html) || any;
   for (const RunGroup& group : report.groups) {
     if (group.runs.size() < 2) continue;
-    any = add_notes(fmt::format("{} ({} runs)", group.name, group.runs.size()), notes_of(report, group), html) || any;
+    any = add_notes(group.title(), notes_of(report, group), html) || any;
   }
   for (const LeftOut& run : report.left_out) {
     any = true;

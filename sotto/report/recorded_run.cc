@@ -17,6 +17,9 @@ namespace fs = std::filesystem;
 
 void require_run(const fs::path& folder) {
   if (!path_exists(folder)) throw FileError(fmt::format("{}: there is no such run folder", folder.string()));
+  if (path_exists(folder / "tune.json")) {
+    throw FileError(fmt::format("{0}: it holds a search; say which of its runs, or {0}/* for all", folder.string()));
+  }
   for (const char* file : {"config.toml", "steps.csv"}) {
     if (path_exists(folder / file)) continue;
     throw FileError(fmt::format("{}: it holds no training run: there is no {} in it", folder.string(), file));
@@ -24,7 +27,8 @@ void require_run(const fs::path& folder) {
 }
 
 void check_ends(const fs::path& folder, std::vector<Note>& notes) {
-  for (const char* file : {"steps.csv", "evaluations.csv", "consensus.csv", "tensor_bytes.csv"}) {
+  for (const char* file :
+       {"steps.csv", "evaluations.csv", "consensus.csv", "tensor_bytes.csv", "codec_errors.csv", "membership.csv"}) {
     if (!path_exists(folder / file)) continue;
     const std::string text = read_text(folder / file);
     if (text.empty() || text.ends_with('\n')) continue;
@@ -142,28 +146,17 @@ std::vector<RankTimes> times_of(std::span<const StepFigures> rows) {
     RankTimes& of = ranks[row.rank];
     of.rank = row.rank;
     ++of.steps;
-    of.means.step_ms += row.step_ms;
-    of.means.compute_ms += row.compute_ms;
-    of.means.encode_ms += row.encode_ms;
-    of.means.network_ms += row.network_ms;
-    of.means.decode_ms += row.decode_ms;
-    of.means.wait_ms += row.wait_ms;
-    of.means.bytes_sent += static_cast<double>(row.bytes_sent);
-    of.data_ms += row.data_ms;
+    of.means.add(row);
   }
   std::vector<RankTimes> times;
   for (auto& [rank, of] : ranks) {
-    Recorder::Figures& m = of.means;
-    for (double* sum : {&m.step_ms, &m.compute_ms, &m.encode_ms, &m.network_ms, &m.decode_ms, &m.wait_ms, &m.bytes_sent,
-                        &of.data_ms}) {
-      *sum /= static_cast<double>(of.steps);
-    }
+    of.means = of.means.mean_over(of.steps);
     times.push_back(of);
   }
   return times;
 }
 
-double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::*figure) {
+double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::* figure) {
   double sum = 0;
   for (const RankTimes& rank : ranks) sum += rank.means.*figure;
   return sum / static_cast<double>(ranks.size());
@@ -202,11 +195,11 @@ RecordedRun read_recorded_run(const std::string& folder) {
   run.loss = curve_of_steps(steps.rows, &StepFigures::loss);
   run.rate = curve_of_steps(steps.rows, &StepFigures::lr);
   for (const ConsensusRow& row : read_consensus(path)) {
-    run.consensus.add(static_cast<double>(row.at.step), row.at.seconds, static_cast<double>(row.at.bytes_sent),
-                      row.distance);
+    run.consensus.add(static_cast<double>(row.step), row.seconds, static_cast<double>(row.bytes_sent), row.distance);
   }
   run.ranks = times_of(steps.rows);
   run.tensors = read_tensor_bytes(path);
+  check_codec_errors(path);
   check_summary(run.summary, steps.rows, run.notes);
   check_ends(path, run.notes);
   check_rows(steps, run.summary, run.options.ranks, run.notes);

@@ -19,7 +19,6 @@ namespace sotto {
 struct RankTimes {
   std::uint64_t rank = 0, steps = 0;
   Recorder::Figures means;
-  double data_ms = 0;  // the part of compute that waited for data
 };
 
 std::vector<RankTimes> times_of(std::span<const StepFigures> rows);

@@ -40,6 +40,8 @@ std::string group_name(std::span<const Difference> differing, std::size_t group)
 
 }  // namespace
 
+std::string RunGroup::title() const { return runs.size() > 1 ? fmt::format("{} ({} runs)", name, runs.size()) : name; }
+
 Settings settings_of(Settings options) {
   std::erase_if(options,
                 [](const Setting& option) { return std::ranges::find(no_settings, option.name) != no_settings.end(); });

@@ -28,6 +28,8 @@ std::vector<Difference> differences(std::span<const Settings> runs);
 struct RunGroup {
   std::string name;  // the options in which it differs from the other groups
   std::vector<std::size_t> runs;
+
+  std::string title() const;  // "ef | topk(0.01) (3 runs)"
 };
 // `folders` are the names of the runs: a group is called by the first of its folders if there is only one group.
 std::vector<RunGroup> group_by_seed(std::span<const Settings> runs, std::span<const std::string> folders);

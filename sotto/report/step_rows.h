@@ -6,14 +6,12 @@
 #include <set>
 #include <vector>
 
+#include "sotto/train/recorder.h"
+
 namespace sotto {
 
-// A row of steps.csv: one step of one rank. Times are milliseconds.
-struct StepFigures {
-  std::uint64_t step = 0, rank = 0;
-  double epoch = 0, loss = 0, lr = 0;
-  double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, data_ms = 0;
-  std::uint64_t bytes_sent = 0;
+// A row of steps.csv, and which ranks made the step.
+struct StepFigures : StepRow {
   std::uint64_t group = 0;  // the first step of the group of ranks that made it: a key of StepRows::groups
 };
 
@@ -27,8 +25,8 @@ struct StepRows {
   std::map<std::uint64_t, std::set<std::uint64_t>> newcomers;
 };
 
-// Reads steps.csv by the names of its columns, and membership.csv beside it. FileError names file, line and column: one
-// is missing, a cell is no number, a row is too short, or a rank makes a step again.
+// Reads steps.csv, and membership.csv next to it. FileError names file, line and column: there are other columns, a
+// cell is no number, a row is too short, or a rank makes a step again.
 StepRows read_step_rows(const std::filesystem::path& path);
 
 }  // namespace sotto

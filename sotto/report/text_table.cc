@@ -4,9 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
+#include "sotto/comm/visible_text.h"
+
 namespace sotto {
+namespace {
+
+// In letters; one of several bytes, as ±, begins with the only one that is no continuation.
+std::size_t length_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace
 
 TextTable::TextTable(std::vector<std::string> headings) : left_(headings.size(), false) {
   rows_.push_back(std::move(headings));
@@ -15,13 +26,14 @@ TextTable::TextTable(std::vector<std::string> headings) : left_(headings.size(),
 
 void TextTable::add(std::vector<std::string> row) {
   row.resize(left_.size());
+  for (std::string& cell : row) cell = visible(cell);  // names of folders, and what their files say
   rows_.push_back(std::move(row));
 }
 
 std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> widths(left_.size(), 3);
   for (const auto& row : rows_) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], length_of(row[c]));
   }
   return widths;
 }
@@ -33,7 +45,8 @@ std::string TextTable::plain() const {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       if (c > 0) line += "  ";
-      line += left_[c] ? fmt::format("{:<{}}", row[c], width[c]) : fmt::format("{:>{}}", row[c], width[c]);
+      const std::string room(width[c] - length_of(row[c]), ' ');
+      line += left_[c] ? row[c] + room : room + row[c];
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

@@ -12,11 +12,11 @@ namespace sotto {
 inline constexpr std::array classify_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of an example, in nats", .rises = false},
     Metric{.name = "accuracy",
-           .label = "Prec@1",
+           .label = "accuracy",
            .summary = "share of the examples whose class is found",
            .is_share = true},
     Metric{.name = "top5",
-           .label = "Prec@5",
+           .label = "top5",
            .summary = "share of the examples whose class is among the five likeliest",
            .is_share = true},
 };

@@ -78,6 +78,11 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
         test_batch_(std::min({setup.test_batch, std::max<std::size_t>(1, test_->size()),
                               std::max<std::size_t>(1, most_floats / test_->shape().size())})),
         readers_(any().decodes() ? static_cast<int>(options.data_threads.value()) : 1) {
+    if (train_ && train_->shape() != test_->shape()) {
+      const auto text = [](ImageShape shape) { return fmt::format("{}x{}", shape.height, shape.width); };
+      throw ConfigError(fmt::format("{}: images of {} pixels for training and of {} for tests; both need one size",
+                                    named("data-dir", options.data_dir), text(train_->shape()), text(test_->shape())));
+    }
     model_ = make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss);
     model_->compute_in(setup.precision);
     if (setup.data.data_threads && !any().decodes()) {

@@ -16,7 +16,7 @@ namespace sotto {
 inline constexpr std::array masked_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of a hidden token, in nats", .rises = false},
     Metric{.name = "accuracy",
-           .label = "Prec@1",
+           .label = "accuracy",
            .summary = "share of the hidden tokens that are found",
            .is_share = true},
     Metric{.name = "perplexity", .label = "ppl", .summary = "exp(loss)", .rises = false},

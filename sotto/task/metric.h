@@ -34,7 +34,7 @@ struct Metrics {
 
   double value(std::string_view name) const;  // REQUIRES the name of a metric of this task
   bool finite() const;                        // whether all values are
-  std::string text() const;                   // "loss 0.1234  Prec@1 97.12"
+  std::string text() const;                   // "loss 0.1234  accuracy 97.12"
 };
 
 // The metrics of a task by name. `kinds` must outlive the table.

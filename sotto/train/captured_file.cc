@@ -36,28 +36,6 @@ bool take(std::string_view& text, std::string_view beginning) {
   return true;
 }
 
-// Nothing for a file that no capture wrote.
-std::optional<CapturedFile> captured_file(const std::filesystem::path& path) {
-  const std::string name = path.filename().string();
-  std::string_view rest = name;
-  CapturedFile file{.folder = path.parent_path()};
-  file.memory = take(rest, memory_name);
-  if (!file.memory && !take(rest, gradient_name)) return std::nullopt;
-  if (!take(rest, "-")) return std::nullopt;
-  const auto step = take_number<std::uint64_t>(rest);
-  if (!step) return std::nullopt;
-  file.step = *step;
-  if (take(rest, "-r")) {
-    file.rank = take_number<int>(rest);
-    if (!file.rank) return std::nullopt;
-  }
-  const auto format = take(rest, ".") ? capture_format(rest) : std::nullopt;
-  if (!format) return std::nullopt;
-  file.format = *format;
-  if (file.path() != path) return std::nullopt;  // "gradient-7.sotto" of somebody else
-  return file;
-}
-
 }  // namespace
 
 std::optional<CaptureFormat> capture_format(std::string_view name) {
@@ -112,6 +90,27 @@ GradientFile read_safetensors_vector(const std::filesystem::path& path) {
   file.layout = reader.layout();
   file.values.resize(file.layout.size());
   reader.read(file.layout, file.values);
+  return file;
+}
+
+std::optional<CapturedFile> captured_file(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  std::string_view rest = name;
+  CapturedFile file{.folder = path.parent_path()};
+  file.memory = take(rest, memory_name);
+  if (!file.memory && !take(rest, gradient_name)) return std::nullopt;
+  if (!take(rest, "-")) return std::nullopt;
+  const auto step = take_number<std::uint64_t>(rest);
+  if (!step) return std::nullopt;
+  file.step = *step;
+  if (take(rest, "-r")) {
+    file.rank = take_number<int>(rest);
+    if (!file.rank) return std::nullopt;
+  }
+  const auto format = take(rest, ".") ? capture_format(rest) : std::nullopt;
+  if (!format) return std::nullopt;
+  file.format = *format;
+  if (file.path() != path) return std::nullopt;  // "gradient-7.sotto" of somebody else
   return file;
 }
 

@@ -40,6 +40,8 @@ bool is_safetensors(std::span<const std::byte> file);
 // Reads the tensors of floats in a file of safetensors. FileError.
 GradientFile read_safetensors_vector(const std::filesystem::path& path);
 
+// Nothing for a path that no capture gives a file.
+std::optional<CapturedFile> captured_file(const std::filesystem::path& path);
 // The captured files of a folder by step, rank and kind; other files are left out. FileError if there is no folder.
 std::vector<CapturedFile> captured_files(const std::filesystem::path& folder);
 // The most bytes that a captured vector of this layout takes on the disk, in any format.

@@ -9,6 +9,7 @@
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
+#include "sotto/train/sgp_csv.h"
 
 namespace sotto {
 namespace {
@@ -124,7 +125,7 @@ const Transport& read_transport(const TrainOptions& options) {
   if (!options.interface.empty() && !options.address.empty()) {
     throw ConfigError(fmt::format("{} and {}: say one of them", named("interface"), named("address")));
   }
-  const auto refuse = [&](std::string_view option, const std::string& value, std::string_view Transport::*instead) {
+  const auto refuse = [&](std::string_view option, const std::string& value, std::string_view Transport::* instead) {
     if (value.empty() || (transport.*instead).empty()) return;
     std::vector<std::string_view> others;
     for (const Transport& other : transport_table()) {
@@ -196,6 +197,7 @@ Choices read_choices(TrainOptions said) {
   if (options.link) choices.links = parse_links("link", *options.link, static_cast<int>(options.ranks));
   if (options.until) choices.until = read_target("until", *options.until, choices.task->metrics);
   choices.buckets = read_buckets("buckets", options.buckets);
+  if (options.csv_format == "sgp") check_sgp_csv(options, *choices.task);
   if (options.capture) choices.capture = read_capture("capture", *options.capture);
   require_memory(choices);
   if (options.measure_errors > 0 && choices.recipe.by_itself()) {

@@ -45,6 +45,9 @@ struct MeasuredTensors {
   std::vector<TensorBytes> rows;  // in the model's order; `together` is last
 };
 
+// FileError, with the line, if the run's codec_errors.csv holds something else than such rows.
+void check_codec_errors(const std::filesystem::path& train_dir);
+
 // Reads a run's tensor_bytes.csv, without the rows of a step whose end could not be written; nothing if there is no
 // such file. FileError, with the line, if it holds something else.
 MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir);

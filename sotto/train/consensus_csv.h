@@ -9,8 +9,7 @@
 namespace sotto {
 
 // A row of consensus.csv: how far the models of the ranks were apart at an evaluation.
-struct ConsensusRow {
-  EvaluationRow at;  // its step, epoch, seconds and bytes
+struct ConsensusRow : EvaluationRow {  // without a split and metrics
   double distance = 0;
   std::vector<double> rank_goals;  // the goal metric of each rank's own model
 };

@@ -7,12 +7,20 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/codec/sample.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/train/batch_norm.h"
+#include "sotto/train/checkpoint.h"
+#include "sotto/train/gradient_study.h"
 #include "sotto/train/groups.h"
+#include "sotto/train/identity.h"
+#include "sotto/train/manifest.h"
+#include "sotto/train/other_ranks.h"
 #include "sotto/train/plan.h"
+#include "sotto/train/run_folder.h"
+#include "sotto/train/tensorboard.h"
 #include "sotto/train/trainer.h"
 #include "sotto/train/weights.h"
 
@@ -57,6 +65,35 @@ class MadeWorker final : public Worker {
   std::unique_ptr<Optimiser> optimiser_;
 };
 
+// Refuses what a run would refuse when it has begun: folders of other runs, and a secret that cannot be read.
+void check_files(const Choices& choices) {
+  const TrainOptions& options = choices.options;
+  check_run_folder(options);
+  check_tensorboard(options);
+  check_capture_folder(choices);
+  if (!options.secret.empty()) read_secret(options.secret);
+}
+
+// The same if it could not go on from its newest checkpoint. Whether the parts of that are whole is not looked at.
+void check_resume(const Choices& choices, Task& task, const RunPlan& plan) {
+  const TrainOptions& options = choices.options;
+  const std::string method = text_of(plan.phases);
+  const auto identity = run_identity(choices, method, task, static_cast<int>(options.ranks));
+  std::vector<std::uint64_t> steps = checkpoint::find(options.train_dir);
+  for (; !steps.empty(); steps.pop_back()) {
+    const std::filesystem::path folder = checkpoint::folder(options.train_dir, steps.back());
+    Manifest manifest;
+    try {
+      manifest = Manifest::of_text(read_manifest_text(folder));
+    } catch (const FileError&) {  // the run passes it over
+      continue;
+    }
+    const bool same = require_resumable(choices, folder.string(), manifest, identity, false);
+    if (same && !choices.codec_warmup) require_identity(folder.string(), manifest.identity, {{"codec", method}});
+    return;
+  }
+}
+
 // Makes all that a run has, for its errors, and then `takes_steps`.
 DryRun try_run(const Choices& asked, bool takes_steps) {
   World world;  // a single host
@@ -87,6 +124,7 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
   make_schedule(choices.schedule, plan.horizon, plan.epoch);
   check_phases(plan.phases, buckets);
   const bool averages = averages_batch_norm(choices, *task, ranks);
+  if (takes_steps && options.resume) check_resume(choices, *task, plan);
   const auto seed = static_cast<std::uint64_t>(options.seed);
 
   DryRun result;
@@ -112,6 +150,7 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
                         .overlap = false,
                         .seed = seed},
                        buckets, communicator);
+    check_captured_memory(choices, *algorithm, buckets);
     if (!takes_steps) return;
     MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank(), scales_loss(choices.amp));
     std::vector<float> buffers(averages ? task->buffers().size() : 0);
@@ -122,6 +161,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
                         "` sends depends on how fast ranks are; every=1 says what one exchange costs");
     }
     const std::uint64_t first = std::max(last.first_step, rhythm.first);
+    std::uint64_t sends = first;  // the first step that sends something
+    while (!algorithm->exchanges(sends)) ++sends;
     const auto sent = [&] {
       const OwnSpeed* apart = algorithm->own_speed();
       return communicator.traffic().bytes_sent + (apart ? apart->exchange_bytes() : algorithm->traffic().bytes_sent);
@@ -130,7 +171,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     for (std::uint64_t step = first; step < first + 2 * rhythm.period; ++step) {
       if (step == first + rhythm.period) before = sent();
       if (!algorithm->exchanges(step)) continue;
-      algorithm->step(worker, {.step = step, .lr = optimiser.lr});
+      // A run that ends before this step tells nothing about the rate here, and shall not fail because of it.
+      algorithm->step(worker, {.step = step, .lr = step < plan.steps ? optimiser.lr : 1});
       algorithm->rest();
       if (averages) aggregate(buffers, Op::avg, communicator);
       ++exchanges;
@@ -140,8 +182,9 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] =
         after - before - exchanges / 2 * (sent() - after);
     if (communicator.rank() == 0) {
-      result.first_step = first;
-      result.only_dense = result.only_dense || first >= plan.steps;
+      const bool never = sends >= plan.steps;
+      result.first_step = never ? sends : first;
+      result.only_dense = result.only_dense || never;
       result.period = rhythm.period;
       result.exchanges = exchanges / 2;
       result.aggregator = algorithm->aggregator();
@@ -154,7 +197,10 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
 
 }  // namespace
 
-DryRun dry_run(const Choices& choices) { return try_run(choices, true); }
+DryRun dry_run(const Choices& choices) {
+  check_files(choices);
+  return try_run(choices, true);
+}
 
 void require_trainable(const Choices& choices) {
   if (choices.options.ranks <= most_ranks) try_run(choices, false);

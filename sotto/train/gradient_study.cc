@@ -10,32 +10,43 @@
 #include "sotto/train/held_back.h"
 
 namespace sotto {
+namespace {
+
+std::string_view memory_of(const Choices& choices) {
+  return choices.recipe.memory ? choices.recipe.memory.entry->name : "";
+}
+
+}  // namespace
+
+void check_capture_folder(const Choices& choices) {
+  const CapturePlan& plan = choices.capture;
+  std::error_code missing;
+  if (plan.every == 0 || choices.options.resume || !std::filesystem::is_directory(plan.folder, missing)) return;
+  if (captured_files(plan.folder).empty()) return;
+  throw ConfigError(fmt::format("{}: {} holds the gradients of another run already; choose another folder",
+                                named("capture"), plan.folder.string()));
+}
+
+void check_captured_memory(const Choices& choices, Algorithm& algorithm, std::span<const BucketPlan> buckets) {
+  if (!choices.capture.memory) return;
+  std::vector<float> values(buckets.front().range.end);  // the first bucket is the end of the vector
+  if (copy_held_back(algorithm, memory_of(choices), buckets, values)) return;
+  throw ConfigError(
+      fmt::format("{}: memory=true: no rank of this job has a whole memory of its own, because the aggregator or "
+                  "algorithm splits it",
+                  named("capture")));
+}
 
 GradientStudy::GradientStudy(const Choices& choices, int rank, int ranks, int idle)
     : plan_(choices.capture),
       captures_(plan_.all_ranks && rank >= idle),
       measured_every_(static_cast<std::uint64_t>(choices.options.measure_errors)),
       stages_(choices.recipe.stages),
-      memory_name_(choices.recipe.memory ? choices.recipe.memory.entry->name : ""),
+      memory_name_(memory_of(choices)),
       capture_(plan_, rank, ranks - idle) {
-  std::error_code missing;
-  if (plan_.every > 0 && !choices.options.resume && std::filesystem::is_directory(plan_.folder, missing) &&
-      !captured_files(plan_.folder).empty()) {
-    throw ConfigError(fmt::format("{}: {} holds the gradients of another run already; choose another folder",
-                                  named("capture"), plan_.folder.string()));
-  }
+  check_capture_folder(choices);
   // An error must not leave a run that has begun.
   if ((captures_ || rank == idle) && plan_.every > 0) make_folder(plan_.folder);
-}
-
-void GradientStudy::require_memory(Algorithm& algorithm, std::span<const BucketPlan> buckets) {
-  if (!plan_.memory) return;
-  std::vector<float> values(buckets.front().range.end);  // the first bucket is the end of the vector
-  if (copy_held_back(algorithm, memory_name_, buckets, values)) return;
-  throw ConfigError(
-      fmt::format("{}: memory=true: no rank of this job has a whole memory of its own, because the aggregator or "
-                  "algorithm splits it",
-                  named("capture")));
 }
 
 void GradientStudy::begin(const std::filesystem::path& run_folder, std::uint64_t first_step, bool mine) {

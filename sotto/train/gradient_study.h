@@ -16,6 +16,11 @@
 
 namespace sotto {
 
+// ConfigError if the folder for captures holds those of another run.
+void check_capture_folder(const Choices& choices);
+// ConfigError, on all ranks, if the algorithm cannot tell what its memory holds, which is to be captured.
+void check_captured_memory(const Choices& choices, Algorithm& algorithm, std::span<const BucketPlan> buckets);
+
 // Works on copies of a rank's own gradient, on a thread of its own, while training goes on: captures them, and measures
 // the codec on them. The next gradient that is due waits for the thread.
 class GradientStudy {
@@ -25,8 +30,6 @@ class GradientStudy {
   GradientStudy(const GradientStudy&) = delete;
   GradientStudy& operator=(const GradientStudy&) = delete;
 
-  // ConfigError, on all ranks, if the algorithm cannot tell what its memory holds, which is to be captured.
-  void require_memory(Algorithm& algorithm, std::span<const BucketPlan> buckets);
   // Prepares what goes into the run folder. `mine`: this rank does what only
   // one rank does. FileError.
   void begin(const std::filesystem::path& run_folder, std::uint64_t first_step, bool mine);

@@ -104,6 +104,17 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
   return identity;
 }
 
+checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, Task& task, int ranks) {
+  checkpoint::Metadata identity = run_identity(choices, method, task.layout(), ranks);
+  const auto examples = [&task](Split split) {
+    return fmt::format("{} examples, hash {:016x}", task.examples(split), task.sample_hash(split));
+  };
+  identity["training-data"] = examples(Split::train);
+  identity["test-data"] = examples(Split::test);  // otherwise evaluations.csv would have rows of two test sets
+  if (const std::string meaning = task.meaning(); !meaning.empty()) identity[data_meaning] = meaning;
+  return identity;
+}
+
 void require_identity(const std::string& folder, const checkpoint::Metadata& found,
                       const checkpoint::Metadata& wanted) {
   for (const auto& [key, value] : wanted) {
@@ -120,9 +131,13 @@ void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& 
   if (const auto rank = first_other(mine, communicator)) throw ConfigError(fmt::format("rank {} {}", *rank, otherwise));
 }
 
-void require_same_parameters(std::span<const float> parameters, std::string_view otherwise,
-                             Communicator& communicator) {
-  require_same(hash_of(parameters), otherwise, communicator);
+void require_same_parameters(std::span<const float> parameters, std::uint64_t step, Communicator& communicator) {
+  const auto rank = first_other(hash_of(parameters), communicator);
+  if (!rank) return;
+  throw Error(fmt::format(
+      "rank {} has other parameters than rank 0 after step {}: these are two models by now. Processors of one "
+      "type with the same number of compute threads compute the same; if these are, please report it",
+      *rank, step));
 }
 
 void require_same_start(const Choices& choices, Task& task, Communicator& communicator, bool may_change) {

@@ -21,6 +21,8 @@ inline constexpr const char* data_meaning = "data-meaning";
 // What a checkpoint must have in common with the run that continues it. `method` is canonical text.
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
                                   int ranks);
+// The same with what the task's data are.
+checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, Task& task, int ranks);
 
 // ConfigError if the checkpoint in `folder` has the identity `found` and it differs from `wanted`.
 void require_identity(const std::string& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted);
@@ -28,7 +30,8 @@ void require_identity(const std::string& folder, const checkpoint::Metadata& fou
 // These functions are collective. ConfigError on every rank if a rank's number differs from rank 0's: "rank 2
 // OTHERWISE".
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator);
-void require_same_parameters(std::span<const float> parameters, std::string_view otherwise, Communicator& communicator);
+// Error on every rank if replicas differ after that step. No option is wrong then, and no rank can go on.
+void require_same_parameters(std::span<const float> parameters, std::uint64_t step, Communicator& communicator);
 
 // Ranks that were started by hand with different flags must not train a mixture: they need equal options, equal links,
 // the same data (of which a sample is compared) and equal initial parameters. If the group `may_change`, also the same

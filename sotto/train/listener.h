@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "sotto/task/metric.h"
 #include "sotto/train/choices.h"
 #include "sotto/train/evaluations.h"
 #include "sotto/train/recorder.h"
@@ -21,12 +22,18 @@ struct RunStart {
   int shown = 0;                 // the rank that stands for all: 0, unless that is a newcomer that gets its model
 };
 
+// What a listener learns of a step.
+struct TrainedStep : StepRow {
+  std::uint64_t epoch_number = 0, iteration = 0;  // the epoch, and the step's number in it
+  Metrics measured;                               // of this step's batches; without values if it was left out
+};
+
 // Takes note of one rank's run, beside the records in its folder. A FileError ends the run after a checkpoint.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void begin(const RunStart& start) = 0;
-  virtual void stepped(const StepRow& row) = 0;
+  virtual void stepped(const TrainedStep& row) = 0;
   // The rows of one evaluation, of both splits.
   virtual void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) = 0;
 };

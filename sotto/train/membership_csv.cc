@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 #include <string>
 #include <string_view>
 
-#include "sotto/core/csv_cells.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/csv_table.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/train/checkpoint.h"
@@ -17,9 +17,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view membership_head = "generation,step,ranks,members,new,threads,from,epoch";
-constexpr std::size_t membership_columns = 8;
-constexpr int most_id = 65535;
+constexpr int most_id = World::most_ids - 1, most_threads = 65535;
 constexpr std::string_view from_start = "start", from_generation = "generation ";
 
 std::filesystem::path membership_file(const std::filesystem::path& train_dir) { return train_dir / "membership.csv"; }
@@ -30,46 +28,59 @@ std::string origin_text(const GenerationRow& row) {
   return row.step == 0 ? std::string(from_start) : checkpoint::folder("", row.step).string();
 }
 
-std::vector<int> numbers_in(std::string_view cell, std::string_view column, int least, int most) {
-  std::istringstream words{std::string(cell)};
-  std::vector<int> numbers;
-  for (std::string word; words >> word;) {
-    numbers.push_back(number_in<int>(word, column));
-    if (numbers.back() < least || numbers.back() > most) {
-      throw FileError(fmt::format("{} in the column {} is not in [{}, {}]", word, column, least, most));
+// A row as it stands in the file.
+struct GenerationLine : GenerationRow {
+  std::uint64_t ranks = 0;
+  std::string from;
+};
+
+// A column of numbers with spaces between them, each in [least, most].
+CsvColumn<GenerationLine> numbers_column(std::string_view name, std::vector<int> GenerationRow::*member, int least,
+                                         int most) {
+  const auto write = [member](const GenerationLine& row, std::string& text) {
+    fmt::format_to(std::back_inserter(text), "{}", fmt::join(row.*member, " "));
+  };
+  const auto read = [=](std::string_view cell, GenerationLine& row) {
+    std::istringstream words{std::string(cell)};
+    for (std::string word; words >> word;) {
+      const int number = (row.*member).emplace_back(number_in<int>(word, name));
+      if (number >= least && number <= most) continue;
+      throw FileError(fmt::format("{} in the column {} is not in [{}, {}]", word, name, least, most));
     }
-  }
-  return numbers;
+  };
+  return {std::string(name), write, read};
+}
+
+CsvTable<GenerationLine> membership_table() {
+  return CsvTable<GenerationLine>({{"generation", &GenerationLine::generation},
+                                   {"step", &GenerationLine::step},
+                                   {"ranks", &GenerationLine::ranks},
+                                   numbers_column("members", &GenerationLine::ids, 0, most_id),
+                                   numbers_column("new", &GenerationLine::newcomers, 0, most_id),
+                                   numbers_column("threads", &GenerationLine::threads, 1, most_threads),
+                                   {"from", &GenerationLine::from},
+                                   {"epoch", &GenerationLine::epoch, "{:.4f}"}});
 }
 
 bool ascend(const std::vector<int>& ids) {
   return std::ranges::adjacent_find(ids, std::ranges::greater_equal()) == ids.end();
 }
 
-GenerationRow generation_in(std::string_view line) {
-  std::vector<std::string_view> cells;
-  split_cells(line, cells);
-  if (cells.size() != membership_columns) throw FileError(fmt::format("it has {} columns", cells.size()));
-  GenerationRow row;
-  row.generation = number_in<std::uint64_t>(cells[0], "generation");
-  row.step = number_in<std::uint64_t>(cells[1], "step");
-  row.ids = numbers_in(cells[3], "members", 0, most_id);
-  row.newcomers = numbers_in(cells[4], "new", 0, most_id);
-  row.threads = numbers_in(cells[5], "threads", 1, most_id);
-  row.epoch = number_in<double>(cells[7], "epoch");
+GenerationRow generation_of(const GenerationLine& line) {
+  GenerationRow row = line;
   if (row.ids.empty() || !ascend(row.ids)) throw FileError("the ids of its members do not ascend");
-  for (const std::size_t count : {number_in<std::size_t>(cells[2], "ranks"), row.threads.size()}) {
+  for (const std::size_t count : {line.ranks, row.threads.size()}) {
     if (count != row.ids.size()) throw FileError(fmt::format("it has {} members, and not {}", row.ids.size(), count));
   }
   if (!ascend(row.newcomers) || !std::ranges::includes(row.ids, row.newcomers)) {
     throw FileError("some rank is new, but no member");
   }
-  row.starts = !cells[6].starts_with(from_generation);
+  row.starts = !line.from.starts_with(from_generation);
   if (!row.starts) {
-    row.continues = number_in<std::uint64_t>(cells[6].substr(from_generation.size()), "from");
+    row.continues = number_in<std::uint64_t>(line.from.substr(from_generation.size()), "from");
   }
-  if (cells[6] != origin_text(row)) {
-    throw FileError(fmt::format("`{}` is nothing from which step {} could begin", cells[6].substr(0, 40), row.step));
+  if (line.from != origin_text(row)) {
+    throw FileError(fmt::format("`{}` is nothing from which step {} could begin", line.from.substr(0, 40), row.step));
   }
   return row;
 }
@@ -103,32 +114,34 @@ void append_generation(const std::filesystem::path& train_dir, const GenerationR
   const auto path = membership_file(train_dir);
   const std::string text = path_exists(path) ? read_text(path) : "";
   const std::size_t whole = text.rfind('\n') + 1;  // a crash can cut the last line off
+  const CsvTable<GenerationLine> table = membership_table();
+  const std::string line = table.line({row, row.ids.size(), origin_text(row)});
+  if (whole == 0) return write_file_atomic(path, table.header() + line);  // who reads it meanwhile finds no empty file
   if (whole < text.size()) std::filesystem::resize_file(path, whole);
-  append_text(path, (whole == 0 ? fmt::format("{}\n", membership_head) : "") +
-                        fmt::format("{},{},{},{},{},{},{},{:.4f}\n", row.generation, row.step, row.ids.size(),
-                                    fmt::join(row.ids, " "), fmt::join(row.newcomers, " "), fmt::join(row.threads, " "),
-                                    origin_text(row), row.epoch));
+  append_text(path, line);
+}
+
+std::vector<GenerationRow> read_membership(const std::filesystem::path& train_dir) {
+  std::vector<GenerationRow> rows;
+  const CsvTable<GenerationLine> table = membership_table();
+  table.read_file(membership_file(train_dir), [&](std::string_view line, std::size_t number) {
+    rows.push_back(generation_of(table.row_of(line)));
+    rows.back().line = number;
+    if (!rows.back().starts) require_follows(rows.back(), rows[place_before(rows)]);
+  });
+  return rows;
 }
 
 std::vector<GenerationRow> read_generations(const std::filesystem::path& train_dir) {
-  const auto path = membership_file(train_dir);
-  std::vector<GenerationRow> rows;
-  std::vector<std::size_t> before;  // for each row, the place of what it goes on from; its own if it is a start
-  for_whole_lines(path, read_text(path), [&](std::string_view line, std::size_t number) {
-    if (number == 1 && line != membership_head) {
-      throw FileError(fmt::format("its columns are not `{}`: another version of sotto wrote it", membership_head));
-    }
-    if (number == 1) return;
-    rows.push_back(generation_in(line));
-    rows.back().line = number;
-    before.push_back(rows.back().starts ? rows.size() - 1 : place_before(rows));
-    if (!rows.back().starts) require_follows(rows.back(), rows[before.back()]);
-  });
-  if (rows.empty()) throw FileError(fmt::format("{}: it has no rows: no rank has begun a step", path.string()));
-  std::vector<GenerationRow> chain;
-  for (std::size_t at = rows.size() - 1;; at = before[at]) {
-    chain.push_back(rows[at]);
-    if (rows[at].starts) break;
+  std::vector<GenerationRow> rows = read_membership(train_dir);
+  if (rows.empty()) {
+    throw FileError(fmt::format("{}: it has no rows: no rank has begun a step", membership_file(train_dir).string()));
+  }
+  std::vector<GenerationRow> chain{rows.back()};
+  while (!chain.back().starts) {
+    const std::size_t before = place_before(rows);
+    chain.push_back(rows[before]);
+    rows.resize(before + 1);
   }
   std::ranges::reverse(chain);
   return chain;

@@ -24,9 +24,11 @@ struct GenerationRow {
 // FileError.
 void append_generation(const std::filesystem::path& train_dir, const GenerationRow& row);
 
+// All rows in the order of the file, without a last line that a crash cut off. FileError, which names the line, if the
+// file is missing, or says what cannot have been.
+std::vector<GenerationRow> read_membership(const std::filesystem::path& train_dir);
 // The generations that made the present state of a run, from its last start on: each goes on from the one before it.
-// Those whose steps were all taken again are left out, and so is a last line that a crash cut off. FileError, which
-// names the line, if the file is missing, or says what cannot have been.
+// Those whose steps were all taken again are left out. FileError as above, or if there is no row.
 std::vector<GenerationRow> read_generations(const std::filesystem::path& train_dir);
 
 }  // namespace sotto

@@ -41,7 +41,7 @@ class MetricsPage final : public Listener {
     examples_of_step_ = is_idle ? 0 : static_cast<double>(options_.batch_size * options_.accumulate);
   }
 
-  void stepped(const StepRow& row) override {
+  void stepped(const TrainedStep& row) override {
     const Lock lock(mutex_);
     row_ = row;
     steps_ = row.step + 1;
@@ -83,22 +83,21 @@ class MetricsPage final : public Listener {
   }
 
   void of_step(Exposition& out, const StepRow& row) const {
-    const StepReport& r = row.report;
-    out.one("sotto_loss", "gauge", "Training loss of rank 0's last step.", r.loss);
+    out.one("sotto_loss", "gauge", "Training loss of rank 0's last step.", row.loss);
     out.one("sotto_learning_rate", "gauge", "Learning rate of the last step.", row.lr);
     out.one("sotto_epoch", "gauge", "Passes over the training data before the last step.", row.epoch);
-    out.one("sotto_step_seconds", "gauge", "Time of rank 0's last step.", r.seconds);
+    out.one("sotto_step_seconds", "gauge", "Time of rank 0's last step.", row.step_ms / 1e3);
     out.head("sotto_phase_seconds", "gauge",
              "Parts of that: compute, of it data, wait; and of the exchange, which may go on beside computing: encode, "
              "network, decode.");
-    const std::array<std::pair<std::string_view, double>, 6> phases{{{"compute", r.compute},
-                                                                     {"data", row.data_seconds},
-                                                                     {"wait", r.wait},
-                                                                     {"encode", r.timings.encode},
-                                                                     {"network", r.timings.network},
-                                                                     {"decode", r.timings.decode}}};
-    for (const auto& [name, seconds] : phases) {
-      out.value("sotto_phase_seconds", seconds, fmt::format("phase=\"{}\"", name));
+    const std::array<std::pair<std::string_view, double>, 6> phases{{{"compute", row.compute_ms},
+                                                                     {"data", row.data_ms},
+                                                                     {"wait", row.wait_ms},
+                                                                     {"encode", row.encode_ms},
+                                                                     {"network", row.network_ms},
+                                                                     {"decode", row.decode_ms}}};
+    for (const auto& [name, ms] : phases) {
+      out.value("sotto_phase_seconds", ms / 1e3, fmt::format("phase=\"{}\"", name));
     }
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/aggregate/presets.h"
 #include "sotto/core/error.h"
 #include "sotto/optim/clipped.h"
 
@@ -129,7 +130,7 @@ ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe
   result.spec = read_spec(options, chosen, model.momentum, made);
   const OptimiserEntry& entry = *result.spec.entry;
   const bool usual = entry.default_lr == 0 || entry.name == model.optimiser;
-  result.lr = options.lr.value_or(usual ? model.lr : entry.default_lr);
+  result.lr = options.lr.value_or((usual ? model.lr : entry.default_lr) * rate_with(recipe.preset));
   if (options.lr_scale) {
     const auto ranks = static_cast<int>(options.ranks);
     const int trained = ranks - idle_ranks(algorithm, ranks);

@@ -9,6 +9,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/identity.h"
 #include "sotto/train/safetensors.h"
 
 namespace sotto {
@@ -54,6 +55,24 @@ class MeanOfParts final : public StateVisitor {
   std::deque<StateReader>& parts_;
 };
 
+void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before,
+                         const std::string& ranks, const Manifest& manifest) {
+  const std::string refusal =
+      fmt::format("{}: it was written with ranks {}, this run has {}", named("resume", folder), before, ranks);
+  if (manifest.course.empty()) {
+    throw ConfigError(
+        fmt::format("{}, and an older version of sotto wrote it, which did not note what was read; use {}", refusal,
+                    named("ranks", before)));
+  }
+  const bool has_nodes = choices.options.node_size > 1;
+  if (choices.algorithm.entry->other_ranks && !has_nodes) return;
+  throw ConfigError(
+      fmt::format("{}, and `{}`{} cannot go on with another number; use the same, or start a run of its own from the "
+                  "mean model with {}",
+                  refusal, choices.algorithm.entry->name, has_nodes ? " between nodes" : "",
+                  named("weights", (std::filesystem::path(folder) / checkpoint::model_file).string())));
+}
+
 }  // namespace
 
 void read_other_ranks(const std::filesystem::path& folder, int written_by, int rank, bool own_parameters,
@@ -95,22 +114,19 @@ void read_other_ranks(const std::filesystem::path& folder, int written_by, int r
   for (const StateReader& part : parts) part.finish();
 }
 
-void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before, int ranks,
-                         const Manifest& manifest) {
-  const std::string refusal =
-      fmt::format("{}: it was written with ranks {}, this run has {}", named("resume", folder), before, ranks);
-  if (manifest.course.empty()) {
-    throw ConfigError(
-        fmt::format("{}, and an older version of sotto wrote it, which did not note what was read; use {}", refusal,
-                    named("ranks", before)));
+bool require_resumable(const Choices& choices, const std::string& folder, const Manifest& manifest,
+                       checkpoint::Metadata identity, bool changes) {
+  const auto found = manifest.identity.find("ranks");
+  const std::string before = found == manifest.identity.end() ? "(nothing)" : found->second;
+  const std::string ranks = identity.at("ranks");
+  const bool same = before == ranks;
+  identity.erase("codec");
+  if (!same) {
+    if (!changes) require_other_ranks(choices, folder, before, ranks, manifest);
+    for (const char* may_change : {"ranks", "batch-size", "accumulate"}) identity.erase(may_change);
   }
-  const bool has_nodes = choices.options.node_size > 1;
-  if (choices.algorithm.entry->other_ranks && !has_nodes) return;
-  throw ConfigError(
-      fmt::format("{}, and `{}`{} cannot go on with another number; use the same, or start a run of its own from the "
-                  "mean model with {}",
-                  refusal, choices.algorithm.entry->name, has_nodes ? " between nodes" : "",
-                  named("weights", (std::filesystem::path(folder) / checkpoint::model_file).string())));
+  require_identity(folder, manifest.identity, identity);
+  return same;
 }
 
 }  // namespace sotto

@@ -12,10 +12,12 @@
 
 namespace sotto {
 
-// ConfigError, which says what to do instead, if a run with these choices cannot go on with `ranks` ranks from the
-// checkpoint in `folder`, which `before` ranks wrote.
-void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before, int ranks,
-                         const Manifest& manifest);
+// ConfigError, which says what to do instead, if a run of this identity cannot go on from the checkpoint in `folder`:
+// if that is of another model, other data, and so on, or of another number of ranks and the algorithm needs the same;
+// in a job whose group `changes` that is allowed anyway. The codec is not compared, since the steps at which it changes
+// depend on the checkpoint's course. Returns whether the number of ranks is the same.
+bool require_resumable(const Choices& choices, const std::string& folder, const Manifest& manifest,
+                       checkpoint::Metadata identity, bool changes);
 
 // Reads a checkpoint that another number of ranks wrote, and fills in the state of `rank`. Parameters, batch-norm
 // statistics and the optimiser's vectors become the mean of all ranks; where these had equal values, exactly that

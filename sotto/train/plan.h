@@ -18,10 +18,13 @@ struct RunPlan {
   std::uint64_t steps = 0;                // the number after which the run ends
   std::vector<Phase> phases;              // of the codec
   std::string remark;                     // about the phases; empty: none
+  std::string rate_doubt;                 // about a preset at its default rate; empty: none
   std::vector<TopologyPhase> topologies;  // the steps at which the topology changes
-  // doubt_about() the final recipe. Empty for algorithms that exchange models with neighbours: they keep what a codec
-  // leaves out by design.
+  // doubt_about() the final recipe, or else rate_doubt. Empty for algorithms that exchange models with neighbours: they
+  // keep what a codec leaves out by design.
   std::string doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const;
+  // `remark`, and what the user may not expect of the length of the run; spelled() gives them the names of flags.
+  std::vector<std::string> remarks(const Choices& choices) const;
   bool only_dense() const { return phases.back().first_step >= steps && phases.back().first_step > 0; }
 };
 

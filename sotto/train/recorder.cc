@@ -6,30 +6,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <exception>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "sotto/core/csv_cells.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
 namespace sotto {
 namespace {
 
-constexpr std::string_view header_line =
-    "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
-    "bytes_received\n";
-constexpr std::size_t sent_at = 13;             // the column bytes_sent
 constexpr std::size_t most_pending = 64 << 10;  // bytes of rows that are held in memory
 
 // Makes a new file, unless another rank has made it. It has its header before any rank can add a row.
 void begin_anew(const std::filesystem::path& path, int rank) {
   const std::string made = fmt::format("{}{}{}", path.string(), temporary_mark, rank);
-  write_file_atomic(made, header_line);
+  write_file_atomic(made, step_table().header());
   if (::link(made.c_str(), path.c_str()) == 0 || errno == EEXIST) {
     ::unlink(made.c_str());
   } else if (::rename(made.c_str(), path.c_str()) != 0) {  // a file system without hard links
@@ -47,6 +41,57 @@ Descriptor open_to_append(const std::filesystem::path& path) {
 
 }  // namespace
 
+const CsvTable<StepRow>& step_table() {
+  static const CsvTable<StepRow> table({{"step", &StepRow::step},
+                                        {"rank", &StepRow::rank},
+                                        {"epoch", &StepRow::epoch, "{:.4f}"},
+                                        {"loss", &StepRow::loss, "{:.6g}"},
+                                        {"lr", &StepRow::lr, "{:.6g}"},
+                                        {"step_ms", &StepRow::step_ms, "{:.3f}"},
+                                        {"compute_ms", &StepRow::compute_ms, "{:.3f}"},
+                                        {"encode_ms", &StepRow::encode_ms, "{:.3f}"},
+                                        {"network_ms", &StepRow::network_ms, "{:.3f}"},
+                                        {"decode_ms", &StepRow::decode_ms, "{:.3f}"},
+                                        {"wait_ms", &StepRow::wait_ms, "{:.3f}"},
+                                        {"queue_ms", &StepRow::queue_ms, "{:.3f}"},
+                                        {"data_ms", &StepRow::data_ms, "{:.3f}"},
+                                        {"bytes_sent", &StepRow::bytes_sent},
+                                        {"bytes_received", &StepRow::bytes_received}});
+  return table;
+}
+
+void StepRow::set_report(const StepReport& report) {
+  loss = report.loss;
+  step_ms = report.seconds * 1e3;
+  compute_ms = report.compute * 1e3;
+  encode_ms = report.timings.encode * 1e3;
+  network_ms = report.timings.network * 1e3;
+  decode_ms = report.timings.decode * 1e3;
+  wait_ms = report.wait * 1e3;
+  queue_ms = report.queue * 1e3;
+}
+
+void Recorder::Figures::add(const StepRow& row) {
+  step_ms += row.step_ms;
+  compute_ms += row.compute_ms;
+  encode_ms += row.encode_ms;
+  network_ms += row.network_ms;
+  decode_ms += row.decode_ms;
+  wait_ms += row.wait_ms;
+  queue_ms += row.queue_ms;
+  data_ms += row.data_ms;
+  bytes_sent += static_cast<double>(row.bytes_sent);
+}
+
+Recorder::Figures Recorder::Figures::mean_over(std::uint64_t steps) const {
+  Figures mean = *this;
+  for (double* sum : {&mean.step_ms, &mean.compute_ms, &mean.encode_ms, &mean.network_ms, &mean.decode_ms,
+                      &mean.wait_ms, &mean.queue_ms, &mean.data_ms, &mean.bytes_sent}) {
+    *sum /= static_cast<double>(steps);
+  }
+  return mean;
+}
+
 std::optional<double> Recorder::Figures::hidden() const {
   const double exchanges = encode_ms + network_ms + decode_ms;
   if (exchanges <= 0 || bytes_sent <= 0) return std::nullopt;  // a rank alone encodes, and exchanges nothing
@@ -55,26 +100,21 @@ std::optional<double> Recorder::Figures::hidden() const {
 
 std::uint64_t Recorder::prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps) {
   const auto path = train_dir / "steps.csv";
-  std::string kept(header_line);
+  std::string kept = step_table().header();
   std::uint64_t sent = 0;
-  std::vector<std::string_view> cells;
-  const bool resumed = std::ranges::any_of(first_steps, [](std::uint64_t step) { return step > 0; });
-  if (resumed && std::filesystem::exists(path)) {
-    const std::string text = read_text(path);
-    const std::vector<std::string_view> rows = whole_lines(text);
-    for (std::size_t i = 1; i < rows.size(); ++i) {
-      const std::string_view row = rows[i];
-      const char* const end = row.data() + row.size();
-      std::uint64_t step = 0, rank = 0;
-      const auto [comma, error] = std::from_chars(row.data(), end, step);
-      const bool has_rank = std::from_chars(std::min(comma + 1, end), end, rank).ec == std::errc();
-      if (error == std::errc() && has_rank && step < first_steps[std::min<std::size_t>(rank, first_steps.size() - 1)]) {
-        kept.append(row).append("\n");
-        split_cells(row, cells);
-        if (cells.size() > sent_at) sent += parsed<std::uint64_t>(cells[sent_at]).value_or(0);
-      }
+  const auto each = [&](std::string_view line, std::size_t /*number*/) {
+    StepRow row;
+    try {
+      row = step_table().row_of(line);
+    } catch (const FileError&) {  // a rank that is killed can leave a piece of a row
+      return;
     }
-  }
+    if (row.step >= first_steps[std::min<std::size_t>(row.rank, first_steps.size() - 1)]) return;
+    kept.append(line).append("\n");
+    sent += row.bytes_sent;
+  };
+  const bool resumed = std::ranges::any_of(first_steps, [](std::uint64_t step) { return step > 0; });
+  if (resumed && path_exists(path)) step_table().read_file(path, each, mend_advice);
   write_file_atomic(path, kept);
   return sent;
 }
@@ -91,21 +131,9 @@ Recorder::~Recorder() {
 }
 
 void Recorder::add(const StepRow& row) {
-  const StepReport& r = row.report;
-  fmt::format_to(std::back_inserter(pending_),
-                 "{},{},{:.4f},{:.6g},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.step,
-                 rank_, row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.timings.encode * 1e3,
-                 r.timings.network * 1e3, r.timings.decode * 1e3, r.wait * 1e3, r.queue * 1e3, row.data_seconds * 1e3,
-                 row.bytes_sent, row.bytes_received);
-  sums_.step_ms += r.seconds * 1e3;
-  sums_.compute_ms += r.compute * 1e3;
-  sums_.encode_ms += r.timings.encode * 1e3;
-  sums_.network_ms += r.timings.network * 1e3;
-  sums_.decode_ms += r.timings.decode * 1e3;
-  sums_.wait_ms += r.wait * 1e3;
-  sums_.queue_ms += r.queue * 1e3;
-  sums_.bytes_sent += static_cast<double>(row.bytes_sent);
-  step_times_.add(r.seconds);
+  pending_ += step_table().line(row);
+  sums_.add(row);
+  step_times_.add(row.step_ms / 1e3);
   last_step_ = row.step;
   ++rows_;
   // Not by time alone: short steps make megabytes of rows in a second.
@@ -138,18 +166,7 @@ void Recorder::reopen_if_gone() {
 
 std::string Recorder::take_remark() { return std::exchange(remark_, {}); }
 
-Recorder::Figures Recorder::means() const {
-  if (rows_ == 0) return {};
-  const auto mean = [this](double sum) { return sum / static_cast<double>(rows_); };
-  return {.step_ms = mean(sums_.step_ms),
-          .compute_ms = mean(sums_.compute_ms),
-          .encode_ms = mean(sums_.encode_ms),
-          .network_ms = mean(sums_.network_ms),
-          .decode_ms = mean(sums_.decode_ms),
-          .wait_ms = mean(sums_.wait_ms),
-          .queue_ms = mean(sums_.queue_ms),
-          .bytes_sent = mean(sums_.bytes_sent)};
-}
+Recorder::Figures Recorder::means() const { return rows_ == 0 ? Figures() : sums_.mean_over(rows_); }
 
 double Recorder::median_step_ms() const { return step_times_.median() * 1e3; }
 

@@ -61,7 +61,7 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, Heartbeat* hea
       communicator_(connect_ranks(choices_, world)),
       algorithm_(make_same_algorithm()),
       together_(algorithm_->traits().counts_together),
-      identity_(identity()),
+      identity_(run_identity(choices_, method_, *task_, communicator_->size())),
       interruption_(rollback == nullptr && world.rank > 0 ? 0 : options_.checkpoint_minutes, world.rank,
                     rollback == nullptr ? Timer() : rollback->since_checkpoint),
       evaluations_(choices_.task->metrics, choices_.task->goal_metric(), choices_.until) {}
@@ -107,7 +107,7 @@ TrainResult Run::run() {
 
 // Prepares the folder, or resumes from its newest checkpoint.
 void Run::begin(RunFolder& folder) {
-  study_.require_memory(*algorithm_, replica_.buckets());
+  check_captured_memory(choices_, *algorithm_, replica_.buckets());
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
   if (Plateau* plateau = schedule_.plateau()) replica_.keep(*plateau);
   if (scales_loss(choices_.amp)) replica_.scale_loss(choices_.amp.options.as<LossScaleOptions>());
@@ -141,16 +141,10 @@ void Run::begin(RunFolder& folder) {
     say(fmt::format("warning: {}: this processor has no instructions for it, and steps take longer than with floats",
                     spelled(named("amp", options_.amp), choices_.spelling)));
   }
-  if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
-  if (runs_to_horizon(choices_.schedule) && !options_.horizon && 2 * plan_.steps <= plan_.horizon) {
-    say(spelled(fmt::format("the schedule is stretched over the {} steps of {} epochs, and this run ends at step {}; "
-                            "{} says otherwise",
-                            plan_.horizon, options_.epochs, plan_.steps, named("horizon", std::to_string(plan_.steps))),
+  for (const std::string& remark : plan_.remarks(choices_)) say(spelled(remark, choices_.spelling));
+  if (communicator_->size() == 1 && options_.codec != TrainOptions{}.codec) {
+    say(spelled(fmt::format("a single rank has nobody to send to; {} says how many there are", named("ranks")),
                 choices_.spelling));
-  }
-  if (plan_.only_dense()) {
-    say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
-                    plan_.phases.back().first_step, plan_.steps));
   }
   for (const std::string& doubt : {weights_doubt_, groups_doubt("group", choices_.optimiser.groups, task_->layout()),
                                    plan_.doubt(choices_.algorithm, replica_.buckets())}) {
@@ -234,8 +228,9 @@ bool Run::train_step(std::uint64_t step) {
   if (keeps(step)) keep(step);
   if (step == world_.planned_end()) leave_as_planned(step);
   require_group();
-  StepRow row;
+  TrainedStep row;
   row.step = step;
+  row.rank = own_rank();
   const std::uint64_t counted = together_ ? rate_step : step;
   row.epoch = course_.epochs_at(counted);
   row.epoch_number = course_.epoch_of(counted);
@@ -249,28 +244,29 @@ bool Run::train_step(std::uint64_t step) {
   const Tally trained_before = listeners_.empty() ? Tally() : task_->trained();
   const bool wish = interruption_.wished(algorithm_->traits().can_go_on) ||
                     (heartbeat_ && (followers_.empty() ? heartbeat_->wants_change() : wishes_to_join()));
-  row.report = algorithm_->step(replica_, {step, row.lr, wish, meeting_});
+  StepReport report = algorithm_->step(replica_, {step, row.lr, wish, meeting_});
   is_saved_ = is_tested_ = false;
   const LossScale* scale = replica_.loss_scale();
   const bool is_void = scale != nullptr && scale->is_void();
   if (!together_) done_ = step + 1;
-  const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || averages_batch_norm_ ||
+  const bool completes = report.stop || report.meets || done_ == plan_.steps || averages_batch_norm_ ||
                          calendar_.due(before, done_).any() || study_.needs_rest(step);
   if (completes) {  // others will use the communicator, and rows record the step's cost
-    algorithm_->complete(row.report);
+    algorithm_->complete(report);
     algorithm_->rest();
   }
-  if (row.report.meets) {
+  if (report.meets) {
     done_ = step_of_meeting();
     meeting_ = calendar_.next_meeting(done_);
   }
-  if (averages_batch_norm_) average_batch_norm(row.report);
-  row.data_seconds = replica_.data_seconds();
+  if (averages_batch_norm_) average_batch_norm(report);
+  row.set_report(report);
+  row.data_ms = replica_.data_seconds() * 1e3;
   const Traffic now = traffic();
   row.bytes_sent = now.bytes_sent - counted_.bytes_sent;
   row.bytes_received = now.bytes_received - counted_.bytes_received;
   counted_ = now;
-  steps_.seconds += row.report.seconds;
+  steps_.seconds += report.seconds;
   steps_.bytes_sent += row.bytes_sent;
   interruption_.attempt([&] {
     if (!follows_) recorder_->add(row);
@@ -293,7 +289,7 @@ bool Run::train_step(std::uint64_t step) {
 
   bool ends = done_ == plan_.steps;
   const Calendar::Due due = calendar_.due(before, done_);
-  const bool all_needed = !followers_.empty() && (row.report.stop || ends || due.any());
+  const bool all_needed = !followers_.empty() && (report.stop || ends || due.any());
   if (all_needed) bring_up_to_date();
   if (ends && options_.final_average) average_models();
   if (due.comparison) check_replicas();
@@ -301,7 +297,7 @@ bool Run::train_step(std::uint64_t step) {
   if (due.evaluation) ends = evaluate_due() || ends;
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();
-  const bool pauses = row.report.stop || row.report.meets || (all_needed && algorithm_->exchanges(step));
+  const bool pauses = report.stop || report.meets || (all_needed && algorithm_->exchanges(step));
   if (pauses && !ends) ends = !goes_on();
   if (completes) counted_ = traffic();  // otherwise later traffic counts in the next row
   return ends;
@@ -343,8 +339,7 @@ void Run::average_batch_norm(StepReport& report) {
 
 void Run::check_replicas() {
   algorithm_->rest();
-  require_same_parameters(task_->parameters(), fmt::format("has other parameters than rank 0 after step {}", done_),
-                          *communicator_);
+  require_same_parameters(task_->parameters(), done_, *communicator_);
 }
 
 }  // namespace sotto

@@ -106,7 +106,6 @@ class Run {
   Share share() const;
 
   // In run_records.cc, what a run writes to its folder and prints:
-  checkpoint::Metadata identity() const;
   void resume(RunFolder& folder);
   void take_up(const Manifest& manifest);
   void take_course(Course course);
@@ -116,7 +115,7 @@ class Run {
   bool evaluate_due();
   void follow_evaluation();
   void record(const RunTotals& spent);
-  void tell(StepRow& row, const Tally& before);
+  void tell(TrainedStep& row, const Tally& before);
   void summarise(const TrainResult& result, std::uint64_t first_step);
   RunTotals totals() const;
   Traffic traffic() const;

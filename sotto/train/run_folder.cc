@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <chrono>
 #include <cstring>
 #include <random>
@@ -52,12 +53,30 @@ bool is_earlier(const std::string& found, const std::string& run, std::uint64_t 
   return false;
 }
 
+void require_no_search(const fs::path& folder) {
+  if (!path_exists(folder / "tune.json")) return;
+  throw ConfigError(named("train-dir", folder.string()) + ": holds a search of `sotto tune`; choose another folder");
+}
+
 }  // namespace
+
+std::string plain_name(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string name;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.';
+    if (plain) name += c;
+    if (!plain && !name.empty() && name.back() != '-') name += '-';
+  }
+  name = name.substr(0, longest);
+  while (name.ends_with('-')) name.pop_back();
+  return name;
+}
 
 std::string new_run_folder(std::string_view name) {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   name.remove_prefix(name.rfind('/') + 1);  // of a path
-  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
+  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", plain_name(name), fmt::localtime(now), ::getpid());
 }
 
 void require_unused(const fs::path& folder) {
@@ -65,6 +84,12 @@ void require_unused(const fs::path& folder) {
   if (!fs::exists(folder / "steps.csv", missing) && checkpoint::find(folder).empty()) return;
   throw ConfigError(fmt::format("{}: already holds a run; {} continues it, or choose another folder",
                                 named("train-dir", folder.string()), named("resume")));
+}
+
+void check_run_folder(const TrainOptions& options) {
+  if (options.train_dir.empty()) return;
+  require_no_search(options.train_dir);
+  if (!options.resume) require_unused(options.train_dir);
 }
 
 RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation,
@@ -98,9 +123,7 @@ void RunFolder::choose(const std::string& run) {
     throw ConfigError(named("resume") + ": there is no folder " + path_.string());
   }
   make_folder(path_);
-  if (path_exists(path_ / "tune.json")) {
-    throw ConfigError(named("train-dir", path_.string()) + ": holds a search of `sotto tune`; choose another folder");
-  }
+  require_no_search(path_);
   take_lock(run);
   if (!options_.resume) require_unused(path_);
   checkpoint::remove_partial(path_);

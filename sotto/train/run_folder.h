@@ -22,11 +22,16 @@
 
 namespace sotto {
 
+// A name that a shell takes as it is, of letters, digits, dots and dashes, 60 at most: "fc-512-10" of "fc(512, 10)".
+std::string plain_name(std::string_view text);
+
 // A unique name: "runs/lenet-20261121-051900-4711". Runs that start in the same second differ in the process id.
 std::string new_run_folder(std::string_view name);
 
 // ConfigError if that folder holds a run.
 void require_unused(const std::filesystem::path& folder);
+// ConfigError if a run with these options could not use its folder, as far as that shows before it begins.
+void check_run_folder(const TrainOptions& options);
 
 // The folder of one run, which all ranks share. Every public function is collective unless its comment says otherwise.
 class RunFolder {

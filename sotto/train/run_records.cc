@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sotto/core/file.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/evaluate.h"
 #include "sotto/train/identity.h"
@@ -14,30 +15,10 @@
 
 namespace sotto {
 
-checkpoint::Metadata Run::identity() const {
-  checkpoint::Metadata identity = run_identity(choices_, method_, task_->layout(), communicator_->size());
-  const auto examples = [this](Split split) {
-    return fmt::format("{} examples, hash {:016x}", task_->examples(split), task_->sample_hash(split));
-  };
-  identity["training-data"] = examples(Split::train);
-  identity["test-data"] = examples(Split::test);  // otherwise evaluations.csv would have rows of two test sets
-  if (const std::string meaning = task_->meaning(); !meaning.empty()) identity[data_meaning] = meaning;
-  return identity;
-}
-
 // Takes up the course of a checkpoint. ConfigError if the checkpoint is of another model, other data, and so on.
 void Run::take_up(const Manifest& manifest) {
   const std::string folder = checkpoint::folder(folder_->path(), manifest.step).string();
-  const auto found = manifest.identity.find("ranks");
-  const std::string before = found == manifest.identity.end() ? "(nothing)" : found->second;
-  const bool same = before == identity_["ranks"];
-  checkpoint::Metadata wanted = identity_;
-  wanted.erase("codec");  // the steps at which it changes depend on the course
-  if (!same) {
-    if (!continues_) require_other_ranks(choices_, folder, before, communicator_->size(), manifest);
-    for (const char* may_change : {"ranks", "batch-size", "accumulate"}) wanted.erase(may_change);
-  }
-  require_identity(folder, manifest.identity, wanted);
+  const bool same = require_resumable(choices_, folder, manifest, identity_, continues_.has_value());
 
   const StepSize size = step_size(communicator_->size());
   Course course(Epochs::of(task_->epochs().each), size);
@@ -190,7 +171,7 @@ void Run::record(const RunTotals& spent) {
 }
 
 // Listeners hear nothing more after an error, which may be their own. `before` is the tally before the step.
-void Run::tell(StepRow& row, const Tally& before) {
+void Run::tell(TrainedStep& row, const Tally& before) {
   if (listeners_.empty() || interruption_.failed() || follows_) return;
   Tally made = task_->trained();
   for (std::size_t i = 0; i < before.size(); ++i) made[i] -= before[i];
@@ -218,10 +199,11 @@ void Run::note_untrained() {
     return say(
         fmt::format("nothing was left to do: {}; summary.json says so, and else stays as it was", reached_text()));
   }
-  say(fmt::format(
-      "nothing was left to do: the run ends after {} steps, as {} and {} say; summary.json{} stays as it was",
-      plan_.steps, spelled(named("epochs", std::to_string(options_.epochs)), choices_.spelling),
-      spelled(named("max-steps", format_optional(options_.max_steps)), choices_.spelling), noted));
+  const bool has_summary = path_exists(folder_->path() / "summary.json");
+  say(fmt::format("nothing was left to do: the run ends after {} steps, as {} and {} say{}", plan_.steps,
+                  spelled(named("epochs", std::to_string(options_.epochs)), choices_.spelling),
+                  spelled(named("max-steps", format_optional(options_.max_steps)), choices_.spelling),
+                  has_summary ? fmt::format("; summary.json{} stays as it was", noted) : ""));
 }
 
 Traffic Run::traffic() const {
@@ -241,15 +223,13 @@ void Run::announce_phase(std::uint64_t step) {
 
 void Run::show(const StepRow& row, std::uint64_t done) {
   if (communicator_->rank() != first_trainer() || !(progress_.due() || done == plan_.steps)) return;
-  const StepReport& r = row.report;
-  const double remaining = static_cast<double>(plan_.steps - done) * r.seconds;
+  const double remaining = static_cast<double>(plan_.steps - done) * row.step_ms / 1e3;
   progress_.show(
       fmt::format("step {}/{}  epoch {:.2f}  loss {}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
                   "{:.1f})  "
                   "{:.1f} KB sent  {:.0f} s left",
-                  done, plan_.steps, course_.epochs_at(done), value_text(r.loss), r.seconds * 1e3, r.compute * 1e3,
-                  r.timings.encode * 1e3, r.timings.network * 1e3, r.timings.decode * 1e3,
-                  static_cast<double>(row.bytes_sent) / 1e3, remaining));
+                  done, plan_.steps, course_.epochs_at(done), value_text(row.loss), row.step_ms, row.compute_ms,
+                  row.encode_ms, row.network_ms, row.decode_ms, static_cast<double>(row.bytes_sent) / 1e3, remaining));
 }
 
 void Run::say_of_rows() {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -82,6 +83,31 @@ std::string header_of(std::span<const TensorPart> parts, const std::map<std::str
   return text;
 }
 
+// Says what a file is that is often taken for a safetensors file, and what to do. Its first bytes are not the length of
+// a header.
+std::string not_safetensors(const FileReader& file) {
+  struct Other {
+    std::string_view begin, is;
+  };
+  constexpr std::string_view torch =
+      "a file of torch.save, not of safetensors; convert it in Python: safetensors.torch.save_file(torch.load(FILE, "
+      "weights_only=True), \"model.safetensors\")";
+  constexpr std::array<Other, 6> others{{
+      {"version https://git-lfs", "a pointer of git-lfs, in place of the file; `git lfs pull` in its folder gets that"},
+      {"PK\x03\x04", torch},
+      {"\x80\x02", torch},  // of before torch 1.6
+      {"<!", "a page of the web, not a safetensors file; download the file itself"},
+      {"<html", "a page of the web, not a safetensors file; download the file itself"},
+      {"{", "a text in JSON, not a safetensors file"},
+  }};
+  std::string begin(std::min<std::uint64_t>(file.size(), 32), '\0');
+  file.read(0, std::as_writable_bytes(std::span(begin)));
+  for (const Other& other : others) {
+    if (begin.starts_with(other.begin)) return fmt::format("it is {}", other.is);
+  }
+  return "not a safetensors file: its first bytes are not the length of a header";
+}
+
 // The values in two bytes each.
 std::vector<std::uint16_t> narrowed(std::span<const float> values, FloatType type, const std::string& name) {
   std::vector<std::uint16_t> result(values.size());
@@ -136,7 +162,7 @@ void SafetensorsReader::read_header() {
   std::uint64_t length = 0;
   if (file_.size() < sizeof length) fail("truncated: too short for a safetensors file");
   file_.read(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > longest_header) fail("not a safetensors file: its header would be longer than 100 MB");
+  if (length > longest_header) fail(not_safetensors(file_));
   if (length > file_.size() - sizeof length) fail("truncated: its header is longer than the file");
   std::string text(length, '\0');
   file_.read(sizeof length, std::as_writable_bytes(std::span(text)));

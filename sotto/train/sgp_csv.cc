@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
-#include "sotto/core/csv_cells.h"
+#include "sotto/core/csv_table.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/timer.h"
@@ -40,29 +39,20 @@ class Meter {
 };
 
 std::vector<double> numbers_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  split_cells(line, cells);
   std::vector<double> numbers;
-  const char *at = line.data(), *const end = at + line.size();
-  while (at < end) {
-    double value = 0;
-    const auto read = std::from_chars(at, end, value);
-    if (read.ec != std::errc() || (read.ptr < end && *read.ptr != ',')) return {};
-    numbers.push_back(value);
-    at = read.ptr + 1;
+  for (const std::string_view cell : cells) {
+    const auto number = parsed<double>(cell);
+    if (!number) return {};
+    numbers.push_back(*number);
   }
   return numbers;
 }
 
 class SgpCsv final : public Listener {
  public:
-  explicit SgpCsv(const Choices& choices) : options_(choices.options) {
-    if (options_.csv_tag.find('/') != std::string::npos || options_.csv_tag.size() > 200) {
-      throw ConfigError(named("csv-tag", options_.csv_tag) +
-                        ": is a part of a file's name, and must have no / and at most 200 bytes");
-    }
-    if (metric_table(choices.task->metrics).find("accuracy") != nullptr) return;
-    throw ConfigError(fmt::format("{}: its columns are accuracies, which the task {} does not have",
-                                  named("csv-format", "sgp"), choices.task->name));
-  }
+  explicit SgpCsv(const Choices& choices) : options_(choices.options) {}
 
   // A run that goes on keeps the rows before its first step, and continues their means.
   void begin(const RunStart& start) override {
@@ -76,13 +66,13 @@ class SgpCsv final : public Listener {
     flush();
   }
 
-  void stepped(const StepRow& row) override {
+  void stepped(const TrainedStep& row) override {
     if (row.epoch_number != epoch_) loss_ = top1_ = top5_ = {};
     epoch_ = row.epoch_number;
-    batch_.add(row.report.seconds);
-    net_.add(row.report.compute - row.data_seconds);
-    data_.add(row.data_seconds);
-    loss_.add(row.report.loss);
+    batch_.add(row.step_ms / 1e3);
+    net_.add((row.compute_ms - row.data_ms) / 1e3);
+    data_.add(row.data_ms / 1e3);
+    loss_.add(row.loss);
     const auto percent = [&](std::string_view name, Meter& meter) {
       const bool is_known = !row.measured.values.empty() && metric_table(row.measured.kinds).find(name) != nullptr;
       if (!is_known) return std::string("-1,-1");
@@ -149,6 +139,16 @@ class SgpCsv final : public Listener {
 };
 
 }  // namespace
+
+void check_sgp_csv(const TrainOptions& options, const TaskEntry& task) {
+  if (options.csv_tag.find('/') != std::string::npos || options.csv_tag.size() > 200) {
+    throw ConfigError(named("csv-tag", options.csv_tag) +
+                      ": is a part of a file's name, and must have no / and at most 200 bytes");
+  }
+  if (metric_table(task.metrics).find("accuracy") != nullptr) return;
+  throw ConfigError(fmt::format("{}: its columns are accuracies, which the task {} does not have",
+                                named("csv-format", "sgp"), task.name));
+}
 
 std::unique_ptr<Listener> make_sgp_csv(const Choices& choices) { return std::make_unique<SgpCsv>(choices); }
 

@@ -18,12 +18,7 @@ class TensorBoard final : public Listener {
       : folder_(*choices.options.tensorboard),
         algorithm_(choices.algorithm),
         examples_of_rank_(choices.options.batch_size * choices.options.accumulate) {
-    if (!choices.options.resume && EventFile::has_any(folder_)) {
-      throw ConfigError(
-          fmt::format("{}: holds the events of another run, and TensorBoard would draw both as one; choose "
-                      "another folder",
-                      named("tensorboard", folder_.string())));
-    }
+    check_tensorboard(choices.options);
     make_folder(folder_);  // now, since an error must not leave a run that has begun
   }
 
@@ -33,24 +28,23 @@ class TensorBoard final : public Listener {
     if (start.rank == start.shown) file_.emplace(folder_, start.first_step + 1);
   }
 
-  void stepped(const StepRow& row) override {
+  void stepped(const TrainedStep& row) override {
     if (!file_) return;
-    const StepReport& r = row.report;
     sent_ += static_cast<double>(row.bytes_sent);
-    file_->add(row.step + 1, {{"train/loss", r.loss},
+    file_->add(row.step + 1, {{"train/loss", row.loss},
                               {"train/learning-rate", row.lr},
                               {"train/epoch", row.epoch},
-                              {"rate/steps-a-second", 1 / r.seconds},
-                              {"rate/examples-a-second", static_cast<double>(examples_) / r.seconds},
+                              {"rate/steps-a-second", 1e3 / row.step_ms},
+                              {"rate/examples-a-second", 1e3 * static_cast<double>(examples_) / row.step_ms},
                               {"bytes/sent-a-step", static_cast<double>(row.bytes_sent)},
                               {"bytes/sent-since-start", sent_},
-                              {"ms/step", r.seconds * 1e3},
-                              {"ms/compute", r.compute * 1e3},
-                              {"ms/data", row.data_seconds * 1e3},
-                              {"ms/wait", r.wait * 1e3},
-                              {"ms/encode", r.timings.encode * 1e3},
-                              {"ms/network", r.timings.network * 1e3},
-                              {"ms/decode", r.timings.decode * 1e3}});
+                              {"ms/step", row.step_ms},
+                              {"ms/compute", row.compute_ms},
+                              {"ms/data", row.data_ms},
+                              {"ms/wait", row.wait_ms},
+                              {"ms/encode", row.encode_ms},
+                              {"ms/network", row.network_ms},
+                              {"ms/decode", row.decode_ms}});
   }
 
   void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) override {
@@ -80,6 +74,14 @@ class TensorBoard final : public Listener {
 };
 
 }  // namespace
+
+void check_tensorboard(const TrainOptions& options) {
+  if (!options.tensorboard || options.resume || !EventFile::has_any(*options.tensorboard)) return;
+  throw ConfigError(
+      fmt::format("{}: holds the events of another run, and TensorBoard would draw both as one; choose "
+                  "another folder",
+                  named("tensorboard", *options.tensorboard)));
+}
 
 std::unique_ptr<Listener> make_tensorboard(const Choices& choices) { return std::make_unique<TensorBoard>(choices); }
 

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
+#include "sotto/comm/compute_threads.h"
 #include "sotto/comm/heartbeat.h"
 #include "sotto/comm/membership.h"
 #include "sotto/core/error.h"
+#include "sotto/core/options.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/run.h"
 #include "sotto/train/stop_signal.h"
@@ -16,15 +19,15 @@
 namespace sotto {
 namespace {
 
-// For a rank that is stopped while it waits for others: they may never come, so it writes a checkpoint by itself.
-void save_alone(Choices choices, const World& world, Rollback& rollback) {
+// For a rank that waits for others which may never come: it writes a checkpoint by itself. `why` they may not.
+void save_alone(Choices choices, const World& world, Rollback& rollback, const std::string& why) {
   if (!rollback.last()) return;
   World alone;
   alone.starter = world.starter;
   alone.elastic = alone.alone = true;
   alone.id = world.id;
   alone.generation = world.generation + 1;
-  alone.failure = fmt::format("rank {} was stopped while it waited for others", world.id);
+  alone.failure = why;
   choices.options.relay.clear();  // there is nobody to be reached
   std::error_code missing;
   choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
@@ -68,6 +71,9 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       if (world.planned() && dynamic_cast<const GroupChange*>(&error) == nullptr) throw;
       reason = error.what();
     } catch (const ConfigError& error) {  // that others have other options, as only ranks of a coordinator can
+      if (!world.failure.empty()) {  // too few ranks are left for this method
+        throw Error(world.failure + "; no checkpoint was written: " + error.text(choices.spelling));
+      }
       const bool came_first = rollback.last().has_value();
       if (!world.coordinated || !came_first) throw;
       reason = error.what();
@@ -81,7 +87,15 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
     try {
       world = next_generation(world, reason, !is_new && rollback.begun() > before, stop);
     } catch (const Stopped&) {
-      if (world.coordinated) save_alone(std::move(choices), world, rollback);
+      if (world.coordinated) {
+        save_alone(std::move(choices), world, rollback,
+                   fmt::format("rank {} was stopped while it waited for others", world.id));
+      }
+      throw;
+    } catch (const NotWanted&) {
+      throw;
+    } catch (const CommError& error) {  // the job ends, or nobody says how it goes on
+      if (world.coordinated) save_alone(std::move(choices), world, rollback, error.what());
       throw;
     }
   }
@@ -124,10 +138,14 @@ TrainResult train_with_heartbeat(const Choices& choices, World world) {
 
 TrainResult train(const Choices& choices, const World& world) {
   const std::optional<std::int64_t> threads = choices.options.threads;
-  // Our launcher sets the variables of OpenMP before torch can read them; other starters must do so themselves.
+  // Our launcher says in OMP_NUM_THREADS how many; other starters must do so themselves.
   if (threads && world.starter != "sotto") {
     throw ConfigError(fmt::format("{}: {} started this rank; set OMP_NUM_THREADS there instead",
                                   named("threads", std::to_string(*threads)), world.starter));
+  }
+  const char* const launched = std::getenv("OMP_NUM_THREADS");
+  if (world.starter == "sotto" && launched != nullptr) {
+    set_compute_threads(static_cast<int>(parse_int("OMP_NUM_THREADS", launched, {1, 4096})));
   }
   const StopSignal signals;
   if (world.planned()) return train_in_generations(choices, world, nullptr);

@@ -18,6 +18,7 @@
 #include "sotto/train/choices.h"
 #include "sotto/train/manifest.h"
 #include "sotto/train/safetensors.h"
+#include "sotto/train/weights_file.h"
 
 namespace sotto {
 namespace {
@@ -29,22 +30,22 @@ bool is_counter(const std::string& name) { return name.ends_with("num_batches_tr
 // without the part before its first dot, as published files of some models have it. Tensors that a pattern of `except`
 // matches stay as they are. Returns the names of the other tensors of the file that were not used. FileError, which
 // names the file, for a tensor that is missing, of another shape, or not finite.
-std::vector<std::string> read_weights(const SafetensorsReader& reader, const std::string& path, Task& task,
+std::vector<std::string> read_weights(const WeightsFile& file, const std::string& path, Task& task,
                                       std::span<const std::string> except = {}) {
-  const std::vector<std::string> names = reader.names();
+  const std::vector<std::string> names = file.names();
   std::set<std::string> unused(names.begin(), names.end());
   std::erase_if(unused, is_counter);
   const auto read = [&](const Layout& layout, std::span<float> values) {
     for (const Segment& segment : layout.segments()) {
       const std::string shorter = segment.name.substr(segment.name.find('.') + 1);
-      const std::string& name = !reader.has(segment.name) && reader.has(shorter) ? shorter : segment.name;
+      const std::string& name = !file.has(segment.name) && file.has(shorter) ? shorter : segment.name;
       const auto keeps = [&](const std::string& pattern) { return matches(pattern, segment.name); };
       if (std::ranges::any_of(except, keeps)) {
         unused.erase(name);
         continue;
       }
       const auto its = values.subspan(segment.offset, segment.numel());
-      reader.read(name, segment.shape, its);
+      file.read(name, segment.shape, its);
       const auto bad = std::ranges::find_if(its, [](float value) { return !std::isfinite(value); });
       if (bad != its.end()) throw FileError(fmt::format("{}: tensor {} holds {}", path, name, *bad));
       unused.erase(name);
@@ -70,9 +71,9 @@ std::string start_from_weights(const TrainOptions& options, Task& task) {
     if (std::ranges::any_of(task.buffer_layout().segments(), fits)) continue;
     throw ConfigError(no_tensor("weights-except", pattern, task.layout()));
   }
-  const SafetensorsReader reader(options.weights);
+  const WeightsFile file(options.weights);
   try {
-    const std::vector<std::string> unused = read_weights(reader, options.weights, task, except);
+    const std::vector<std::string> unused = read_weights(file, options.weights, task, except);
     return unused.empty() ? "" : fmt::format("{} has {}", options.weights, unused_text(unused));
   } catch (const FileError& error) {
     throw ConfigError(
@@ -140,7 +141,7 @@ Imported import_weights(const ImportOptions& options) {
   TaskSetup setup{.model = choices.model, .data = choices.options.data};
   setup.batch = 0;
   const std::unique_ptr<Task> task = choices.task->make(setup);
-  Imported imported{task->layout().numel(), read_weights(SafetensorsReader(options.file), options.file, *task)};
+  Imported imported{task->layout().numel(), read_weights(WeightsFile(options.file), options.file, *task)};
 
   const std::filesystem::path folder = checkpoint::folder(train_dir, 0);
   make_folder(folder);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "sotto/core/option_name.h"
+
 namespace sotto {
 namespace {
 
@@ -20,7 +24,7 @@ std::vector<std::string> ranked(std::vector<Prediction> predictions) {
 
 std::string verdict_of(std::vector<Prediction> predictions) {
   rank_predictions(predictions);
-  return verdict(predictions);
+  return spelled(verdict(predictions));
 }
 
 using Names = std::vector<std::string>;
@@ -33,6 +37,45 @@ TEST(Advice, OfEquallyQuickOnesThatOfHigherQualityComesFirst) {
   EXPECT_EQ(ranked({of("a", 100, Quality::low), of("b", 102, Quality::medium, 0.5), of("c", 103, Quality::medium, 0.1),
                     of("d", 104)}),
             (Names{"c", "b", "a", "d"}));
+}
+
+TEST(Advice, ThoseWhoseLossIsKnownToBeGoodEnoughComeFirst) {
+  std::vector<Prediction> all{of("none", 100), of("a", 10), of("b", 60), of("c", 5, Quality::low)};
+  all[1].quality.reset();
+  EXPECT_EQ(ranked(all), (Names{"c", "b", "none", "a"})) << "low is what was asked for";
+  rank_predictions(all, Quality::medium);
+  EXPECT_EQ(all[0].sentence, "b");
+  EXPECT_EQ(all[2].sentence, "c");
+  EXPECT_TRUE(verdict(all, Quality::medium).starts_with("compress with `b`")) << verdict(all, Quality::medium);
+}
+
+TEST(Advice, ALossThatIsNotKnownIsSaid) {
+  Prediction unknown = of("a", 20);
+  unknown.quality.reset();
+  EXPECT_TRUE(verdict_of({of("none", 100), of("b", 40), unknown})
+                  .ends_with(". `a` takes 20.0 ms, but its loss is not known: check 200 trains with it beside `none`"));
+  const std::string alone = verdict_of({of("none", 100), unknown});
+  EXPECT_TRUE(alone.starts_with("do not compress yet: `none` takes 100.0 ms a step; ")) << alone;
+  EXPECT_TRUE(alone.ends_with("; `a` takes 20.0 ms, but its loss is not known: check 200 trains with it beside `none`"))
+      << alone;
+  unknown.seconds = 0.099;
+  EXPECT_TRUE(verdict_of({of("none", 100), unknown}).ends_with("would save 1.0 %"));
+}
+
+TEST(Advice, ACheckSaysWhatTheLossIs) {
+  EXPECT_EQ((CheckedLoss{.loss = 1.01, .dense = 1}).quality(2), Quality::high);
+  EXPECT_EQ((CheckedLoss{.loss = 0.9, .dense = 1}).quality(2), Quality::high);
+  EXPECT_EQ((CheckedLoss{.loss = 1.05, .dense = 1}).quality(2), Quality::medium);
+  EXPECT_EQ((CheckedLoss{.loss = 1.5, .dense = 1}).quality(2), Quality::low);
+  EXPECT_EQ((CheckedLoss{.loss = std::nan(""), .dense = 1}).quality(2), Quality::low);
+  Prediction bad = of("a", 20, Quality::low);
+  bad.checked = CheckedLoss{.steps = 50, .loss = 1.5, .dense = 1};
+  std::vector<Prediction> all{of("none", 100), bad};
+  rank_predictions(all, Quality::medium);
+  const std::string text = verdict(all, Quality::medium);
+  EXPECT_TRUE(text.starts_with("do not compress: ")) << text;
+  EXPECT_TRUE(text.ends_with("; `a` takes 20.0 ms, but has a loss of 1.5 after 50 steps, where dense training has 1"))
+      << text;
 }
 
 TEST(Advice, CompressesWhereAStepIsClearlyShorter) {

@@ -63,6 +63,80 @@ TEST(Auto, AllReducesWhatIsLinear) {
   }
 }
 
+// A sum in 16 bits ends at 65504, and a message does not. Only one rank has such a value, and all gather.
+TEST(Auto, GathersWhatIsTooLargeForASum) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  constexpr int steps = 4;
+  for (const char* method : {"f16", "ef | f16", "momentum | f16", "auto", "auto(quality=medium)"}) {
+    for (const int ranks : {1, 2, 3}) {
+      std::vector<std::vector<float>> means(static_cast<std::size_t>(ranks));
+      std::vector<double> wanted(layout.size());
+      run_threads(ranks, 20s, [&](Communicator& communicator) {
+        const auto aggregator = make_aggregator(read_recipe(method), buckets, communicator);
+        auto& sum = means[static_cast<std::size_t>(communicator.rank())];
+        for (int step = 0; step < steps; ++step) {
+          auto values = sample_gradient(layout, communicator.rank(), step);
+          if (step % 2 == 1 && communicator.rank() == ranks - 1) values[layout.segments()[2].offset] = 3e6F;
+          average_all(*aggregator, buckets, values, step, communicator);
+          sum.insert(sum.end(), values.begin(), values.end());
+        }
+        const bool tells = aggregator->remark().find("gather where a value is too large") != std::string::npos;
+        EXPECT_EQ(tells, ranks > 1 && std::string_view(method).ends_with("f16")) << aggregator->remark();
+      });
+      for (const auto& mean : means) EXPECT_EQ(mean, means[0]) << method << ", " << ranks << " ranks";
+      const float sent = means[0][layout.size() + layout.segments()[2].offset];
+      EXPECT_NEAR(sent, 3e6F / static_cast<float>(ranks), 3e6F / 1024) << method << ", " << ranks << " ranks";
+      for (const float value : means[0]) ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+}
+
+// All of it is sent in the end, and nothing twice.
+TEST(Auto, LosesNothingWhereItGathersInstead) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    const auto aggregator = make_aggregator(read_recipe("ef | f16"), buckets, communicator);
+    std::vector<double> sum(layout.size()), wanted(layout.size());
+    for (int step = 0; step < 6; ++step) {
+      auto values = sample_gradient(layout, communicator.rank(), step);
+      const auto add = [&](std::vector<double>& to, std::span<const float> from, double share) {
+        for (std::size_t i = 0; i < from.size(); ++i) to[i] += share * static_cast<double>(from[i]);
+      };
+      for (const int rank : {0, 1}) {
+        auto own = sample_gradient(layout, rank, step);
+        if (step < 3) own[layout.segments()[1].offset] = 7e4F + static_cast<float>(rank);
+        add(wanted, own, 0.5);
+        if (rank == communicator.rank()) values = own;
+      }
+      average_all(*aggregator, buckets, values, step, communicator);
+      add(sum, values, 1);
+    }
+    for (const Segment& segment : layout.segments()) {
+      for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
+        ASSERT_NEAR(sum[i], wanted[i], std::abs(wanted[i]) > 1e4 ? 1.0 : 5e-3) << layout.name_at(i);
+      }
+    }
+  });
+}
+
+// Who asks for the sum gets an error, on all ranks.
+TEST(AllReduce, RefusesOnEveryRankWhatIsTooLargeForASum) {
+  const auto buckets = plan_buckets(sample_layout(), 1U << 20);
+  run_threads(3, 20s, [&](Communicator& communicator) {
+    const auto aggregator = make_aggregator(read_recipe("ef | f16", "all_reduce"), buckets, communicator);
+    auto values = sample_gradient(sample_layout(), communicator.rank(), 0);
+    if (communicator.rank() == 1) values[3] = 1e6F;
+    const auto before = values;
+    const std::string text = test::message_of([&] { average_all(*aggregator, buckets, values, 4, communicator); });
+    EXPECT_NE(text.find("does not fit f16"), std::string::npos) << text;
+    EXPECT_NE(text.find("use bf16, or gather the messages"), std::string::npos) << text;
+    EXPECT_NE(text.find("step 4"), std::string::npos) << text;
+    EXPECT_EQ(values, before);
+  });
+}
+
 TEST(Auto, TakesFewerBytesWhereTheSecondEncodingLosesLittle) {
   for (const char* method : {"int8", "qsgd(bits=4)", "natural", "f32 | zstd", "ef | int8"}) {
     const Choice two = choice(2, method, large_layout());
@@ -76,6 +150,16 @@ TEST(Auto, TakesFewerBytesWhereTheSecondEncodingLosesLittle) {
       EXPECT_EQ(found.remark.find("aggregator: scatter_reduce, "), 0U) << found.remark;
     }
   }
+}
+
+TEST(Auto, SaysWhyFewerBytesAreNotTaken) {
+  Layout small;  // rounds cost more than it has bytes
+  small.append("w", {64, 64});
+  const Choice found = choice(4, "ef | int8", small);
+  EXPECT_EQ(found.then, "gather") << found.remark;
+  EXPECT_NE(found.remark.find(" KiB for scatter_reduce in more rounds, each of which takes as long as 16 KiB a bucket"),
+            std::string::npos)
+      << found.remark;
 }
 
 // Averaging over ranks does not reduce the noise of the second encoding.

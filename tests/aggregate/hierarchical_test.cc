@@ -188,22 +188,30 @@ TEST(Hierarchical, ResumesToTheSameBits) {
 // Dense steps keep memories of the same shards as the steps that follow them.
 TEST(Hierarchical, TakesOverFromDenseSteps) {
   const auto buckets = sample_buckets();
-  const auto phases = start_after(2, test::read_phases("momentum | topk(0.1)", asked("all_reduce", "gather", 2)));
-  EXPECT_EQ(phases.at(0).recipe.aggregator.text(), asked("all_reduce", "auto", 2));
   const auto other =
       test::read_phases({{0, "ef | f32", "auto"}, {2, "ef | topk(0.1)", asked("all_reduce", "gather", 2)}});
   EXPECT_THROW(check_phases(other, buckets), ConfigError);
-  run_threads(4, 20s, [&](Communicator& communicator) {
-    Phased phased(phases, buckets, communicator.rank(), communicator.size(), nullptr);
-    for (int step = 0; step < 4; ++step) {
-      phased.enter(static_cast<std::uint64_t>(step));
-      const auto before = state_of(phased).floats;
-      auto values = sample_gradient(sample_layout(), communicator.rank(), step);
-      average_all(phased, buckets, values, step, communicator);
-      const auto& u = before.at("memory.momentum.u");
-      EXPECT_EQ(std::ranges::all_of(u, [](float value) { return value == 0; }), step == 0) << step;
-    }
-  });
+  const auto first = exact_mean(4, 1), both = exact_mean(4, 2);
+  for (const char* inner : {"all_reduce", "scatter_reduce", "gather"}) {  // which sums gradients, and has no memory
+    SCOPED_TRACE(inner);
+    const auto phases = start_after(2, test::read_phases("momentum | topk(0.1)", asked(inner, "gather", 2)));
+    EXPECT_EQ(phases.at(0).recipe.aggregator.text(), asked(inner, "auto", 2));
+    check_phases(phases, buckets);
+    run_threads(4, 20s, [&](Communicator& communicator) {
+      Phased phased(phases, buckets, communicator.rank(), communicator.size(), nullptr);
+      for (int step = 0; step < 4; ++step) {
+        phased.enter(static_cast<std::uint64_t>(step));
+        const auto before = state_of(phased).floats;
+        auto values = sample_gradient(sample_layout(), communicator.rank(), step);
+        average_all(phased, buckets, values, step, communicator);
+        const auto& u = before.at("memory.momentum.u");
+        EXPECT_EQ(std::ranges::all_of(u, [](float value) { return value == 0; }), step == 0) << step;
+        for (std::size_t i = 0; i < values.size() && step < 2; ++i) {  // the momentum of the mean of all ranks
+          ASSERT_NEAR(values[i], step == 0 ? first[i] : both[i] - first[i] + 0.9 * first[i], 4e-6) << i;
+        }
+      }
+    });
+  }
 }
 
 // Errors name ranks by their number in the whole job, and the gradient stays as it was.
@@ -244,6 +252,7 @@ TEST(Hierarchical, RefusesWhatDoesNotFit) {
   expect("hierarchical(group=4)", "none", "6 ranks do not fall into groups of 4");
   expect("hierarchical(group=2, outer=all_reduce)", "topk(0.1)", "outer=all_reduce: messages of `topk");
   expect("hierarchical(group=2, inner=vote)", "none", "inner=vote: ");
+  expect("hierarchical(group=2, outer=gather)", "momentum(mean=true) | f32", "outer=gather: `momentum(mean=true)`");
   expect("hierarchical(group=2, outer=hierarchical)", "none", "outer: unknown aggregator `hierarchical`");
   expect("hierarchical(group=2, outer=gahter)", "none", "did you mean `gather`");
   expect("hierarchical(groups=2)", "none", "did you mean `group`");

@@ -56,8 +56,8 @@ TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
     const std::string canonical = memory_table().read("codec", sentence).text();
     EXPECT_EQ(memory_table().read("codec", canonical).text(), canonical);
   }
-  EXPECT_EQ(read_recipe("momentum(0.8) | topk(1%)").text().substr(0, 54),
-            "momentum(m=0.8, nesterov=false, masking=true, clip=0) ");
+  EXPECT_EQ(read_recipe("momentum(0.8) | topk(1%)").text().substr(0, 66),
+            "momentum(m=0.8, nesterov=false, masking=true, clip=0, mean=false) ");
 }
 
 // test_warmup.py checks the warnings about sentences that diverge. Here are sentences that must cause none, and others
@@ -67,7 +67,7 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   for (const Preset& preset : preset_table()) {
     EXPECT_EQ(doubt_about(read_recipe(preset.name), buckets), "") << preset.name;
   }
-  for (const char* method : {"randomk(0.01, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)",
+  for (const char* method : {"randomk(0.6, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)",
                              "ef | count_sketch", "memsgd | natural", "qsgd", "int8", "signs", "topk(0.6)",
                              "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)",
                              "velocity | qsgd(bits=1)", "velocity | randomk(0.01, unbiased=true, dense=0)"}) {
@@ -76,6 +76,14 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   for (const char* method : {"topk(0.01)", "topk | qsgd", "sampled_topk", "randomk(0.01)"}) {
     EXPECT_NE(doubt_about(read_recipe(method), buckets).find("a memory sends it later: ef | "), std::string::npos)
         << method;
+  }
+  for (const std::string method : {"randomk(0.01, unbiased=true, dense=0)", "atomo(s=5%)", "dct(8) | atomo(s=1%)"}) {
+    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("the optimiser then has none: velocity | " + method),
+              std::string::npos)
+        << method;
+  }
+  for (const char* method : {"ef", "ef | f32 | zstd"}) {
+    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("all is sent, so `ef` holds nothing back"), std::string::npos);
   }
   EXPECT_NE(doubt_about(read_recipe("velocity | topk(1%)"), buckets).find(": momentum | topk("), std::string::npos);
   for (const auto& [memory, name] : offered_by) {

@@ -238,11 +238,68 @@ TEST(Phased, StartsAfterStepsThatSendEverything) {
   EXPECT_EQ(text(9, {{0, "qsgd", "gather"}}), "0 none auto; 9 qsgd gather; ");
   EXPECT_EQ(text(9, {{0, "power(2)"}}), "0 ef | f32 auto; 9 power(2) auto; ");
   EXPECT_EQ(text(9, {{0, "momentum(0.5) | topk(0.1)"}}),
-            "0 momentum(0.5) | f32 auto; 9 momentum(0.5) | topk(0.1) auto; ");
+            "0 momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=true) | f32 auto; "
+            "9 momentum(0.5) | topk(0.1) auto; ");
   EXPECT_EQ(text(9, {{0, "fetch | count_sketch"}}), "0 none auto; 9 fetch | count_sketch auto; ");
   EXPECT_EQ(text(9, {{0, "ef | topk(0.5)"}, {4, "ef | topk(0.3)"}, {12, "ef | topk(0.1)"}}),
             "0 ef | f32 auto; 9 ef | topk(0.3) auto; 12 ef | topk(0.1) auto; ");
   EXPECT_EQ(text(12, {{0, "ef | topk(0.5)"}, {12, "ef | topk(0.1)"}}), "0 ef | f32 auto; 12 ef | topk(0.1) auto; ");
+}
+
+// As in the authors' code: in dense steps all ranks make the momentum of the mean, and each goes on with that.
+TEST(Phased, MomentumGoesOnFromThatOfTheMeanOfDenseSteps) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  constexpr int ranks = 3, dense = 3;
+  for (const bool nesterov : {false, true}) {
+    const std::string method =
+        nesterov ? "momentum(nesterov=true) | topk(0.1, dense=0)" : "momentum | topk(0.1, dense=0)";
+    const auto phases = start_after(dense, read_phases({{0, method, "gather"}}));
+    std::array<std::vector<float>, ranks> momenta;
+    run_threads(ranks, 20s, [&](Communicator& communicator) {
+      const int rank = communicator.rank();
+      auto phased = make(phases, buckets, rank, ranks);
+      std::vector<double> u(layout.size());
+      for (int step = 0; step < dense; ++step) {
+        phased.enter(static_cast<std::uint64_t>(step));
+        auto values = sample_gradient(layout, rank, step);
+        average_all(phased, buckets, values, step, communicator);
+        std::vector<double> mean(layout.size());
+        for (int r = 0; r < ranks; ++r) {
+          const auto gradient = sample_gradient(layout, r, step);
+          for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += static_cast<double>(gradient[i]) / ranks;
+        }
+        for (std::size_t i = 0; i < mean.size(); ++i) {
+          u[i] = nesterov ? 0.9 * (u[i] + mean[i]) : 0.9 * u[i] + mean[i];
+          ASSERT_NEAR(values[i], nesterov ? u[i] + mean[i] : u[i], 1e-4) << method << " " << step << " " << i;
+        }
+      }
+      phased.enter(dense);
+      momenta.at(static_cast<std::size_t>(rank)) = test::state_of(phased).floats.at("memory.momentum.u");
+      std::size_t at = 0;  // the memory has the buckets' values one after the other
+      for (const BucketPlan& bucket : buckets) {
+        for (std::size_t i = bucket.range.begin; i < bucket.range.end; ++i, ++at) {
+          ASSERT_NEAR(momenta.at(static_cast<std::size_t>(rank)).at(at), u[i], 1e-4) << method << " " << i;
+        }
+      }
+    });
+    for (const auto& momentum : momenta) EXPECT_EQ(momentum, momenta[0]) << method;
+  }
+}
+
+TEST(Phased, MomentumOfTheMeanIsForDenseStepsAtTheBeginning) {
+  const auto buckets = plan_buckets(sample_layout(), 1200);
+  const auto refusal = [&](const std::vector<test::PhaseText>& phases) {
+    return message_of([&] { check_phases(read_phases(phases), buckets); });
+  };
+  EXPECT_EQ(refusal({{0, "momentum(mean=true) | f32"}, {4, "momentum | topk(0.1)"}}), "");
+  EXPECT_NE(refusal({{0, "momentum | topk(0.1)"}, {4, "momentum(mean=true) | f32"}}).find("write `momentum | f32`"),
+            std::string::npos);
+  for (const char* method :
+       {"momentum(mean=true) | topk(0.1)", "momentum(mean=true) | qsgd", "momentum(mean=true) | power(1)"}) {
+    EXPECT_NE(refusal({{0, method}}).find("f32, f16 or bf16 must follow it"), std::string::npos) << method;
+  }
+  EXPECT_NE(refusal({{0, "momentum(mean=true) | f32", "gather"}}), "");
 }
 
 TEST(Phased, AStateIsThatOfThePhaseOfTheNextStep) {

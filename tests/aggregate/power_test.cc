@@ -283,7 +283,7 @@ TEST(Power, IsAMethodOfItsOwn) {
   const auto canonical = [](const char* text) { return read_recipe(text).text(); };
   EXPECT_EQ(canonical("power"), "ef | power(rank=1, min_rate=2)");
   EXPECT_EQ(canonical("ef | power"), canonical("power(1)"));
-  EXPECT_EQ(canonical("powersgd"), canonical("power(1)"));
+  EXPECT_EQ(canonical("powersgd"), canonical("power(4)"));
   EXPECT_EQ(canonical("power(2, min_rate=1) | f16"), "ef | power(rank=2, min_rate=1) | f16");
   EXPECT_EQ(canonical(canonical("power(3)").c_str()), canonical("power(3)"));
   run_threads(1, 20s, [&](Communicator& communicator) {

@@ -1,6 +1,7 @@
 // Whole sentences, presets, and the aggregators and optimisers given with them.
 #include "sotto/aggregate/recipe.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,7 +115,7 @@ TEST(Recipe, AnAggregatorMayTakeThePlaceOfTheStages) {
   EXPECT_EQ(text_of(bare.stages), "f32");
   const Recipe full = read_recipe("ef | power(rank=2, min_rate=1) | f16");
   EXPECT_EQ(full.text(), "ef | power(rank=2, min_rate=1) | f16");
-  EXPECT_EQ(read_recipe("powersgd").aggregator.said(), "power(1)");
+  EXPECT_EQ(read_recipe("powersgd").aggregator.said(), "power(4)");
   EXPECT_TRUE(has(error_of("power | topk"), "what follows `power` is summed on the way"));
   EXPECT_TRUE(has(error_of("power | f16 | zstd"), "what follows `power` is summed on the way"));
   EXPECT_TRUE(has(error_of("topk | power"), "only a memory may stand before it"));
@@ -210,6 +211,18 @@ TEST(Recipe, DoubtsNameTheOptionAsTheFrontEndSpellsIt) {
     return "--" + std::string(option) + "=" + std::string(value);
   };
   EXPECT_EQ(doubt_about(recipe, buckets, spelling).find("--codec=topk(0.01): what it leaves out"), 0U);
+}
+
+TEST(Recipe, PresetsThatLoseMuchAtTheirDefaultRateSaySo) {
+  for (const Preset& preset : preset_table()) {
+    const std::string doubt = doubt_about_default_rate("codec", preset.name);
+    const std::string points = fmt::format("at its default rate it lost {:.1f} points", preset.lost);
+    EXPECT_EQ(doubt.find(points) != std::string::npos, preset.lost > 2) << doubt;
+    EXPECT_EQ(doubt.empty(), preset.lost <= 2) << doubt;
+    EXPECT_EQ(rate_with(preset.name), preset.rate);
+  }
+  EXPECT_EQ(doubt_about_default_rate("codec", ""), "") << "no preset";
+  EXPECT_EQ(rate_with(""), 1);
 }
 
 // A vector without shapes is one segment of one dimension, which many presets send whole.

@@ -78,7 +78,7 @@ TEST(LocalErrors, LeaveRoomForEveryPresetThatIsForDifferences) {
       EXPECT_TRUE(why.empty() || why.find("not gradients") != std::string::npos) << why;
       fit += why.empty() ? 1 : 0;
     }
-    EXPECT_GE(2 * fit, preset_table().size()) << "only " << fit;
+    EXPECT_GE(5 * fit, 2 * preset_table().size()) << "only " << fit;  // others send momenta of gradients
   });
 }
 

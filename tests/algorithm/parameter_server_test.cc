@@ -159,7 +159,8 @@ TEST(ParameterServer, SendsWhatTheFormulaSays) {
                                                        {"mode=stale, servers=2", 2, false}}) {
       if (servers + (dedicated ? 1 : 0) > ranks) continue;
       const std::string down = std::string_view(sentence).ends_with("f16") ? "f16" : "qsgd(bits=4)";
-      run_threads(ranks, 20s,
+      // A server sends reminders after a quarter of the deadline, which a slow machine must not reach.
+      run_threads(ranks, 600s,
                   [&, &sentence = sentence, &servers = servers, &dedicated = dedicated](Communicator& communicator) {
                     Perceptron worker(communicator.rank(), "sgd");
                     const auto served = make_served(with(sentence), "qsgd(bits=4)", worker, communicator);

@@ -132,6 +132,11 @@ TEST(ServerErrors, SayWhatToDo) {
     expect(why("", "power"), "made by all ranks together");
     expect(why("", "signsgd"), "published with the aggregator `vote`");
     expect(why("", "terngrad(shared=true)"), "ranks agree on its scales");
+    for (const char* codec : {"momentum(mean=true) | f32", "momentum(mean=true)"}) {
+      expect(why("", codec), "a server alone has the mean");
+      expect(why("mode=async", codec), "leave `mean` out");
+    }
+    EXPECT_EQ(why("", "momentum | f32", "dgc"), "");
     expect(why("", "none", "onebit-adam"), "servers alone have");
     EXPECT_EQ(why("down=(topk(0.5) | f16)", "ef | sign"), "");
     EXPECT_EQ(why("", "signs"), "") << "models go back dense";

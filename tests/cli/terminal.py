@@ -13,14 +13,20 @@ import termios
 from conftest import DEADLINE
 
 
+def take_terminal():
+    """What a shell's child does: Ctrl-C comes to it, although some shells take that away from what they start."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
-    """A screen on which a program writes."""
+    """A screen on which a program writes, and a keyboard."""
 
     def __init__(self, *command, cwd, columns=60, lines=30):
         self.ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", lines, columns, 0, 0))
         self.process = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # which some shells take away
+                                        preexec_fn=take_terminal)
         os.close(theirs)
         self.text = ""
 
@@ -28,6 +34,9 @@ class Terminal:
         while text not in self.text:
             assert select.select([self.ours], [], [], DEADLINE)[0], f"waited in vain for {text}: {self.text}"
             self.text += os.read(self.ours, 1 << 16).decode(errors="replace")
+
+    def press(self, keys):
+        os.write(self.ours, keys)
 
     def end(self):
         self.process.wait(timeout=DEADLINE)

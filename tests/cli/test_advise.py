@@ -2,9 +2,10 @@
 
 import json
 import os
+import signal
 
 import pytest
-from conftest import TINY, summary
+from conftest import TINY, has_step, summary, wait_until
 
 MODEL = TINY[:TINY.index("--deadline")]
 JOB = ["advise", *MODEL, "--ranks", 2, "--threads", 1]
@@ -65,7 +66,47 @@ def test_sentences_of_the_user(good):
     assert rows["ef | sampled_topk(0.1) | qsgd(4)"]["quality"] == "medium", "it stands in the program's own table"
     assert rows["ef | topk(0.01, dense=0)"]["quality"] is None
     assert rows["int8"]["quality"] == "high" and rows["int8"]["aggregator"] == "gather"
-    assert found["codecs"][0]["codec"] == "ef | topk(0.01, dense=0)"
+    # The quickest one comes last, and is not recommended, as nobody knows what it does to the loss.
+    order = [row["codec"] for row in found["codecs"]]
+    assert order[-1] == "ef | topk(0.01, dense=0)" and rows[order[-1]]["ms_per_step"] == min(row["ms_per_step"] for row in rows.values())
+    assert found["advice"].startswith("compress with `") and not found["advice"].startswith("compress with `ef | topk(0.01")
+    assert found["advice"].endswith("but its loss is not known: --check 200 trains with it beside `none`"), found["advice"]
+
+
+def test_a_sentence_of_unknown_loss_alone(good):
+    text = good(*JOB, "--link", "1mbit", "--codecs", "ef | topk(0.01, dense=0)").out
+    assert text.split("\n\n")[1].splitlines()[2].endswith("  not known")
+    assert "advice   do not compress yet: `none` takes " in text and "its loss is not known: --check 200 trains" in text
+
+
+def test_a_check_trains_with_each(good, run, tmp_path):
+    flags = ["--link", "1mbit", "--codecs", "ef | topk(0.5, dense=0)", "ef | topk(0.001, dense=0)", "--check", 40]
+    found, rows = advice(good, *flags)
+    loss = {codec: row["checked"]["loss"] for codec, row in rows.items()}
+    assert all(row["checked"]["steps"] == 40 and "%" in row["checked"]["test"] for row in rows.values())
+    assert loss["ef | topk(0.001, dense=0)"] > 1.5 * loss["none"] and loss["ef | topk(0.5, dense=0)"] < 1.3 * loss["none"]
+    assert rows["none"]["quality"] == "high" and rows["ef | topk(0.001, dense=0)"]["quality"] == "low"
+    assert [row["codec"] for row in found["codecs"]][-1] == "ef | topk(0.001, dense=0)"
+    assert "`ef | topk(0.001, dense=0)` takes " in found["advice"] and " after 40 steps, where dense training has " in found["advice"]
+    runs = sorted(tmp_path.glob("runs/advise-*/*"))
+    assert runs[0].name == "01-none" and {path.name[3:] for path in runs[1:]} == {"ef-topk-0.5-dense-0", "ef-topk-0.001-dense-0"}
+    assert [summary(path)["seed"] for path in runs] == [1, 1, 1]
+    job = run(*JOB, *flags, "--lr", "1e30")
+    assert job.status == 1 and "sotto: the check with `none` failed: " in job.err
+
+
+def test_a_check_makes_all_steps_or_says_why_not(start, tmp_path):
+    """Also if they are many epochs. A training that failed has not diverged."""
+    job = start(*["64" if part == "512" else part for part in JOB], "--link", "1mbit", "--codecs", "int8", "ef | topk(0.1, dense=0)", "--check", 5000)
+    second = lambda: next(iter(tmp_path.glob("runs/advise-*/02-*")), tmp_path / "none")  # noqa: E731
+    wait_until(lambda: job.process.poll() is not None or has_step(second(), 1), "the second training")
+    os.kill(job.rank(1), signal.SIGKILL)
+    job.finish()
+    assert job.status == 0, job.err
+    codec = {"int8": "int8", "ef-topk-0.1-dense-0": "ef | topk(0.1, dense=0)"}[second().name[3:]]
+    assert f"left out `{codec}`: its check failed: rank 1 was killed by signal 9 (SIGKILL)" in job.out, job.out
+    assert "loss after 5000 steps" in job.out and "diverged" not in job.out
+    assert [summary(path)["steps"] for path in sorted(tmp_path.glob("runs/advise-*/*")) if path != second()] == [5000, 5000]
 
 
 def test_ranks_that_share_this_machine(good):

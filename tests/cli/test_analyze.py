@@ -240,6 +240,22 @@ def test_progress_on_a_terminal_that_ctrl_c_ends(sotto, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seen"]
 
 
+def test_one_file_may_be_given(analysed, good, run, tmp_path):
+    name = "gradient-000010-r1.safetensors"
+    text = good("analyze", analysed / "seen" / name, "--codec", "topk(0.1)", "--csv", "tables", "--repeats", 1).out
+    (row,) = rows(tmp_path, "codecs")
+    assert (row["step"], row["rank"]) == ("10", "1")
+    # A relative error is a ratio of norms, as `sotto codec measure` has it.
+    (line,) = [line for line in text.splitlines() if line.startswith("topk(ratio=0.1")]
+    heads = next(line for line in text.splitlines() if line.startswith("codec "))
+    assert heads.index("relative error") < heads.index("cosine") and f"{float(row['square_error']) ** 0.5:.4g}" in line
+    measured = json.loads(good("codec", "measure", "--codec", "topk(0.1)", "--input", analysed / "seen" / name, "--json").out)
+    assert measured["relative_error"] == pytest.approx(float(row["square_error"]) ** 0.5, rel=1e-5)
+    (tmp_path / "mine.npy").write_bytes(b"")
+    job = run("analyze", "mine.npy")
+    assert job.status == 2 and "mine.npy: no capture calls a file so, but gradient-000100.sotto" in job.err
+
+
 # --- the page ------------------------------------------------------------------------------------------------------------
 
 

@@ -164,7 +164,7 @@ def test_folder_that_holds_a_run(good, run):
 
 def test_ranks_that_contradict_the_starter(run):
     refused(run("train", *TINY, "--ranks", 4, RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1"),
-            "--ranks 4: torchrun started 2 ranks")
+            "--ranks 4: whoever set RANK and WORLD_SIZE started 2 ranks; leave --ranks out")
 
 
 def test_peer_that_never_comes(run):

@@ -26,7 +26,7 @@ def test_list_fits_a_terminal(good):
     assert max(map(len, lines)) <= 120
     assert lines[0].split() == ["name", "kind", "contract", "linear", "bytes/element", "paper"]
     rows = {tuple(line.split()[:2]): line.split(maxsplit=5) for line in lines}
-    assert rows["powersgd", "preset"][2:5] == ["biased", "yes", "0.031"] and "NeurIPS 2019" in rows["powersgd", "preset"][5]
+    assert rows["powersgd", "preset"][2:5] == ["biased", "yes", "0.125"] and "NeurIPS 2019" in rows["powersgd", "preset"][5]
     assert rows["fetchsgd", "preset"][2:5] == ["biased", "yes", "2.000"] and rows["terngrad", "quantise"][2] == "biased"
     assert rows["vote", "aggregator"][2:] == ["-"] * 4 and rows["int4", "quantise"][5] == "none"
     found = {(entry["name"], entry["kind"]): entry for entry in json.loads(good("codec", "list", "--json").out)}
@@ -42,8 +42,8 @@ def test_describe_a_sentence(good):
 def test_describe_a_memory_of_a_sentence(good):
     text = good("codec", "describe", "momentum(m=0.5) | topk(0.01)").out
     assert "masking=true" in text and "Lin et al." in text
-    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0) | topk(ratio=0.01," in text
-    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0) | f32" in good("codec", "describe", "momentum(m=0.5)").out
+    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=false) | topk(ratio=0.01," in text
+    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=false) | f32" in good("codec", "describe", "momentum(m=0.5)").out
     assert "sentence   ef | topk(ratio=0.01," in good("codec", "describe", "topk-ef").out
 
 
@@ -52,7 +52,7 @@ def test_an_aggregator_in_a_sentence(good, run):
     assert "ef (memory)" in text and "power (aggregator)" in text and "min_rate=2" in text
     assert "sentence   ef | power(rank=2, min_rate=2) | f16" in text
     text = good("codec", "describe", "powersgd").out
-    assert "power(1)" in text and "contract   biased" in text and "8000 for a segment of 1000 x 1000 floats" in text
+    assert "power(4)" in text and "contract   biased" in text and "32000 for a segment of 1000 x 1000 floats" in text
     assert " 4000 for a segment" in good("codec", "describe", "power(1) | f16").out
     text = good("codec", "describe", "fetchsgd").out
     assert "contract   biased" in text and "2000000 for a segment of 1000 x 1000 floats" in text

@@ -40,6 +40,25 @@ def test_a_topology_of_nobody(run):
     assert job.status == 2 and "no algorithm here exchanges with neighbours" in job.err
 
 
+def test_seeds(good, run, tmp_path):
+    """A row has means and deviations over them."""
+    job = good("compare", *SMALL, "--codecs", "none", "int8", "--seeds", 2, "--seed", 5, "--until", "accuracy=0.01", "--train-dir", "seeds")
+    head, *rows = job.out.splitlines()
+    assert len(rows) == 2 and "1/4 none, seed 5  step " in job.err, job.out
+    runs = [summary(tmp_path / "seeds" / name) for name in ("01-none-seed-5", "02-none-seed-6")]
+    assert [one["seed"] for one in runs] == [5, 6]
+    tested = [100 * one["test_accuracy"] for one in runs]
+    mean, deviation = sum(tested) / 2, abs(tested[0] - tested[1]) / 2**0.5
+    assert (f"{mean:.2f} % ± {deviation:.2f} %" if deviation > 0 else f"{mean:.2f} %") in rows[0], job.out
+    assert " sent by all ranks" in rows[0] and "after " in rows[0]
+    found = json.loads(good("compare", *SMALL, "--codecs", "int8", "--seeds", 2, "--json").out)
+    assert [one["seed"] for one in found] == [1, 2]
+    job = run("compare", *SMALL, "--codecs", "none", "--seeds", 0)
+    assert job.status == 2 and "--seeds 0: must be in [1, 1000]" in job.err
+    job = run("compare", *SMALL, "--codecs", "none", "--seeds", 2, "--lr", "1e30")
+    assert job.status == 1 and [line.split() for line in job.out.splitlines()[1:]] == [["none", "diverged"]]
+
+
 def test_markdown(good):
     lines = good("compare", *SMALL, "--codec", "none", "--codec", "ef | topk(0.01)", "--markdown").out.splitlines()
     assert lines[0].startswith("| codec | test accuracy |") and lines[1].startswith("| --- | ---: |")
@@ -90,6 +109,21 @@ def test_one_that_is_interrupted_says_so(start, tmp_path):
         assert not (tmp_path / folder / "02-int8").exists()
 
 
+def test_a_signal_to_a_job_that_then_fails(start, tmp_path):
+    """A rank hangs, so that the others do not come to the end of a step. Nothing is begun after that, or anew."""
+    for command, flags, wanted in [("compare", ["--codecs", "none", "int8"], 130), ("train", ["--restarts", 3], 1)]:
+        folder = tmp_path / command
+        job = start(command, *TINY[:-1], 3, "--epochs", 100000, "--ranks", 2, *flags, "--train-dir", command)
+        run = folder / "01-none" if command == "compare" else folder
+        wait_until(lambda: job.process.poll() is not None or has_step(run, 3), "some steps")  # noqa: B023
+        os.kill(job.rank(1), signal.SIGSTOP)
+        os.kill(job.process.pid, signal.SIGINT)
+        job.finish()
+        assert job.status == wanted and "starting again" not in job.err, job.err
+        assert command == "train" or "interrupted in run 1 of 2; those after it were not begun" in job.err, job.err
+        job.nothing_left()
+
+
 def test_what_is_no_sentence_is_refused_before_anything_is_trained(run, tmp_path):
     for wrong, reason in [("topk(2)", "--codecs topk(2): ratio must be in (0, 1]"), ("nosuch(1)", "unknown codec"), ("ef(3) | topk", "no arguments")]:
         job = run("compare", *SMALL, "--codecs", "none", wrong, "--train-dir", "refused")
@@ -101,15 +135,6 @@ def test_json(run):
     good, bad = json.loads(job.out)
     assert good["codec"] == "int8" and good["steps"] == 4 and len(good["bytes_sent"]) == 2
     assert bad["codec"] == "ef | auto" and "no memory before it" in bad["error"]
-
-
-def test_demo(good, tmp_path):
-    job = good("demo", *SMALL, "--link", "1gbit", "--train-dir", "demo")
-    lines = job.out.splitlines()
-    table = next(i for i, line in enumerate(lines) if line.startswith("codec "))
-    assert [line.split("  ")[0] for line in lines[table + 1:table + 5]] == ["none", "qsgd(bits=4)", "svd | atomo(s=3)", "ef | topk(0.05) | int8"]
-    assert "logreg on `digits`, 4 steps, 2 processes" in job.out and "link of 1gbit" in job.out
-    assert len(list((tmp_path / "demo").glob("*/summary.json"))) == 4
 
 
 def test_dry_run_predicts_what_is_sent(good, tmp_path):
@@ -124,3 +149,9 @@ def test_dry_run_predicts_what_is_sent(good, tmp_path):
         # Steps also send a few bytes to agree on stopping, and the size of sparse messages depends on where the values are.
         assert abs(predicted - max(measured["bytes_per_step"])) <= 64 + 0.1 * predicted
     assert not list(tmp_path.glob("runs"))
+
+
+def test_a_dry_run_of_one_rank_says_why_it_sends_nothing(good):
+    text = good("train", *TINY, "--codec", "ef | topk(0.01)", "--dry-run").out
+    assert "a rank sends  0 bytes: it is alone, and has nobody to send to; say how many there are with --ranks\n" in text
+    assert "ratio" not in text

@@ -95,10 +95,49 @@ def test_made_cifar(good, tmp_path, name, classes):
     assert "10000 images of 3x32x32" in told
 
 
+@pytest.mark.parametrize("name, flags", [("mnist", ["--model", "lenet"]), ("cifar10", ["--model", "resnet20"]), ("cifar100", ["--model", "lenet"])])
+def test_sets_of_another_size_are_read_and_told(good, run, tmp_path, name, flags):
+    good("data", "make", name, "--data-dir", "made", "--train-size", 32, "--test-size", 12)
+    if name == "mnist":  # as of digits of 16 x 16
+        for part, count in (("train", 32), ("t10k", 12)):
+            path = tmp_path / "made" / f"{part}-images-idx3-ubyte"
+            path.write_bytes(b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (count, 16, 16)) + bytes(range(256)) * count)
+    train = ["train", "--data", name, "--data-dir", "made", *flags, "--batch-size", 4, "--max-steps", 2, "--train-dir"]
+    said = good(*train, "run").err
+    for words in {"mnist": ["images of 16x16 pixels, and those of mnist as published have 28x28"], "cifar10": ["32 training examples, and CIFAR-10 as published has 50000", "12 test examples"],
+                  "cifar100": ["32 training examples, and CIFAR-100 as published has 50000", "12 test examples"]}[name]:  # fmt: skip
+        assert words in said, said
+        assert words in good("data", "info", name, "--data-dir", "made").out
+    if name == "mnist":
+        path.write_bytes(b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (12, 8, 16)) + bytes(128 * 12))
+        job = run(*train, "other")
+        assert job.status == 2 and "images of 16x16 pixels for training and of 8x16 for tests; both need one size" in job.err
+    if name == "cifar10":
+        job = run("data", "make", name, "--data-dir", "few", "--train-size", 4)
+        assert job.status == 2 and "--train-size 4: there are 5 files, and each has an image" in job.err
+
+
+@pytest.mark.parametrize("name, ending", [
+    *((name, ending) for name in ("text", "csv", "libsvm", "cifar10", "parallel") for ending in ("gz", "xz")),
+    ("mnist", "gz"),  # IDX files are looked for under this ending alone
+])  # fmt: skip
+def test_a_damaged_beginning_of_a_packed_file_is_an_error(good, run, tmp_path, name, ending):
+    """Its name says that it is packed. Read as it is, it would be a text."""
+    good("data", "make", name, "--data-dir", "made", "--train-size", 5000 if name == "text" else 40, "--test-size", 1000 if name == "text" else 20)
+    for path in list((tmp_path / "made").iterdir()):
+        packed = bytearray((gzip if ending == "gz" else lzma).compress(path.read_bytes()))
+        packed[1] ^= 4
+        path.with_name(f"{path.name}.{ending}").write_bytes(packed)
+        path.unlink()
+    job = run("train", "--data", name, "--data-dir", "made", "--batch-size", 4, "--max-steps", 2, "--train-dir", "run")
+    kind = "gzip" if ending == "gz" else "xz"
+    assert job.status == 1 and f".{ending}: its first bytes are not those of {kind} data, which its name promises" in job.err, job.err
+
+
 def test_packed_cifar(good, tmp_path):
-    good("data", "make", "cifar10", "--data-dir", "made")
+    good("data", "make", "cifar10", "--data-dir", "made", "--train-size", 50, "--test-size", 10)
     for path in (tmp_path / "made").rglob("*.bin"):  # which is soon packed
-        path.write_bytes(b"".join(bytes([i % 10]) + bytes([i % 251]) * 3072 for i in range(10_000)))
+        path.write_bytes(b"".join(bytes([i % 10]) + bytes([i % 251]) * 3072 for i in range(20)))
     told = good("data", "info", "cifar10", "--data-dir", "made").out.partition("\ntrain ")[2]
     for pack, ending in ((gzip.compress, ".gz"), (lambda content, level: lzma.compress(content, preset=level), ".xz")):
         path = next((tmp_path / "made").rglob("*.bin"))
@@ -159,7 +198,7 @@ def test_info_of_what_can_be_downloaded(good):
     (["show", "text", "--data-dir", "made", "--out", "x.pgm"], ["sotto data show: cannot do it for `text`, only for digits, mnist, "]),
     (["show", "digits", "--out", "a.png"], ["--out a.png: use a name that ends in .pgm"]),
     (["prepare", "mnist", "--data-dir", "made"], ["sotto data prepare: cannot do it for `mnist`, only for text, parallel, folder"]),
-    (["make", "cifar10", "--data-dir", "made", "--train-size", "100"], ["--train-size 100: files of cifar10 have a size of their own"]),
+    (["make", "cifar10", "--data-dir", "made", "--train-size", "4"], ["--train-size 4: there are 5 files, and each has an image"]),
     (["make", "text", "--data-dir", "made", "--languages", "en-de"], ["--languages: is for parallel alone, and not for text"]),
     (["make", "csv", "--data-dir", "made", "--test-set", "valid"], ["--test-set: is for parallel alone, and not for csv"]),
     (["info", "digits", "--languages", "en-de"], ["--languages en-de: is for sentences, and these data are images"]),
@@ -202,7 +241,7 @@ def test_made_files_overwrite_nothing(good, run, tmp_path):
     assert run("data", "info", "text", "--data-dir", "empty").status == 1
 
 
-LINE = re.compile(r"step (\d+)  loss \d+\.\d{4}  Prec@1 (\d+\.\d\d)  Prec@5 (\d+\.\d\d)")
+LINE = re.compile(r"step (\d+)  loss \d+\.\d{4}  accuracy (\d+\.\d\d)  top5 (\d+\.\d\d)")
 
 
 def test_eval_agrees_with_the_run(good):
@@ -210,7 +249,7 @@ def test_eval_agrees_with_the_run(good):
     lines = good("eval", "--model-dir", "run", "--test-size", 100).out.splitlines()
     assert [int(LINE.fullmatch(line)[1]) for line in lines] == [2, 4, 6]
     last = LINE.fullmatch(lines[-1])
-    assert f"Prec@1 {last[2]}  Prec@5 {last[3]}" in said
+    assert f"accuracy {last[2]}  top5 {last[3]}" in said
 
 
 def test_eval_follows(start, good, tmp_path):

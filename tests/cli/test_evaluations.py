@@ -62,7 +62,7 @@ def test_the_best_is_kept_and_named(good, tmp_path):
     assert f"best accuracy {100 * float(best['accuracy']):.2f} % after {step} steps; run/model_step_{step}" in job.out
     made = steps_of(tmp_path / "run")
     assert step in made and made[-1] == 256 and len(made) <= 4, "the best, the clock's last two, and that of the end"
-    line = re.search(rf"^step {step}  .*Prec@1 ([0-9.]+)", good("eval", "--model-dir", "run").out, re.MULTILINE)
+    line = re.search(rf"^step {step}  .*accuracy ([0-9.]+)", good("eval", "--model-dir", "run").out, re.MULTILINE)
     assert line and float(line[1]) == pytest.approx(100 * float(best["accuracy"]))
 
 
@@ -156,14 +156,14 @@ def test_a_signal_ends_an_evaluation_of_a_checkpoint(sotto, good, tmp_path):
     good(*SLOW_TESTS, "--test-size", 10, "--max-steps", 1, "--train-dir", "run")
     shown = broken_off(sotto, tmp_path, " of 10000 examples are evaluated", "eval", "--model-dir", "run", "--test-size", 0,
                        "--eval-batch-size", 10)  # fmt: skip
-    assert "Prec@1" not in shown, shown
+    assert "accuracy" not in shown, shown
 
 
 @pytest.mark.parametrize("algorithm", ["sync", "local(h=2)"])
 def test_an_evaluation_that_a_signal_broke_off_is_made_by_a_resumed_run(sotto, good, tmp_path, algorithm):
     flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 2500, "--eval-freq", 2, "--algorithm", algorithm]
     shown = broken_off(sotto, tmp_path, "step 2  1", *flags, "--max-steps", 3, "--train-dir", "run")
-    assert "step 2  the evaluation is left out, since a signal stops the run" in shown and "Prec@1" not in shown, shown
+    assert "step 2  the evaluation is left out, since a signal stops the run" in shown and "accuracy" not in shown, shown
     assert rows_of(tmp_path / "run") == [] and steps_of(tmp_path / "run") == [2]
     ended = summary(tmp_path / "run")
     assert (ended["interrupted_by_signal"], ended["steps"], ended["test_accuracy"]) == (signal.SIGINT, 2, None)
@@ -207,7 +207,7 @@ def test_a_file_that_is_no_record_is_refused(good, run, tmp_path):
     good(*FLAGS, "--max-steps", 8, "--eval-freq", 4, "--train-dir", "run")
     (tmp_path / "run" / "evaluations.csv").write_text("step,loss\n1,2\n")
     job = run("train", "--resume", "--train-dir", "run", "--max-steps", 12)
-    assert job.status == 1 and "evaluations.csv: its columns are not" in job.err, job.err
+    assert job.status == 1 and "evaluations.csv:1: its columns are not" in job.err, job.err
     (tmp_path / "run" / "evaluations.csv").unlink()
     good("train", "--resume", "--train-dir", "run", "--max-steps", 12)
     assert [row["step"] for row in rows_of(tmp_path / "run", "test")] == ["8", "12"], "the one that was due at step 8 is made again"

@@ -3,10 +3,12 @@
 import os
 import re
 import signal
+import subprocess
+import time
 
 import pytest
 
-from conftest import TINY, wait_until
+from conftest import TINY, has_step, summary, wait_until
 
 ALGORITHMS = {  # and aggregators, after a comma
     "sync": [],
@@ -76,3 +78,23 @@ def test_a_rank_that_dies_is_named(start, good, tmp_path, algorithms):
         assert job.status == 1 and "rank 2 was killed" in job.err, (algorithm, job.err)
         job.nothing_left()
         goes_on(good, job)
+
+
+# The others make new connections to it meanwhile, after two seconds; that changes nothing.
+@pytest.mark.parametrize("flags", [[], ["--streams", 2, "--buckets", "whole"], ["--algorithm", "parameter_server"], ["--algorithm", "push_sum"]])
+@pytest.mark.parametrize("secret", [False, True], ids=["open", "secret"])
+def test_a_rank_that_stalls_for_less_than_the_deadline_changes_no_bit(start, good, sotto, tmp_path, flags, secret):
+    subprocess.run([sotto, "secret", "new", tmp_path / "secret"], check=True)
+    job = ["train", "--data", "digits", "--model", "logreg", "--train-size", 512, "--test-size", 100, "--batch-size", 8, "--max-steps", 60,
+           "--epochs", 1000, *flags, "--ranks", 3, *(["--secret", tmp_path / "secret"] if secret else [])]  # fmt: skip
+    good(*job, "--train-dir", "undisturbed")
+    stalled = start(*job, "--link", "1gbit,3ms", "--deadline", 8, "--train-dir", "stalled")
+    wait_until(lambda: has_step(tmp_path / "stalled", 5), "step 5")
+    victim = stalled.rank(2)
+    os.kill(victim, signal.SIGSTOP)
+    time.sleep(5)
+    os.kill(victim, signal.SIGCONT)
+    stalled.finish()
+    assert stalled.status == 0, stalled.err
+    assert summary(tmp_path / "stalled")["parameters_sha256"] == summary(tmp_path / "undisturbed")["parameters_sha256"]
+    stalled.nothing_left()

@@ -1,4 +1,4 @@
-"""Faults of ranks, cables and the launcher, in each method: a job ends, or goes on, as docs/design.md says ("What a fault does").
+"""Faults of ranks, cables and the launcher, in each method: a job ends, or goes on, as docs/elastic.md says ("What a fault does").
 
 `./dev test` runs a sample, `./dev faults` all cases (pytest --faults).
 """
@@ -79,7 +79,7 @@ class Cabled:
         self.switch, self.folder = switch, folder
         self.jobs = []
         for rank, name in enumerate(switch.names):
-            variables = {"RANK": str(rank), "WORLD_SIZE": str(matrix.RANKS), "MASTER_ADDR": switch.addresses[0], "MASTER_PORT": "29500", "OMP_NUM_THREADS": "1"}
+            variables = {"RANK": str(rank), "WORLD_SIZE": str(matrix.RANKS), "MASTER_ADDR": switch.addresses[0], "MASTER_PORT": "29500", "OMP_NUM_THREADS": "1"}  # as torchrun has it
             self.jobs.append(start_other("ip", "netns", "exec", name, sotto, "train", *flags, "--interface", "eth0", **variables))
 
     def running(self):

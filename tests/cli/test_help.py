@@ -21,6 +21,22 @@ def test_every_command_has_help(good, command):
     assert "Example" in text
 
 
+def test_help_may_stand_in_front(good, run):
+    assert good("help").out == good("--help").out
+    assert good("help", "train").out == good("train", "--help").out
+    assert good("help", "codec", "measure").out == good("codec", "measure", "--help").out
+    assert good("help", "codec").out == good("codec").out
+    assert run("help", "nosuch").status == 2
+
+
+def test_words_that_are_spelled_otherwise(good, run):
+    """As `--network` and `--dataset`, `--optimizer` is understood."""
+    text = good("train", "--model", "logreg", "--ranks", 2, "--optimizer", "adam", "--lr", 0.1, "--dry-run").out
+    assert text == good("train", "--model", "logreg", "--ranks", 2, "--optimiser", "adam", "--lr", 0.1, "--dry-run").out
+    job = run("train", "--optimizer", "adamm", "--dry-run")
+    assert job.status == 2 and "--optimiser adamm: unknown optimiser `adamm`" in job.err
+
+
 def test_help_of_train_is_grouped_and_lists_models(good):
     text = good("train", "--help").out
     for part in ["What is trained:", "What is sent:", "Training:", "Run folder:", "--model, --network", "  resnet18"]:
@@ -63,7 +79,7 @@ def test_doctor_looks_at_the_place_to_meet(run):
 
 def test_doctor_finds_a_launchers_variables(run):
     job = run("doctor", RANK="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
-    assert "started by torchrun: rank 1 of 2" in job.out
+    assert "started by whoever set RANK and WORLD_SIZE: rank 1 of 2" in job.out
     job = run("doctor", RANK="7", WORLD_SIZE="2")
     assert job.status == 1
     assert re.search("^fail +launch", job.out, re.M)

@@ -316,6 +316,12 @@ def test_what_a_shell_says_first_is_passed_over(run, sotto, tmp_path):
     assert job.status == 0 and "nonsense" not in job.out, job.err
 
 
+def test_an_error_of_a_host_spells_options_as_they_are_given(run):
+    job = run("train", *TINY, "--hosts", "here:1,there:1", "--ssh", STAND_IN, SSH_CONNECTION="127.0.0.1 4000 127.0.0.1 22")
+    assert job.status in (1, 2) and "where others cannot come; name it in --hosts as they do" in job.err, job.err
+    assert "or say where to meet: --master HOST:PORT" in job.err, job.err
+
+
 def test_a_program_that_is_not_there_is_an_error(run):
     job = run("train", *TINY, "--hosts", "here:2", "--ssh", STAND_IN, "--remote-sotto", "/no/sotto")
     assert job.status == 1 and "sotto: here: sotto cannot be started there: " in job.err and "/no/sotto" in job.err
@@ -337,5 +343,5 @@ def test_what_cannot_work_is_refused(run, flags, why):
 
 
 def test_a_rank_starts_no_hosts(run):
-    job = run("train", *TINY, "--hosts", "a:2", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
+    job = run("train", *TINY, "--hosts", "a:2", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500", TORCHELASTIC_RUN_ID="x")
     assert job.status == 2 and "--hosts: torchrun started this rank" in job.err

@@ -25,7 +25,7 @@ def test_train_and_eval(good, flowers, tmp_path):
     assert "warning" not in said
     assert summary(tmp_path / "run")["test_accuracy"] > 0.9, "each class has a colour of its own"
     job = good("eval", "--model-dir", "run")
-    assert f"Prec@1 {100 * summary(tmp_path / 'run')['test_accuracy']:.2f}" in job.out and job.err == ""
+    assert f"accuracy {100 * summary(tmp_path / 'run')['test_accuracy']:.2f}" in job.out and job.err == ""
 
 
 def test_threads_change_nothing(good, flowers, tmp_path):

@@ -1,5 +1,6 @@
 """Jobs of several ranks: what they print, how they end, and that no process of them is left."""
 
+import csv
 import os
 import pathlib
 import re
@@ -46,6 +47,12 @@ def test_without_a_folder_a_new_one_is_made(good, tmp_path):
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("logreg-")
     assert summary(folder)["steps"] == 1
+
+
+def test_a_new_folder_has_a_name_that_a_shell_takes(good, tmp_path):
+    good("train", "--model", "mlp(16, hidden2=8)", *TINY[2:], "--max-steps", 1)
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"mlp-16-hidden2-8-\d{8}-\d{6}-\d+", folder.name), folder.name
 
 
 @pytest.mark.parametrize("number", [0, 3])
@@ -115,7 +122,11 @@ def command_of(pid):
     return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-@pytest.mark.parametrize("variable, threads, forked", [("1", 1, True), ("3", 1, False), ("3", 3, True)])
+CORES = len(os.sched_getaffinity(0))
+
+
+# More threads than cores wait passively, as a variable says that libraries read when they are loaded.
+@pytest.mark.parametrize("variable, threads, forked", [(None, 1, True), ("1", 1, True), ("3", 1, True), (None, CORES, False)])
 def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, variable, threads, forked):
     job = running(start, tmp_path / "run", "--ranks", 2, "--threads", threads, OMP_NUM_THREADS=variable)
     assert len(job.ranks()) == 2
@@ -129,6 +140,16 @@ def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, varia
     os.kill(job.process.pid, signal.SIGINT)
     assert job.finish().status == 130
     job.nothing_left()
+
+
+def test_ranks_compute_with_as_many_threads_as_they_are_given(good, tmp_path):
+    """As torch counts them. Whether the last bits of sums depend on that is the processor's."""
+    for name, threads, variables in [("one", 1, {}), ("two", 2, {}), ("others", 1, {"OMP_NUM_THREADS": "2"})]:
+        good("train", *TINY, "--max-steps", 5, "--train-dir", name, "--ranks", 2, "--threads", threads, **variables)
+        with open(tmp_path / name / "membership.csv") as file:
+            (row,) = csv.DictReader(file)
+        assert row["threads"].split() == 2 * [str(threads)], name
+    assert summary(tmp_path / "one")["parameters_sha256"] == summary(tmp_path / "others")["parameters_sha256"]
 
 
 def test_the_fork_server_ends_before_the_program(start):
@@ -176,11 +197,11 @@ def test_by_hand_as_torchrun_does(start, good, tmp_path, transport):
     flags = ["train", *TINY, "--codec", "ef | topk(0.1)", "--max-steps", 5, "--train-dir", "run"]
     # Ranks may differ in the number of codec threads.
     ranks = [start(*flags, *transport, "--codec-threads", r + 1,
-                   RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1") for r in (0, 1)]
+                   RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) for r in (0, 1)]
     for job in ranks:
         assert job.finish().status == 0, job.err
     assert "test accuracy" in ranks[0].out and ranks[1].out == ""
-    good(*flags[:-1], "same", "--ranks", 2, "--threads", 1)
+    good(*flags[:-1], "same", "--ranks", 2, "--threads", CORES)
     assert summary(tmp_path / "same")["parameters_sha256"] == summary(tmp_path / "run")["parameters_sha256"]
 
 
@@ -231,7 +252,11 @@ def test_an_unknown_host_is_told_at_once(run):
 
 
 def test_a_terminal_that_hangs_up_ends_after_a_checkpoint(start, tmp_path):
-    job = running(start, tmp_path / "run", "--ranks", 2)
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that nohup started would hand it on as ignored
+    try:
+        job = running(start, tmp_path / "run", "--ranks", 2)
+    finally:
+        signal.signal(signal.SIGHUP, former)
     os.kill(job.process.pid, signal.SIGHUP)
     assert job.finish().status == 143, job.err
     job.nothing_left()

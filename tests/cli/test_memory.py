@@ -1,7 +1,9 @@
 """How much memory commands take."""
 
+import struct
 import subprocess
 import sys
+import zlib
 
 import pytest
 
@@ -28,3 +30,21 @@ def test_measuring_takes_twice_the_input(sotto, tmp_path, name):
     measure = [sotto, "codec", "measure", "--codec", "sign", "--repeats", "1"]
     more = peak(*measure, "--input", name, cwd=tmp_path) - peak(*measure, "--elements", "1000", cwd=tmp_path)
     assert 1 < more / (4 * VALUES) < 2.2
+
+
+def test_texts_within_pictures_are_not_unpacked(sotto, tmp_path):
+    """A text of 63 MB takes some 60 KB in a file, and 20 of them are no part of the pixels."""
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    text = zlib.compress(bytes(63 << 20), 9)
+    rows = zlib.compress(b"".join(b"\0" + bytes(3 * 8) for _ in range(8)))
+    for name, texts in (("plain", 0), ("long", 20)):
+        for split in ("train", "val"):
+            folder = tmp_path / name / split / "a"
+            folder.mkdir(parents=True)
+            (folder / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)) +
+                                           b"".join(chunk(b"zTXt", b"k%d\0\0" % i + text) for i in range(texts)) +
+                                           chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+    info = [sotto, "data", "info", "folder", "--data-dir"]
+    assert peak(*info, "long", cwd=tmp_path) < peak(*info, "plain", cwd=tmp_path) + (40 << 20)

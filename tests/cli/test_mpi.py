@@ -12,7 +12,6 @@ from conftest import DEADLINE, TINY, has_step, summary, wait_until
 
 # Open MPI refuses to run as root, and more ranks than cores, unless it is told to.
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 SIX_STEPS = ["train", *TINY, "--max-steps", 6, "--check-replicas", 1]
 
 
@@ -31,7 +30,7 @@ def mpirun(start_other, mpiexec, tmp_path_factory):
 
     def mpirun(ranks, *command):
         session = str(tmp_path_factory.mktemp("mpi"))  # jobs would collide in Open MPI's common folder
-        return start_other(mpiexec, "-n", ranks, *command, **MPI, **THREADS, OMPI_MCA_orte_tmpdir_base=session)
+        return start_other(mpiexec, "-n", ranks, "-x", "OMP_NUM_THREADS=1", *command, **MPI, OMPI_MCA_orte_tmpdir_base=session)
 
     return mpirun
 
@@ -65,8 +64,7 @@ def test_any_starter_and_backend_gives_the_same_parameters(start, start_other, m
     jobs = {
         "own": lambda: start(*flags, "own", "--ranks", 4, "--threads", 1),
         "torchrun": lambda: start_other(sys.executable, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", 4,
-                                        "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", sotto, *flags, "torchrun",
-                                        **THREADS),
+                                        "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", sotto, *flags, "torchrun"),
         "gloo": lambda: mpirun(4, sotto, *flags, "gloo"),
         "mpi": lambda: mpirun(4, sotto, *flags, "mpi", "--backend", "mpi"),
     }
@@ -104,7 +102,7 @@ def test_what_mpi_cannot_be_asked_for(run, mpiexec, flags, reason):
 
 
 def test_torchrun_cannot_start_ranks_for_mpi(run, mpiexec):
-    job = run("train", *TINY, "--backend", "mpi", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    job = run("train", *TINY, "--backend", "mpi", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", TORCHELASTIC_RUN_ID="x")
     assert job.status == 2 and "MPI wants ranks that mpirun or srun started, not torchrun" in job.err
 
 

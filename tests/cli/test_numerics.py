@@ -1,53 +1,14 @@
-"""Twenty steps of `sotto train` have the same losses as in PyTorch, from the same weights, on the same examples."""
-import csv
-import math
+"""Twenty steps of `sotto train` have the losses of PyTorch, from the same weights, on the same examples."""
+import itertools
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 
 import torch_twins as twins
 from conftest import summary
-
-STEPS, BATCH = 20, 16
-torch.set_num_threads(1)  # several tests run at the same time
-
-
-TIED = {"lm_head.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}  # tied to weights that precede them
-
-
-def train(good, folder, net, arguments, lr, evaluates=1000, batch=BATCH):
-    """The losses of a run that begins with the weights of `net`. Each batch is all of the training data."""
-    weights = {name: value.detach().clone(memory_format=torch.contiguous_format) for name, value in net.state_dict().items() if name not in TIED}
-    save_file(weights, folder / "first.safetensors")
-    good("train", *arguments, "--weights", "first.safetensors", "--lr", lr, "--batch-size", batch, "--epochs", STEPS,
-         "--threads", 1, "--no-keep-best", "--eval-freq", evaluates, "--train-dir", "run")
-    with open(folder / "run" / "steps.csv") as file:
-        return [float(row["loss"]) for row in csv.DictReader(file)]
-
-
-def losses_in_python(net, loss, optimiser, scheduler=None):
-    net.train()
-    result = []
-    for _ in range(STEPS):
-        optimiser.zero_grad()
-        value = loss(net)
-        value.backward()
-        optimiser.step()
-        if scheduler:
-            scheduler.step()
-        result.append(value.item())
-    return result
-
-
-def same(ours, theirs):
-    """Within 1e-5, or half a unit of the last of the six digits in steps.csv."""
-    assert len(ours) == len(theirs) == STEPS and theirs[-1] != pytest.approx(theirs[0], rel=1e-3)
-    for here, there in zip(ours, theirs):
-        digit = 10 ** (math.floor(math.log10(abs(there))) - 5)
-        assert here == pytest.approx(there, rel=1e-5, abs=digit / 2), (ours, theirs)
+from training import BATCH, STEPS, Training, train
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +28,7 @@ def images(cifar):
 
 
 def some_images(cifar, batch):
-    """The flags of a run whose training examples are the first ones, and the loss of a network with these."""
+    """The flags of a run whose training examples are the first ones, and the batches of each step."""
     folder, records = cifar
     first = records[:batch]
     pixels = torch.from_numpy(first[:, 1:].astype(np.float32)).reshape(batch, 3, 32, 32) / 255
@@ -75,71 +36,56 @@ def some_images(cifar, batch):
     pixels = (pixels - mean[:, None, None]) / deviation[:, None, None]
     labels = torch.from_numpy(first[:, 0].astype(np.int64))
     flags = ["--data", "cifar10", "--data-dir", folder, "--train-size", batch, "--test-size", 10]
-    pixels = pixels.contiguous(memory_format=torch.channels_last)
-    return flags, lambda net: F.cross_entropy(net(pixels), labels)
+    return flags, [(pixels.contiguous(memory_format=torch.channels_last), labels)] * STEPS
 
 
-# Deep networks with norms magnify rounding. At these rates, another order of the batch alone changes losses by 1e-6 in 20 steps.
+def made(twin):
+    """A network in channels-last order, as in sotto, so that the same loops run."""
+    torch.manual_seed(1)
+    return twin().to(memory_format=torch.channels_last)
+
+
+def classes(net, pixels, labels):
+    return F.cross_entropy(net(pixels).float(), labels)
+
+
+# Deep networks with norms magnify rounding, so they train at small rates.
 @pytest.mark.parametrize("model, twin, lr", [
     ("lenet", twins.Lenet, 0.01), ("fc(hidden1=48, hidden2=24)", twins.FullyConnected, 0.01), ("logreg", twins.Logreg, 0.001),
-    ("resnet20", twins.Resnet20, 5e-5), ("resnet(depth=18, width=0.25)", lambda: twins.Resnet18(16), 3e-5), ("vgg11-bn(width=0.25)", lambda: twins.Vgg11(16), 1e-5), ("alexnet", twins.Alexnet, 0.01),
-    ("densenet-bc(depth=16, growth=8)", lambda: twins.Densenet(2, 8), 3e-4),
+    ("resnet(depth=8)", lambda: twins.Resnet(1), 2e-4), ("resnet(depth=18, width=0.125)", lambda: twins.Resnet18(8), 3e-5),
+    ("vgg11-bn(width=0.125)", lambda: twins.Vgg11(8), 1e-5), ("alexnet", twins.Alexnet, 0.01),
+    ("densenet-bc(depth=10, growth=8)", lambda: twins.Densenet(1, 8), 3e-4),
 ])  # fmt: skip
 def test_models_of_images(good, images, tmp_path, model, twin, lr):
-    flags, loss = images
-    torch.manual_seed(1)
-    net = twin().to(memory_format=torch.channels_last)  # as in sotto, so that the same loops run
+    flags, batches = images
+    net = made(twin)
     ours = train(good, tmp_path, net, ["--model", model, *flags, "--optimiser", "sgd(momentum=0.9)"], lr)
-    same(ours, losses_in_python(net, loss, torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)))
+    Training(net, batches, classes, lambda p: torch.optim.SGD(p, lr, 0.9)).is_that_of(ours)
 
 
-@pytest.mark.parametrize("model, twin, lr", [("lenet", twins.Lenet, 0.01), ("resnet20", twins.Resnet20, 5e-5)])
+@pytest.mark.parametrize("model, twin, lr", [("lenet", twins.Lenet, 0.01), ("resnet(depth=8)", lambda: twins.Resnet(1), 1e-3)])
 def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
-    flags, loss = images
-
-    def losses(lower):
-        torch.manual_seed(1)
-        net = twin().to(memory_format=torch.channels_last)
-
-        def of(net):
-            with torch.autocast("cpu", torch.bfloat16, enabled=lower):
-                return loss(lambda x: net(x).float())
-
-        return losses_in_python(net, of, torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9))
-
-    theirs, floats = losses(True), losses(False)
-    torch.manual_seed(1)
-    ours = train(good, tmp_path, twin(), ["--model", model, *flags, "--optimiser", "sgd(momentum=0.9)", "--amp", "bf16"], lr)
-    assert ours == pytest.approx(theirs, rel=3e-3)
+    flags, batches = images
+    sgd = lambda p: torch.optim.SGD(p, lr, 0.9)  # noqa: E731
+    ours = train(good, tmp_path, made(twin), ["--model", model, *flags, "--optimiser", "sgd(momentum=0.9)", "--amp", "bf16"], lr)
+    Training(made(twin), batches, classes, sgd, layers=torch.bfloat16).is_that_of(ours)
+    floats = Training(made(twin), batches, classes, sgd).losses
     assert max(abs(a / b - 1) for a, b in zip(ours, floats)) > 1e-4, "it is not that of floats"
 
 
 @pytest.mark.parametrize("text, lr, every, make", [
-    ("sgd(momentum=0.9)", 0.01, 5, lambda p, lr: torch.optim.SGD(p, lr, 0.9)),
-    ("adam(eps=0.1)", 0.01, 100, lambda p, lr: torch.optim.Adam(p, lr, eps=0.1)),  # it magnifies rounding
+    ("sgd(momentum=0.9)", 0.01, 5, lambda p: torch.optim.SGD(p, 0.01, 0.9)),
+    ("adam(eps=0.1)", 0.01, 100, lambda p: torch.optim.Adam(p, 0.01, eps=0.1)),  # a smaller one magnifies rounding
 ])  # fmt: skip
 def test_float16_is_that_of_autocast_with_a_scaler(good, cifar, tmp_path, text, lr, every, make):
     batch = 4  # processors convert 16-bit floats slowly
-    flags, loss = some_images(cifar, batch)
-    torch.manual_seed(1)
-    net = twins.Lenet().to(memory_format=torch.channels_last)
+    flags, batches = some_images(cifar, batch)
+    net = made(twins.Lenet)
     ours = train(good, tmp_path, net, ["--model", "lenet", *flags, "--optimiser", text, "--amp", f"f16(scale=16777216, every={every})"], lr, batch=batch)
-    optimiser = make(net.parameters(), lr)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2**24, growth_interval=every)
-    theirs, skipped = [], 0
-    for _ in range(STEPS):
-        optimiser.zero_grad()
-        with torch.autocast("cpu", torch.float16):
-            value = loss(lambda x: net(x).float())
-        scaler.scale(value).backward()
-        scaler.step(optimiser)
-        before = scaler.get_scale()
-        scaler.update()
-        skipped += scaler.get_scale() < before
-        theirs.append(value.item())
+    theirs = Training(net, batches, classes, make, layers=torch.float16, scale={"init_scale": 2**24, "growth_interval": every})
     told = summary(tmp_path / "run")
-    assert 2 < skipped == told["skipped_steps"] < 15 and told["loss_scale"] == scaler.get_scale()
-    assert ours == pytest.approx(theirs, rel=3e-3) and theirs[-1] < 0.9 * theirs[0]
+    assert 2 < theirs.scaler.skipped == told["skipped_steps"] < 15 and told["loss_scale"] == theirs.scaler.get_scale()
+    theirs.is_that_of(ours)
 
 
 def gpt():
@@ -171,13 +117,11 @@ def test_language_models(good, root, tmp_path, monkeypatch, model, twin, logits)
         cut = philox([0, 0, epoch, augment << 24], [1, 0])[0] * context >> 32
         return torch.stack([torch.from_numpy(tokens[at : at + context + 1].astype(np.int64)) for at in range(cut, cut + BATCH * context, context)])
 
-    epochs = iter(range(STEPS))
+    def loss(net, pieces):
+        return F.cross_entropy(logits(net, pieces[:, :-1]).flatten(0, 1), pieces[:, 1:].flatten())
 
-    def loss(net):
-        batch = pieces(next(epochs))
-        return F.cross_entropy(logits(net, batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
-
-    same(ours, losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1)))
+    batches = [(pieces(epoch),) for epoch in range(STEPS)]
+    Training(net, batches, loss, lambda p: torch.optim.AdamW(p, 0.003, weight_decay=0.1)).is_that_of(ours)
 
 
 def pieces_of(model):
@@ -218,16 +162,14 @@ def test_transformer(good, tmp_path, smoothing):
         return torch.tensor([line + [0] * (max(map(len, tokens)) - len(line)) for line in tokens])
 
     source, target = filled(sources, False), filled(targets, True)
-    told = []
 
-    def loss(net):
-        logits = net(input_ids=source, attention_mask=source.ne(0), decoder_input_ids=target[:, :-1]).logits.flatten(0, 1)
-        wanted = target[:, 1:].flatten()
-        told.append(F.cross_entropy(logits.detach(), wanted, ignore_index=0).item())
-        return F.cross_entropy(logits, wanted, ignore_index=0, label_smoothing=smoothing)
+    def loss(net, source, target, label_smoothing=smoothing):
+        logits = net(input_ids=source, attention_mask=source.ne(0), decoder_input_ids=target[:, :-1]).logits
+        return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0, label_smoothing=label_smoothing)
 
-    losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1))
-    same(ours, told)  # without smoothing
+    plain = lambda *batch: loss(*batch, label_smoothing=0)  # noqa: E731
+    adamw = lambda p: torch.optim.AdamW(p, 0.003, weight_decay=0.1)  # noqa: E731
+    Training(net, [(source, target)] * STEPS, loss, adamw, told=plain).is_that_of(ours)
 
 
 ROWS, FEATURES = BATCH, 40
@@ -257,14 +199,18 @@ LOSSES = {
 }
 
 
-def train_rows(good, folder, rows, arguments, lr, make_optimiser, make_scheduler=None, kind="logreg"):
+def train_rows(good, folder, rows, arguments, lr, make_optimiser, scheduler=None, kind="logreg", **options):
     flags, examples, labels = rows
     torch.manual_seed(1)
     net = twins.Linear(FEATURES)
-    ours = train(good, folder, net, ["--model", kind, *flags, *arguments], lr)
-    optimiser = make_optimiser(net.parameters(), lr)
-    scheduler = make_scheduler(optimiser) if make_scheduler else None
-    same(ours, losses_in_python(net, lambda net: LOSSES[kind](net(examples), labels), optimiser, scheduler))
+    ours = train(good, folder, net, ["--model", kind, *flags, *arguments], lr, **options)
+
+    def loss(net, examples, labels):
+        return LOSSES[kind](net(examples), labels)
+
+    theirs = Training(net, [(examples, labels)] * STEPS, loss, lambda p: make_optimiser(p, lr), scheduler)
+    theirs.is_that_of(ours)
+    return theirs
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -276,9 +222,9 @@ OPTIMISERS = [
     ("sgd(momentum=0)", 0.5, lambda p, lr: torch.optim.SGD(p, lr)),
     ("sgd(momentum=0.9, nesterov=true, weight-decay=0.01)", 0.1, lambda p, lr: torch.optim.SGD(p, lr, 0.9, weight_decay=0.01, nesterov=True)),
     ("sgd(momentum=0.9, dampening=0.5)", 0.1, lambda p, lr: torch.optim.SGD(p, lr, 0.9, dampening=0.5)),
-    ("adam(weight-decay=0.01)", 0.01, lambda p, lr: torch.optim.Adam(p, lr, weight_decay=0.01)),
+    ("adam(eps=0.01, weight-decay=0.01)", 0.01, lambda p, lr: torch.optim.Adam(p, lr, eps=0.01, weight_decay=0.01)),
     ("adam(beta1=0.5, beta2=0.6, amsgrad=true)", 0.05, lambda p, lr: torch.optim.Adam(p, lr, (0.5, 0.6), amsgrad=True)),
-    ("adamw(weight-decay=0.1)", 0.01, lambda p, lr: torch.optim.AdamW(p, lr, weight_decay=0.1)),
+    ("adamw(eps=0.001, weight-decay=0.1)", 0.01, lambda p, lr: torch.optim.AdamW(p, lr, eps=0.001, weight_decay=0.1)),
     ("adagrad(weight-decay=0.01, lr-decay=0.1)", 0.1, lambda p, lr: torch.optim.Adagrad(p, lr, weight_decay=0.01, lr_decay=0.1)),
 ]
 
@@ -306,25 +252,24 @@ SCHEDULED = [
 @pytest.mark.parametrize("text, make", SCHEDULED, ids=[text for text, _ in SCHEDULED])
 def test_schedules(good, rows, tmp_path, text, make):
     sgd = lambda p, lr: torch.optim.SGD(p, lr, 0.9)  # noqa: E731
-    train_rows(good, tmp_path, rows, ["--optimiser", "sgd(momentum=0.9)", "--schedule", text], 0.3, sgd, make)
+    train_rows(good, tmp_path, rows, ["--optimiser", "sgd(momentum=0.9)", "--schedule", text], 0.3, sgd, lambda optimiser, net: make(optimiser))
 
 
 def test_a_plateau(good, rows, tmp_path):
-    flags, examples, labels = rows
-    torch.manual_seed(1)
-    net = twins.Linear(FEATURES)
-    schedule = "plateau(metric=loss, factor=0.5, patience=0, threshold=0.3)"
-    ours = train(good, tmp_path, net, ["--model", "logreg", *flags, "--optimiser", "sgd(momentum=0.9)", "--schedule", schedule], 0.3, evaluates=2)
-    optimiser = torch.optim.SGD(net.parameters(), 0.3, 0.9)
-    scheduler = SCHEDULES.ReduceLROnPlateau(optimiser, factor=0.5, patience=0, threshold=0.3)
+    _, examples, labels = rows
     tested, tested_labels = torch.cat([examples, 0.5 * (torch.arange(FEATURES) == FEATURES - 1)[None]]), torch.cat([labels, torch.ones(1)])
-    steps = iter(range(1, STEPS + 1))
 
     class EverySecondStep:
-        def step(self):
-            if next(steps) % 2 == 0:
-                with torch.no_grad():
-                    scheduler.step(LOSSES["logreg"](net(tested), tested_labels))
+        def __init__(self, optimiser, net):
+            self.net, self.steps = net, itertools.count(1)
+            self.scheduler = SCHEDULES.ReduceLROnPlateau(optimiser, factor=0.5, patience=0, threshold=0.3)
 
-    same(ours, losses_in_python(net, lambda net: LOSSES["logreg"](net(examples), labels), optimiser, EverySecondStep()))
-    assert 0.3 / 1024 < optimiser.param_groups[0]["lr"] < 0.3, "it fell"
+        def step(self):
+            if next(self.steps) % 2 == 0:
+                with torch.no_grad():
+                    self.scheduler.step(LOSSES["logreg"](self.net(tested.to(self.net.weight.dtype)), tested_labels))
+
+    schedule = "plateau(metric=loss, factor=0.5, patience=0, threshold=0.3)"
+    theirs = train_rows(good, tmp_path, rows, ["--optimiser", "sgd(momentum=0.9)", "--schedule", schedule], 0.3, lambda p, lr: torch.optim.SGD(p, lr, 0.9),
+                        EverySecondStep, evaluates=2)
+    assert 0.3 / 1024 < theirs.optimiser.param_groups[0]["lr"] < 0.3, "it fell"

@@ -1,9 +1,12 @@
 """`sotto relay`: ranks that do not reach each other train through it."""
 
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -64,6 +67,85 @@ def test_a_run_through_it_is_repeated_without_it(good, relay, secret):
     assert first["parameters_sha256"] == second["parameters_sha256"]
 
 
+class Middlebox:
+    """Stands before a relay. When so many bytes have come from a rank over one connection, it changes a bit of the next byte
+    ("flip"), or takes all that comes over this connection and passes nothing on ("swallow"); so with as many connections."""
+
+    def __init__(self, place, deed, at, times):
+        host, port = place.rsplit(":", 1)
+        self.relay, self.deed, self.at, self.times = (host, int(port)), deed, at, times
+        self.done = 0
+        self.lock = threading.Lock()
+        self.open = []
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self.listening.getsockname()[1]}"
+        self.threads = [threading.Thread(target=self.accept)]
+        self.threads[0].start()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listening.accept()[0]
+            except OSError:
+                return
+            far = socket.create_connection(self.relay)
+            mute = threading.Event()
+            with self.lock:
+                self.open += [near, far]
+                for ends in ((near, far, True), (far, near, False)):
+                    self.threads.append(threading.Thread(target=self.forward, args=(*ends, mute)))
+                    self.threads[-1].start()
+
+    def forward(self, source, target, up, mute):
+        passed, harmed = 0, not up
+        try:
+            while data := bytearray(source.recv(4096)):
+                with self.lock:
+                    harm = not harmed and passed <= self.at < passed + len(data) and self.done < self.times
+                    self.done += harm
+                harmed |= harm
+                if harm and self.deed == "flip":
+                    data[self.at - passed] ^= 1 << self.at % 8
+                elif harm:
+                    mute.set()
+                if not mute.is_set():
+                    target.sendall(data)
+                passed += len(data)
+        except OSError:
+            pass
+        if mute.is_set():
+            return  # whoever swallows says nothing of an end, either
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        for end in [self.listening, *self.open]:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        for thread in self.threads:
+            thread.join()
+
+
+# In words to the relay, in handshakes, and in what follows; with bytes of a training's messages, and of a mailbox's.
+@pytest.mark.parametrize("deed, at, times", [("flip", 20, 6), ("flip", 50, 6), ("flip", 250, 6), ("flip", 20_000, 4),
+                                             ("swallow", 40, 3), ("swallow", 20_000, 2)])  # fmt: skip
+@pytest.mark.parametrize("flags", [["--streams", 2, "--buckets", "whole"], ["--algorithm", "parameter_server"]])
+def test_harm_on_the_way_changes_no_bit(good, relay, secret, deed, at, times, flags):
+    job = [*JOB, "--ranks", 3, *flags]
+    good(*job, "--train-dir", "direct")
+    box = Middlebox(relay[1], deed, at, times)
+    try:  # a connection that is silent for two seconds is replaced
+        good(*job, "--train-dir", "harmed", "--secret", secret, "--relay", box.place, "--deadline", 8)
+    finally:
+        box.close()
+    direct, harmed = summary(secret.parent / "direct"), summary(secret.parent / "harmed")
+    assert harmed["parameters_sha256"] == direct["parameters_sha256"]
+    assert harmed["bytes_sent"] == direct["bytes_sent"]
+    assert box.done == times
+
+
 def test_a_killed_rank_is_named(start, relay, secret):
     job = start(*JOB[:-2], "--epochs", 10000, "--ranks", 3, "--train-dir", "run", "--secret", secret, "--relay", relay[1],
                 "--checkpoint-every", 20)  # fmt: skip
@@ -95,7 +177,7 @@ def test_without_a_relay_there_it_says_so(run, start, secret):
     gone.finish()
     job = run(*JOB, "--deadline", 1, "--ranks", 2, "--secret", secret, "--relay", place)
     assert job.status == 1
-    assert re.search(rf"no relay answers at {place} for [\d.]+ s: Connection refused; does `sotto relay` run there\?", job.err), job.err
+    assert re.search(rf"no relay answers at {place} for [\d.]+ s: Connection refused; does `sotto relay`, of this version, run there\?", job.err), job.err
 
 
 def call(*command, check=True):
@@ -157,7 +239,7 @@ def test_ranks_that_do_not_reach_each_other(star, start_other, good, sotto, secr
         for rank, name in enumerate(star.names):
             way = ["--relay", place] if rank in behind else []
             ranks.append(inside(name, sotto, *JOB, *flags, "--secret", secret, *way, *more, RANK=str(rank), WORLD_SIZE="3",
-                                MASTER_ADDR=star.MIDDLE, MASTER_PORT="29500", OMP_NUM_THREADS="1"))  # fmt: skip
+                                MASTER_ADDR=star.MIDDLE, MASTER_PORT="29500", OMP_NUM_THREADS="1"))  # as torchrun has it  # fmt: skip
         return [rank.finish() for rank in ranks]
 
     without = job([], "--train-dir", "without", "--deadline", 3)

@@ -200,7 +200,7 @@ def test_what_is_refused(good, run, flags, error):
 def test_a_starter_of_ranks_is_refused(good, run):
     good(*FEW, "--ranks", 2)
     job = run("train", "--replay", "run", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
-    assert job.status == 2 and "--replay run: torchrun started this rank; a replay starts all its ranks itself" in job.err
+    assert job.status == 2 and "--replay run: whoever set RANK and WORLD_SIZE started this rank; a replay starts all its ranks itself" in job.err
 
 
 @pytest.mark.parametrize("flags, error", [

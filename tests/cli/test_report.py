@@ -96,11 +96,13 @@ def test_curves_are_those_of_the_files(trained):
 
 def test_times_are_means_of_a_rank(trained):
     data = page_data((trained / "page.html").read_text())
-    assert [(time["run"], time["rank"]) for time in data["times"]] == [(run, rank) for run in range(3) for rank in range(RANKS)]
+    assert [(time["group"], time["rank"]) for time in data["times"]] == [(group, rank) for group in range(2) for rank in range(RANKS)]
+    groups = [["none-1", "none-2"], ["<script>alert(1)<"]]
     for time in data["times"]:
-        table = [row for row in rows(trained / list(RUNS)[time["run"]], "steps") if int(row["rank"]) == time["rank"]]
+        names = groups[time["group"]]
+        table = [row for name in names for row in rows(trained / name, "steps") if int(row["rank"]) == time["rank"]]
         for key in ("step", "compute", "wait", "data", "encode", "network", "decode"):
-            assert time[key] == pytest.approx(sum(float(row[f"{key}_ms"]) for row in table) / STEPS, rel=1e-5, abs=1e-9), key
+            assert time[key] == pytest.approx(sum(float(row[f"{key}_ms"]) for row in table) / len(table), rel=1e-5, abs=1e-9), key
 
 
 def tensor_bytes(folder):
@@ -119,7 +121,7 @@ def test_the_bytes_of_tensors_are_those_of_the_messages(trained):
     page = (trained / "page.html").read_text()
     (measured,) = page_data(page)["tensors"]
     wanted = tensor_bytes(trained / "<script>alert(1)<")
-    assert measured["run"] == 2 and measured["steps"] == 3 and 'id="tensor-bars"' in page
+    assert measured["group"] == 1 and measured["steps"] == 3 and 'id="tensor-bars"' in page
     assert {row["name"]: (row["elements"], row["bytes"]) for row in measured["rows"]} == {
         name: (elements, pytest.approx(sent, rel=1e-6)) for name, (elements, sent) in wanted.items()}
     assert list(wanted)[-1] == "(together)" and wanted["(together)"][1] >= 32, "a header at least"
@@ -161,9 +163,10 @@ def test_tables_and_text(trained):
     differences = re.search(r'<table id="differences-table">.*?</table>', page, re.DOTALL)[0]
     assert re.findall(r'<th scope="row">([^<]*)', differences) == ["codec", "seed"]
     table = re.search(r'<table id="runs-table">.*?</table>', page, re.DOTALL)[0]
-    for name in RUNS:
-        best = max(float(row["accuracy"]) for row in evaluated(trained / name))
-        assert f"{100 * best:.2f} %" in table
+    best = [100 * max(float(row["accuracy"]) for row in evaluated(trained / name)) for name in RUNS]
+    mean, deviation = sum(best[:2]) / 2, abs(best[0] - best[1]) / 2**0.5
+    assert re.findall(r'<th scope="row"><i class="chip g\d"></i>([^<]*)', table) == ["none (2 runs)", "ef | topk(0.01)"]
+    assert (f"{mean:.2f} % ± {deviation:.2f} %" if deviation > 0 else f"{mean:.2f} %") in table and f"{best[2]:.2f} %" in table
     assert "Nothing that the folders tell of." in page
 
 
@@ -225,10 +228,12 @@ def test_ranks_may_come_and_go(good, tmp_path):
 
 
 @pytest.mark.parametrize(("file", "text", "message"), [
-    ("steps.csv", "step,rank\n", "none-1/steps.csv:1: there is no column `bytes_sent`"),
+    ("steps.csv", "step,rank\n", "none-1/steps.csv:1: its columns are not `step,rank,epoch,"),
     ("steps.csv", None, "none-1: it holds no training run: there is no steps.csv in it"),
     ("evaluations.csv", "step,epoch,seconds,bytes_sent,split,loss,accuracy,top5\n1,x,1,1,test,1,1,1\n", "none-1/evaluations.csv:2: `x` is no number"),
-    ("evaluations.csv", "\x00\x01", "none-1/evaluations.csv: its columns are not"),
+    ("evaluations.csv", "\x00\x01", "none-1/evaluations.csv:1: its columns are not"),
+    ("membership.csv", "no table\n", "none-1/membership.csv:1: its columns are not"),
+    ("codec_errors.csv", "step,bytes\n1,2\n", "none-1/codec_errors.csv:1: its columns are not"),
     ("summary.json", "{\n1}", "none-1/summary.json: not the summary of a run: [json.exception.parse_error.101] parse error at line 2"),
     ("summary.json", "[]", "none-1/summary.json: not the summary of a run"),
     ("config.toml", "lr =\n", "none-1/config.toml:1:"),
@@ -247,6 +252,44 @@ def test_damaged_files_are_told_by_name_and_line(copy, run, file, text, message)
     assert job.status == 0 and job.out.startswith("1 run in report.html") and "; none-1 cannot be read, and was left out" in job.out, job.err
     assert "sotto: warning: " in job.err and message in job.err, job.err
     assert '<h3>none-1</h3>\n<ul>\n<li class="wrong">it cannot be read, and was left out: ' in (copy / "report.html").read_text()
+
+
+# Subnormal numbers, large ones, and what is no number.
+CELLS = ["4.94e-324", "-2e-310", "1e308", "-1e308", "1e999", "inf", "nan", "18446744073709551615", "-1", "", " 1", "0x1", "1;2", "\x00", "x" * 300]
+
+
+@pytest.mark.parametrize("name", ["steps", "evaluations", "consensus", "membership", "codec_errors", "tensor_bytes"])
+def test_any_number_is_shown_or_told_by_name_and_line(trained, run, good, tmp_path, name):
+    folder = tmp_path / "run"
+    shutil.copytree(trained / "<script>alert(1)<", folder, ignore=shutil.ignore_patterns("model_step_*"))
+    if name == "consensus":
+        (folder / "consensus.csv").write_text("step,epoch,seconds,bytes_sent,consensus_distance,accuracy_0\n8,1,1,1,1,1\n16,1,1,1,1,1\n")
+    path = folder / f"{name}.csv"
+    head, *lines = path.read_text().splitlines()
+    for column, kind in enumerate(head.split(",")):
+        for number, cell in enumerate(CELLS):
+            cells = lines[0].split(",")
+            cells[column] = cell
+            path.write_bytes("\n".join([head, ",".join(cells), *lines[1:], ""]).encode())
+            if number < 2 or number == 2 + column % (len(CELLS) - 2):  # all of them take long
+                job = run("report", "run")
+                told = f"run/{name}.csv:" in job.err
+                assert job.status == 0 or (job.status == 1 and told and "internal error" not in job.err), (kind, cell, job.err)
+            if number == 0 and kind in ("loss", "lr", "step_ms", "accuracy", "consensus_distance", "square_error"):
+                assert job.status == 0, (kind, job.err)
+
+
+def test_what_stands_beside_runs_is_passed_over(copy, good, run):
+    """As `report runs/x/*` names it after `sotto tune -o runs/x`."""
+    for name in ("tune.json", "report.html", "figures.svg"):
+        (copy / name).write_text("{}")
+    job = good("report", "none-1", "none-2", "tune.json", "report.html", "figures.svg", "-o", "page.html")
+    assert job.err == "" and job.out.startswith("2 runs in page.html") and "left out" not in job.out
+    assert run("report", "tune.json", "report.html").status == 1
+    (copy / "search").mkdir()
+    (copy / "search" / "tune.json").write_text("{}")
+    job = run("report", "search")
+    assert job.status == 1 and "search: it holds a search; say which of its runs, or search/* for all" in job.err
 
 
 def test_a_target_of_some_tasks(copy, good, run):
@@ -311,14 +354,14 @@ def test_the_table_behind_a_plot(trained, browser):
 def test_the_bars_of_tensors_and_their_table(trained, browser):
     browser.open(trained / "page.html", 1000)
     wanted = tensor_bytes(trained / "<script>alert(1)<")
-    table = browser.evaluate(TABLE.replace("#plot-loss-of-steps", "#bars-tensors-2"))
+    table = browser.evaluate(TABLE.replace("#plot-loss-of-steps", "#bars-tensors-1"))
     assert {cells[0]: float(cells[2]) for cells in table} == {name: pytest.approx(sent, abs=0.06) for name, (_, sent) in wanted.items()}
     assert [cells[1] for cells in table[:-1]] == [str(elements) for elements, _ in wanted.values() if elements > 0]
     total = sum(sent for _, sent in wanted.values())
     for cells, (elements, sent) in zip(table, wanted.values(), strict=True):
         assert cells[3] == "-" if elements == 0 else float(cells[3]) == pytest.approx(4 * elements / sent, rel=1e-4)
         assert float(cells[4]) == pytest.approx(sent / total, rel=1e-4, abs=1e-5)
-    drawn = browser.evaluate("[...document.querySelectorAll('#bars-tensors-2 svg g title')].map(title => title.textContent)")
+    drawn = browser.evaluate("[...document.querySelectorAll('#bars-tensors-1 svg g title')].map(title => title.textContent)")
     large = [name for name, (elements, sent) in wanted.items() if elements > 0 and sent >= total / 100]
     assert [text.split(": ")[0] for text in drawn][: len(large)] == large and drawn[-1].startswith("(together): ")
     assert browser.errors == []

@@ -64,7 +64,7 @@ class Clone:
         self.environment |= {
             "HOME": str(home), "PATH": f"{scripts}:{programs}:{os.environ['PATH']}", "STAND_IN_PAGE": page,
             "STAND_IN_SOTTO": str(build_dir / "bin" / "sotto"), "PYTHONPATH": str(build_dir / "python"),
-            "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GLOO_SOCKET_IFNAME": "lo",
+            "PYTHONDONTWRITEBYTECODE": "1",
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
     def paste(self, text, **variables):
@@ -105,7 +105,6 @@ pictures.write_pictures(pathlib.Path("data/flowers"), 40, 10)
 for folder in map(pathlib.Path, ("DIR", "../shared/cifar")):
     stand_in.write_mnist(folder)
     stand_in.write_cifar(folder)'
-{python} -c 'import torch; torch.save(torch.randn(500, 800), "gradient.pt")'
 sotto train --model logreg --batch-size 2 --max-steps 1 --test-size 10 --capture every=1,dir=one
 mv one/gradient-000000.sotto GRADIENT
 seq 4000 > shakespeare.txt

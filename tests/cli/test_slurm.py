@@ -13,7 +13,6 @@ from conftest import TINY, has_step, name_of, summary, wait_until
 from test_elastic import members
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
-THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 LENET = "--model lenet --train-size 64 --test-size 20 --batch-size 2 --max-steps 4 --deadline 60".split()
 ALGORITHMS = {"ar": "sync", "sgp": "push_sum", "osgp": "push_sum(overlap=true)", "d_psgd": "d_psgd", "elastic": "sync", "ad_psgd": "ad_psgd"}
 TWO_NODES = ["--nodes=2", "--ntasks-per-node=2"]
@@ -57,7 +56,7 @@ def ended(cluster, job):
 @pytest.mark.parametrize("nodes", [TWO_NODES, ONE_NODE])
 def test_srun_gives_the_same_parameters(cluster, sotto, good, tmp_path, nodes):
     flags = ["train", *TINY, "--max-steps", 6, "--check-replicas", 1, "--codec", "ef | topk(0.1)", "--train-dir"]
-    job = cluster.run("srun", *nodes, sotto, *flags, "slurm", cwd=tmp_path, **THREADS)
+    job = cluster.run("srun", *nodes, sotto, *flags, "slurm", cwd=tmp_path, OMP_NUM_THREADS="1")  # as our job scripts set it
     assert job.returncode == 0, job.stderr
     assert "test accuracy" in job.stdout
     good(*flags, "own", "--ranks", 4, "--threads", 1)
@@ -100,7 +99,7 @@ def test_ranks_do_not_wait_for_a_coordinator_that_cannot_begin(start_other, sott
 @pytest.mark.parametrize("lost", ["a rank", "a node", "a silent node"])
 def test_the_others_go_on(cluster, submit, tmp_path, lost):
     flags = [*TINY[:-1], 20, "--epochs", 100000, "--eval-freq", 1000000, "--max-steps", 1500, "--link", "1gbit,3ms"]
-    job = submit("elastic_eth", *TWO_NODES, *flags, LEAST="2", INTERFACE="lo", **THREADS)
+    job = submit("elastic_eth", *TWO_NODES, *flags, LEAST="2", INTERFACE="lo")
     folder, log = tmp_path / "run", tmp_path / "log"
 
     def until(condition, what):
@@ -151,7 +150,7 @@ def test_over_mpi(cluster, submit, with_mpi, tmp_path, script, variables):
 @pytest.mark.parametrize("script", ["ar_eth", "osgp_eth"])
 def test_a_job_without_time_is_requeued_and_goes_on(cluster, submit, good, tmp_path, script):
     flags = [*TINY, "--epochs", 100000, "--eval-freq", 1000000]
-    job = submit(script, *TWO_NODES, *flags, **THREADS)
+    job = submit(script, *TWO_NODES, *flags)
     log = tmp_path / "log"
 
     def comes_to(step):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from test_numerics import BATCH, losses_in_python, same, train
+from training import BATCH, STEPS, Training, train
 
 MODEL = {"language": "gpt-mini(layers=1, heads=1, width=8, context=8)", "masked": "bert-mini(layers=1, heads=1, width=8, inner=8, context=8)"}
 FEW = ["--batch-size", 4, "--test-size", 20]
@@ -89,14 +89,9 @@ def test_masked_text_has_the_losses_of_hugging_face(good, root, tmp_path, monkey
         pieces = [hide(text[cut + i * CONTEXT : cut + (i + 1) * CONTEXT].tolist(), 256, Draws(philox, seed, HIDE, epoch << 32 | i)) for i in range(BATCH)]
         return [torch.tensor(part) for part in zip(*pieces)]
 
-    epochs = iter(range(len(ours)))
-
-    def loss(net):
-        epoch = next(epochs)
-        shown, wanted = batch(Draws(philox, 1, AUGMENT, epoch).below(CONTEXT), 1, epoch)
-        return net(shown, labels=wanted).loss
-
-    same(ours, losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1)))
+    batches = [batch(Draws(philox, 1, AUGMENT, epoch).below(CONTEXT), 1, epoch) for epoch in range(STEPS)]
+    adamw = lambda p: torch.optim.AdamW(p, lr=0.003, weight_decay=0.1)  # noqa: E731
+    Training(net, batches, lambda net, shown, wanted: net(shown, labels=wanted).loss, adamw).is_that_of(ours)
 
     # Our weights load in Hugging Face. Evaluations always hide the same places.
     found = net.load_state_dict(load_file(tmp_path / "run" / f"model_step_{len(ours)}" / "model.safetensors"), strict=False)
@@ -105,7 +100,7 @@ def test_masked_text_has_the_losses_of_hugging_face(good, root, tmp_path, monkey
     with torch.no_grad():
         theirs = net.eval()(shown, labels=wanted)
     right = (theirs.logits.argmax(2) == wanted)[wanted >= 0].float().mean().item()
-    line = re.fullmatch(r"step 20  loss (\S+)  Prec@1 (\S+)  ppl \S+", good("eval", "--model-dir", "run").out.strip())
+    line = re.fullmatch(r"step 20  loss (\S+)  accuracy (\S+)  ppl \S+", good("eval", "--model-dir", "run").out.strip())
     assert float(line[1]) == pytest.approx(theirs.loss.item(), abs=1e-4)
     assert float(line[2]) == pytest.approx(100 * right, abs=0.01)
 

@@ -131,9 +131,9 @@ def test_ctrl_c_and_on(start, good, tmp_path):
 
 def test_the_time_that_is_left_counts_later_rounds_and_steps(sotto, tmp_path):
     """Steps that take as long as their link. The second round has as many steps as half of the first one."""
-    screen = Terminal(sotto, "tune", "--grid", "seed=1..4", "--halving", "--eta", "2", "--steps", "40", *SMALL, "--ranks", "2", "--link", "1gbit,20ms",
+    screen = Terminal(sotto, "tune", "--grid", "data-seed=1..4", "--halving", "--eta", "2", "--steps", "40", *SMALL, "--ranks", "2", "--link", "1gbit,20ms",
                       "--jobs", "1", "-o", "search", cwd=tmp_path, columns=120)  # fmt: skip
-    screen.wait_for("4/4  seed=4: loss")
+    screen.wait_for("4/4  data-seed=4: loss")
     os.kill(screen.process.pid, signal.SIGINT)
     screen.end()
     left = re.findall(r"3/4 done, about (\d+) s left", screen.text)
@@ -226,9 +226,50 @@ def test_random_trials_and_a_metric(good, tmp_path):
     trials = json.loads(good("tune", *flags, "--random", 3, "-o", "search").out)
     assert [trial["score"] for trial in trials] == sorted((trial["score"] for trial in trials), reverse=True)
     for trial in trials:
-        assert trial["score"] == summary(tmp_path / trial["train_dir"])["test_accuracy"]
+        (only,) = trial["runs"]
+        assert trial["score"] == only["score"] == summary(tmp_path / only["train_dir"])["test_accuracy"] and only["seed"] == 5
         assert 0.001 <= float(trial["options"]["lr"]) <= 0.5 and 4 <= int(trial["options"]["batch-size"]) <= 16
     assert f"--lr={trials[0]['options']['lr']}" in trials[0]["command"] and "--seed=5" in trials[0]["command"]
+
+
+def spread(values):
+    mean = sum(values) / len(values)
+    return mean, (sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
+
+
+@pytest.mark.parametrize("flags", [["--seeds", 3], ["seed=1..3"]])
+def test_seeds_do_not_compete(good, run, tmp_path, flags):
+    command = ["tune", "--grid", "codec=none,int8", *flags, "--steps", 6, *SMALL, "--ranks", 2, "-o", "search"]
+    job = good(*command)
+    assert "6 trials of 6 steps; 3 seeds of 2; " in job.err and "6/6  codec=" in job.err and ", seed=3: loss " in job.err
+    head, *table = rows(job)
+    assert head == ["codec", "loss", "test accuracy", "steps", "sent a rank and step", "seconds"] and len(table) == 2
+    trials = record(tmp_path / "search")
+    assert [trial["options"]["seed"] for trial in trials] == ["1", "2", "3"] * 2
+    assert [summary(tmp_path / trial["train_dir"])["seed"] for trial in trials] == [1, 2, 3] * 2
+    for row in table:
+        mean, deviation = spread([trial["scores"][0] for trial in trials if trial["options"]["codec"] == row[0]])
+        assert row[1].split(" ± ")[0] == f"{mean:.4f}" and float(row[1].split(" ± ")[1]) == pytest.approx(deviation, abs=6e-5)
+    best, other = (row[0] for row in table)
+    (line,) = [line for line in job.out.splitlines() if line.startswith("best: ")]
+    assert "--seed=2" not in line and "--seed=3" not in line and ("--codec=int8" in line) == (best == "int8")
+    assert f"as good, as far as 3 seeds tell: codec={other}" in job.out, "the codec changes less than the seed"
+    found = json.loads(good(*command, "--json").out)
+    assert found[0]["options"] == {"codec": best} and [one["seed"] for one in found[0]["runs"]] == [1, 2, 3]
+    page = (tmp_path / "search" / "report.html").read_text()
+    assert "none (3 runs)" in page and "int8 (3 runs)" in page
+    job = run(*command[:3], *command[3 + len(flags):])
+    assert job.status == 2 and "choose a new folder" in job.err
+
+
+def test_a_seed_that_diverges_ends_its_contender(good, tmp_path):
+    """Its score is no mean of those that are left."""
+    flags = ["tune", "--grid", "lr=0.01,0.02", "--seeds", 2, "--steps", 4, *SMALL, "-o", "search"]
+    good(*flags)
+    text = json.loads((tmp_path / "search" / "tune.json").read_text())
+    text["trials"][1] |= {"scores": [], "diverged": True, "error": "its loss is not finite"}
+    (tmp_path / "search" / "tune.json").write_text(json.dumps(text))
+    assert [row[:2] for row in rows(good(*flags))[2:]] == [["0.01", "diverged"]]
 
 
 @pytest.mark.parametrize("arguments, reason", [
@@ -244,6 +285,9 @@ def test_random_trials_and_a_metric(good, tmp_path):
     (["--grid", "lr=0.1", "--lr", "0.2"], "--lr: it is in --grid, too; say lr once"),
     (["--grid", "lr=0.1..0.5"], "a grid cannot have every number of a range; write how many of them, as lr=0.1..0.5/5"),
     (["--grid", "seed=1..100000"], "it has more than 10000 trials; take fewer values, or draw some with --random"),
+    (["--grid", "seed=1,2", "--seeds", "2"], "--seeds: seed is in --grid, too; say which seeds once"),
+    (["--grid", "lr=0.1,0.2", "seed=1..4", "--halving"], "--halving: one in 3 of 2 trials goes on"),
+    (["--grid", "lr=0.1..0.2/500", "--seeds", "30"], "more than 333 trials"),
     (["--grid", "lr=1,2", "--random", "3"], "--random 3: there are only 2 different trials"),
     (["--grid", "lr=0.1", "--eta", "2"], "--eta: has no effect without --halving"),
     (["--grid", "lr=2^-5..2^-1", "--halving"], "--halving: one in 3 of 5 trials goes on, and a second round needs two of them; try 6 values"),
@@ -281,14 +325,14 @@ def test_a_training_that_is_shorter_than_a_trial(good, tmp_path):
 
 
 def test_rounds_that_are_longer_than_the_training_are_told(good):
-    job = good("tune", "--grid", "seed=1..6", "--halving", "--steps", 2, "--max-steps", 3, *SMALL, "-o", "search")
+    job = good("tune", "--grid", "data-seed=1..6", "--halving", "--steps", 2, "--max-steps", 3, *SMALL, "-o", "search")
     assert job.err.count("ended after 3 of 6 steps: --max-steps 3 has no more") == 1
 
 
 def test_who_is_earlier_at_the_target_is_better(good, tmp_path):
     flags = ["--grid", "lr=1e-9,0.5,0.03", "--steps", 60, "--metric", "accuracy", "--until", "accuracy=0.5", "--eval-freq", 5, *SMALL, "--epochs", 9]
     trials = json.loads(good("tune", *flags, "-o", "search", "--json").out)
-    until = [summary(tmp_path / trial["train_dir"])["until"] for trial in trials]
+    until = [summary(tmp_path / trial["runs"][0]["train_dir"])["until"] for trial in trials]
     assert [one["reached"] for one in until] == [True, True, False] and until[0]["step"] < until[1]["step"]
     record = tmp_path / "search" / "tune.json"
     old = json.loads(record.read_text())

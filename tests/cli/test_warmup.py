@@ -51,6 +51,21 @@ def test_a_ratio_of_one_is_momentum_without_a_codec(good, tmp_path, codec):
     assert warm["test_loss"] == pytest.approx(dense["test_loss"], rel=1e-3)
 
 
+def test_a_preset_that_loses_much_at_its_default_rate_says_so(good, tmp_path):
+    said = ["train", *TINY, "--ranks", 2, "--max-steps", 2]
+    assert "--codec dgc: at its default rate it lost" in good(*said, "--codec", "dgc", "--train-dir", "dgc").err
+    tried = good(*said, "--codec", "dgc", "--dry-run")
+    assert "--codec dgc: at its default rate it lost" in tried.out + tried.err
+    for other in (["--codec", "dgc", "--lr", 0.01], ["--codec", "qsgd"], ["--codec", "momentum | sampled_topk(0.1%)"]):
+        assert "at its default rate" not in good(*said, *other, "--train-dir", other[1][:4] + str(len(other))).err
+
+
+def test_the_rate_of_a_preset_is_a_share_of_the_models(good, tmp_path):
+    for codec in ("none", "efsignsgd"):
+        good("train", *TINY, "--max-steps", 2, "--codec", codec, "--train-dir", codec)
+    assert summary(tmp_path / "efsignsgd")["lr"] == summary(tmp_path / "none")["lr"] / 2
+
+
 def test_a_warm_up_longer_than_the_run_is_shortened(good):
     """A recipe of the README, with the default of three epochs."""
     said = ["train", *TINY, "--ranks", 4, "--codec", "dgc", "--codec-warmup", "exponential"]

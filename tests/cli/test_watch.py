@@ -94,6 +94,18 @@ def test_a_run_that_has_ended_is_shown_once(trained, good, tmp_path):
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_what_somebody_elses_folder_says_reaches_no_terminal(trained, run, good, tmp_path):
+    """Its name, and its options: as printed by `watch` and `report`. Names in UTF-8 stay as they are."""
+    name = "gr\u00f6\u00dfe\x1b[31m\nsotto: forged"
+    shutil.copytree(trained, tmp_path / name)
+    config = tmp_path / name / "config.toml"
+    config.write_text(re.sub('(?m)^codec = .*', 'codec = "no\\\\u001b[2Jne"', config.read_text()))
+    job = run("watch", name)
+    assert "\x1b" not in job.out + job.err and "gr\u00f6\u00dfe\\x1b[31m\\nsotto: forged: logreg on digits, no\\x1b[2Jne, 2 ranks" in job.out, job.out + job.err
+    job = good("report", name, trained)
+    assert "\x1b" not in job.out + job.err and "\nsotto: forged" not in job.out + job.err, job.out + job.err
+
+
 def test_ranks_that_have_left_do_not_count(good, tmp_path):
     good("train", *TINY, "--ranks", 2, "--max-steps", 6, "--train-dir", "run")
     again = good("train", *TINY, "--ranks", 1, "--max-steps", 9, "--train-dir", "run", "--resume").out
@@ -128,6 +140,8 @@ def test_ranks_at_their_own_speed(good, tmp_path):
     for row in cells:
         row[head.index("step_ms")] = "10" if row[1] == "0" else "1000"
     (tmp_path / "run" / "steps.csv").write_text("".join(",".join(row) + "\n" for row in [head, *cells]))
+    end = tmp_path / "run" / "summary.json"  # a rank that was slow may have made no third step
+    end.write_text(json.dumps(json.loads(end.read_text()) | {"rank_steps": [8, 8]}))
     out = good("watch", "run").out
     assert "\nstep 2 of 8  " in out, "four steps of two ranks"
     assert "\n50.5 steps/s, 808 examples/s; " in out, "100 and 1 steps of a rank, each of 8 examples"
@@ -138,7 +152,7 @@ def test_a_training_is_followed_to_its_end(start, tmp_path):
     job = start("watch", "run", "--poll", 0.1, "--wait", DEADLINE).finish()
     assert training.finish().status == 0, training.err
     assert job.status == 0 and "\x1b" not in job.out, job.err
-    if not job.out.startswith("run: logreg"):  # that it had begun to look before the training ended is usual, but not sure
+    if not re.search(r"^run: logreg", job.out, re.M):  # drawn whole: the training had ended before it saw a step
         assert [int(step) for step in re.findall(r"^test after (\d+) steps", job.out, re.M)] == [100, 200, 300, 400]
         assert re.search(r"^step \d+ of 400  epoch \d", job.out, re.M)
     assert re.search(r"^ended after 400 steps: test accuracy", job.out, re.M)

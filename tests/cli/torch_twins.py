@@ -56,13 +56,15 @@ class Block(nn.Module):
         return F.relu(y + short)
 
 
-class Resnet20(nn.Module):
-    def __init__(self):
+class Resnet(nn.Module):
+    """Three layers of blocks: resnet(depth=6 blocks + 2)."""
+
+    def __init__(self, blocks):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
-        self.layer1 = nn.Sequential(Block(16, 16, 1), Block(16, 16, 1), Block(16, 16, 1))
-        self.layer2 = nn.Sequential(Block(16, 32, 2), Block(32, 32, 1), Block(32, 32, 1))
-        self.layer3 = nn.Sequential(Block(32, 64, 2), Block(64, 64, 1), Block(64, 64, 1))
+        self.layer1 = nn.Sequential(Block(16, 16, 1), *(Block(16, 16, 1) for _ in range(blocks - 1)))
+        self.layer2 = nn.Sequential(Block(16, 32, 2), *(Block(32, 32, 1) for _ in range(blocks - 1)))
+        self.layer3 = nn.Sequential(Block(32, 64, 2), *(Block(64, 64, 1) for _ in range(blocks - 1)))
         self.fc = nn.Linear(64, 10)
 
     def forward(self, x):

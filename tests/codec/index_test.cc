@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -57,19 +59,57 @@ void expect_round_trip(const std::vector<std::uint32_t>& indices, std::size_t at
   EXPECT_EQ(back, indices);
 }
 
+// The plan is as small as that of each code, and ties go to delta, the bitmap, runs and Rice's code, in this order.
+void expect_smallest(const std::vector<std::uint32_t>& indices, std::size_t atoms) {
+  const IndexPlan plan = plan_indices(one, indices, atoms);
+  EXPECT_LE(plan.bytes, max_index_bytes(indices.size(), atoms));
+  EXPECT_LE(plan.bytes, (atoms + 7) / 8);
+  const auto rank = [](IndexCode code) {
+    constexpr std::array order{IndexCode::delta, IndexCode::bitmap, IndexCode::runs, IndexCode::rice};
+    return std::ranges::find(order, code) - order.begin();
+  };
+  for (const IndexPlan& any : all_plans(indices, atoms)) {
+    const std::string about = std::to_string(indices.size()) + " of " + std::to_string(atoms) + ", code " +
+                              std::to_string(static_cast<int>(any.code)) + ", shift " + std::to_string(any.shift);
+    // Rice's shift minimises bits, which may take a byte more.
+    EXPECT_LE(plan.bytes, any.bytes + (any.code == IndexCode::rice ? 1 : 0)) << about;
+    EXPECT_TRUE(plan.bytes < any.bytes || any.code == IndexCode::rice || rank(plan.code) <= rank(any.code)) << about;
+    expect_round_trip(indices, atoms, any);
+  }
+}
+
 TEST(Indices, GoThereAndBackWithinTheBound) {
   for (const std::size_t atoms : {0, 1, 7, 8, 9, 1000, 100003}) {
-    for (const double share : {0.0, 0.0001, 0.01, 0.1, 0.13, 0.5, 1.0}) {
-      const auto indices = draw_indices(atoms, share, atoms);
-      const IndexPlan plan = plan_indices(one, indices, atoms);
-      EXPECT_LE(plan.bytes, max_index_bytes(indices.size(), atoms));
-      EXPECT_LE(plan.bytes, (atoms + 7) / 8);
-      for (const IndexPlan& any : all_plans(indices, atoms)) {
-        EXPECT_LE(plan.bytes, any.bytes + (any.code == IndexCode::rice ? 1 : 0));  // Rice's shift minimises bits
-        expect_round_trip(indices, atoms, any);
-      }
+    for (const double share : {0.0, 0.0001, 0.01, 0.1, 0.13, 0.5, 0.9, 0.999, 1.0}) {
+      expect_smallest(draw_indices(atoms, share, atoms), atoms);
     }
   }
+}
+
+// Selections of about half of the atoms and more: their number and the last index mostly tell the smallest form.
+TEST(Indices, OfMostAtomsTakeTheSmallestForm) {
+  std::vector<std::size_t> sizes(130);
+  std::iota(sizes.begin(), sizes.end(), 1);
+  sizes.insert(sizes.end(), {1000, 1001, 1024});
+  for (const std::size_t atoms : sizes) {
+    const auto run = [&](std::size_t first, std::size_t last) {
+      std::vector<std::uint32_t> indices(last - first);
+      std::iota(indices.begin(), indices.end(), static_cast<std::uint32_t>(first));
+      if (!indices.empty()) expect_smallest(indices, atoms);
+    };
+    run(0, atoms);
+    run(1, atoms);
+    run(0, atoms - 1);
+    run(0, (atoms + 1) / 2);
+    run(atoms / 2, atoms);
+    for (std::size_t left_out : {30, 39, 40, 41, 47, 48, 49}) run(0, atoms - std::min(left_out, atoms));
+    for (const double share : {0.45, 0.5, 0.55, 0.7, 0.98}) expect_smallest(draw_indices(atoms, share, atoms), atoms);
+  }
+  std::vector<std::uint32_t> fewer;  // than half: short gaps and a long one are for Rice's code
+  for (std::uint32_t i = 0; i < 1600; i += 2) fewer.push_back(i);
+  fewer.push_back(1999);
+  expect_smallest(fewer, 2000);
+  EXPECT_EQ(plan_indices(one, fewer, 2000).code, IndexCode::rice);
 }
 
 TEST(Indices, SharesOfAListAreItsBits) {
@@ -103,6 +143,12 @@ TEST(Indices, TakeTheSmallestForm) {
   EXPECT_EQ(plan_indices(one, draw_indices(1000, 0.5, 1), 1000).code, IndexCode::bitmap);
   const std::vector<std::uint32_t> two{3, 9};
   EXPECT_EQ(plan_indices(one, two, 16).code, IndexCode::delta);  // both forms take two bytes
+  for (const std::size_t all : {1, 2, 8, 9, 1000}) {
+    const auto every = draw_indices(all, 1.1, 1);
+    EXPECT_EQ(plan_indices(one, every, all).code, all == 1 ? IndexCode::delta : IndexCode::bitmap) << all;
+    expect_round_trip(every, all, plan_indices(one, every, all));
+    expect_round_trip(every, all + 13, {IndexCode::bitmap, (all + 20) / 8, 0});  // none is left out before the last
+  }
   const std::vector<std::uint32_t> far{20'000, 60'000};
   EXPECT_EQ(plan_indices(one, far, 70'000).code, IndexCode::runs);
   EXPECT_EQ(plan_indices(one, far, 70'000).bytes, 4U);

@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "sotto/codec/codec.h"
-#include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/checksum.h"
 #include "tests/codec/fixture.h"
 #include "tests/kernels/targets.h"
 
@@ -165,14 +165,14 @@ TEST(Crc32, OfStretchesIsThatOfTheWhole) {
   std::vector<std::byte> bytes(1000);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 % 251);
   const std::span<const std::byte> all(bytes);
-  const std::uint32_t whole = crc32(0, all);
+  const std::uint32_t whole = kernels::crc32(0, all);
   for (const std::size_t at : {0, 1, 7, 500, 999, 1000}) {
-    const std::uint32_t tail = crc32(0, all.subspan(at));
-    JoinedCrc joined;
-    joined.add(crc32(0, all.first(at)), at);
+    const std::uint32_t tail = kernels::crc32(0, all.subspan(at));
+    kernels::JoinedCrc joined;
+    joined.add(kernels::crc32(0, all.first(at)), at);
     joined.add(tail, bytes.size() - at);
     EXPECT_EQ(joined.value(), whole) << at;
-    EXPECT_EQ(crc32(crc32(0, all.first(at)), all.subspan(at)), whole) << at;
+    EXPECT_EQ(kernels::crc32(kernels::crc32(0, all.first(at)), all.subspan(at)), whole) << at;
   }
 }
 
@@ -180,12 +180,12 @@ TEST(Crc32, OfManyStretchesOfOneLengthIsThatOfTheWhole) {
   std::vector<std::byte> bytes(1000);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 91 % 253);
   const std::span<const std::byte> all(bytes);
-  JoinedCrc joined;
+  kernels::JoinedCrc joined;
   for (std::size_t at = 0; at < all.size(); at += 64) {
     const auto stretch = all.subspan(at, std::min<std::size_t>(64, all.size() - at));
-    joined.add(crc32(0, stretch), stretch.size());
+    joined.add(kernels::crc32(0, stretch), stretch.size());
   }
-  EXPECT_EQ(joined.value(), crc32(0, all));
+  EXPECT_EQ(joined.value(), kernels::crc32(0, all));
 }
 
 // Compared with the definition, bit by bit, on every SIMD target, at lengths around the number of bytes that are folded
@@ -202,7 +202,7 @@ TEST(Crc32, IsTheOneOfZlib) {
   }
   kernels::on_every_target([&] {
     for (std::size_t length = 0; length < expected.size(); length += length < 1200 ? 1 : 37) {
-      ASSERT_EQ(crc32(0, std::span(bytes).subspan(3, length)), expected[length]) << length;
+      ASSERT_EQ(kernels::crc32(0, std::span(bytes).subspan(3, length)), expected[length]) << length;
     }
   });
 }

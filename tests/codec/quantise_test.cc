@@ -273,6 +273,33 @@ TEST(TernGrad, NamesAllItsOptionsAndRefusesOthers) {
   }
 }
 
+// The published clip: so many standard deviations, about the mean.
+TEST(TernGrad, ClipsByTheDeviation) {
+  constexpr std::size_t n = 20000;
+  const Layout layout({{"w", 0, {n}}}, n);
+  const auto scale_of = [&](std::span<const float> values) {
+    const auto codec = make_codec(read_stages("terngrad"));
+    const auto message = encode(*codec, Input{"", layout, {values.begin(), values.end()}});
+    return kernels::load<float>(message.data() + sizeof(Header), 0);
+  };
+  const std::vector<float> noise = gaussian(layout, 5);
+  for (const float mean : {0.0F, 0.5F, 3.0F}) {
+    std::vector<float> values = noise;
+    double sum = 0, squares = 0;
+    for (float& value : values) {
+      value += mean;
+      sum += value;
+    }
+    for (const float value : values) squares += std::pow(value - sum / n, 2);
+    EXPECT_NEAR(scale_of(values), 2.5 * std::sqrt(squares / n), 1e-5) << mean;
+  }
+  // Values that hardly differ would all be cut by their deviation, and equal ones to nothing.
+  std::vector<float> values(n, 3.0F);
+  EXPECT_EQ(scale_of(values), 3.0F);
+  for (std::size_t i = 0; i < n; ++i) values[i] += 0.1F * noise[i];
+  EXPECT_EQ(scale_of(values), *std::ranges::max_element(values));
+}
+
 TEST(TernGrad, AFifthOfAByteAValue) {
   const Layout layout({{"w", 0, {1003}}}, 1003);
   const Input input{"gaussian", layout, gaussian(layout, 64)};

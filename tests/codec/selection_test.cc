@@ -75,6 +75,28 @@ const std::vector<std::string> selections{"topk(0.1, dense=9)",
                                           "block(2, 0.3, dense=9)",
                                           "block(3, 0.4, scope=bucket, dense=9)"};
 
+// Then the values are quantised where they are, with the random numbers that they have without a selection.
+TEST(Threshold, ThatLeavesNothingOutIsItsQuantiserAlone) {
+  const Layout layout({{"a", 0, {250}}, {"b", 256, {5, 6}}, {"c", 288, {1}}}, 304);  // with padding between
+  Input input{"gaussian", layout, gaussian(layout, 3)};
+  for (const char* quantise :
+       {"qsgd(bits=4)", "f32", "int8", "terngrad", "quantile", "quantile | minmax_sketch", "clusters"}) {
+    const auto alone = make_codec(read_stages(quantise));
+    const auto all = make_codec(read_stages("threshold(0, dense=0) | " + std::string(quantise)));
+    for (const bool leaves_one_out : {false, true, false}) {  // and what a codec keeps from message to message
+      Input some = input;
+      if (leaves_one_out) some.values[3] = 0;
+      const auto message = encode(*all, some);
+      const auto decoded = decode(*all, some, message);
+      if (leaves_one_out) {
+        EXPECT_EQ(decoded[3], 0) << quantise;
+      } else {
+        EXPECT_EQ(decoded, decode(*alone, some, encode(*alone, some))) << quantise;
+      }
+    }
+  }
+}
+
 TEST(Dense, SegmentsGoWholeAndTheOthersAsIfAlone) {
   const Layout layout = with_biases();
   std::vector<float> values = gaussian(layout, 31);

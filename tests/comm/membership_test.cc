@@ -1,7 +1,9 @@
 #include "sotto/comm/membership.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -12,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/application.h"
 #include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/heartbeat.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/membership_keys.h"
 #include "sotto/comm/tcp_places.h"
@@ -56,14 +60,139 @@ class Membership : public testing::Test {
   Generations generations_{1, 3};
 };
 
-TEST_F(Membership, GivesOutIdsFromTheNextOneOn) {
-  roster_.open({.least = 2, .most = 3}, 5);
+// A coordinator that takes the applications of ranks, or refuses them.
+class MembershipOfApplicants : public Membership {
+ protected:
+  // What the rank says that gets the id.
+  std::optional<Application> answer(int id, const std::string& refusal = "") {
+    std::optional<std::string> said;
+    wait_until([&] { return (said = roster_.application(id)).has_value(); });
+    refusal.empty() ? roster_.admit(id) : roster_.turn_away(id, refusal);
+    return read_application(*said, job, id);
+  }
+
+  void expect_withdrawn(int id) {
+    EXPECT_FALSE(roster_.application(id));
+    const auto farewell = roster_.farewell(id);
+    ASSERT_TRUE(farewell);
+    EXPECT_FALSE(farewell->failed);
+    EXPECT_NE(farewell->words, "") << "that would be the end of the run";
+  }
+  // Sockets of this process that are connected to the store.
+  std::vector<int> connections() const {
+    std::vector<int> sockets;
+    for (int file = 3; file < 1024; ++file) {
+      sockaddr_storage peer{};
+      socklen_t length = sizeof(peer);
+      if (::getpeername(file, reinterpret_cast<sockaddr*>(&peer), &length) != 0) continue;
+      if (SocketAddress(reinterpret_cast<const sockaddr*>(&peer), length).port() == store_.port()) {
+        sockets.push_back(file);
+      }
+    }
+    return sockets;
+  }
+
+  const std::string job = "some job";
+};
+
+TEST_F(MembershipOfApplicants, GetIdsFromTheNextOneOn) {
+  roster_.give_out(5);
+  roster_.open({.least = 2, .most = 3}, job);
   const JobSize size = size_of_job(world());
   EXPECT_EQ(size.least, 2U);
   EXPECT_EQ(size.most, 3U);
-  EXPECT_EQ(join_job(world()), 5);
-  EXPECT_EQ(join_job(world()), 6);
-  EXPECT_EQ(roster_.joined(), 7);
+  EXPECT_EQ(roster_.next_id(5, 6), 5);
+  const Secret secret = new_secret();
+  int first = 0;
+  std::thread rank([&] { first = join_job(world(), secret); });
+  const auto with_secret = answer(5);
+  rank.join();
+  EXPECT_EQ(first, 5);
+  ASSERT_TRUE(with_secret);
+  EXPECT_EQ(with_secret->key, public_key_of(secret));
+  std::string refused;
+  std::thread other([&] {
+    try {
+      join_job(world());
+    } catch (const ConfigError& error) {
+      refused = error.what();
+    }
+  });
+  const auto without = answer(6, "it has no secret");
+  other.join();
+  ASSERT_TRUE(without);
+  EXPECT_EQ(without->key, "");
+  EXPECT_NE(refused.find("it has no secret"), std::string::npos) << refused;
+  EXPECT_EQ(roster_.next_id(5, 7), 7);
+}
+
+TEST_F(MembershipOfApplicants, WithdrawWhenTheyAreStopped) {
+  roster_.give_out(5);
+  roster_.open({.least = 2, .most = 3}, job);
+  bool asked = false;
+  const Stop stop = [&] { return (asked = asked || roster_.application(5).has_value()) ? 15 : 0; };
+  EXPECT_THROW(join_job(world(), {}, stop), Stopped);
+  expect_withdrawn(5);
+}
+
+// The coordinator has not answered before the connection broke, and reads both applications later.
+TEST_F(MembershipOfApplicants, WithdrawBeforeTheyApplyAnew) {
+  roster_.give_out(5);
+  roster_.open({.least = 2, .most = 3}, job);
+  const std::vector<int> ours = connections();
+  bool broken = false;
+  const Stop stop = [&] {
+    if (broken || !roster_.application(5)) return 0;
+    broken = true;
+    for (const int socket : connections()) {
+      if (std::ranges::find(ours, socket) == ours.end()) ::shutdown(socket, SHUT_RDWR);
+    }
+    return 0;
+  };
+  int id = 0;
+  std::thread rank([&] { id = join_job(world(), {}, stop); });
+  EXPECT_TRUE(answer(6));
+  rank.join();
+  EXPECT_EQ(id, 6);
+  expect_withdrawn(5);
+}
+
+TEST_F(MembershipOfApplicants, AreNotThoseOfSomebodyElse) {
+  const Secret secret = new_secret();
+  const std::string text = application_text(secret, job, 3, "node1 (process 42)");
+  const auto good = read_application(text, job, 3);
+  ASSERT_TRUE(good);
+  EXPECT_EQ(good->from, "node1 (process 42)");
+  EXPECT_EQ(text.find(secret_text(secret).substr(0, 64)), std::string::npos);
+  EXPECT_FALSE(read_application(text, job, 4));
+  EXPECT_FALSE(read_application(text, "another job", 3));
+  EXPECT_FALSE(read_application(text + "x", job, 3));
+  for (const char* nonsense : {"", " ", "none", "0", "none\x1b[31m", "00 00 x"}) {
+    const auto read = read_application(nonsense, job, 3);
+    EXPECT_TRUE(!read || read->key.empty()) << nonsense;
+  }
+}
+
+TEST_F(Membership, IsNotLedAstrayByWhatStrangersWrite) {
+  const std::vector<std::string> nonsense{"",
+                                          "2000000000",
+                                          "-1",
+                                          "9223372036854775807",
+                                          "99999999999999999999999",
+                                          "x",
+                                          "\x1b[31m\nsotto: rank 9 has come",
+                                          std::string(std::size_t{1} << 20, '7'),
+                                          std::string("\xff\x00\x9b", 3)};
+  for (const std::string& text : nonsense) {
+    store_.set(membership_keys::next_id, text);
+    EXPECT_FALSE(roster_.next_id(0, 1000)) << text.substr(0, 50);
+    store_.set(membership_keys::beat(0), "7 " + text);
+    EXPECT_LE(roster_.patience(0, std::chrono::seconds(5)), std::chrono::hours(24)) << text.substr(0, 50);
+    store_.set(membership_keys::farewell(0), text);
+    const std::string words = roster_.farewell(0)->words;
+    EXPECT_LT(words.size(), 5000U);
+    EXPECT_EQ(words.find_first_of("\x1b\n\xff"), std::string::npos) << words;
+  }
 }
 
 TEST_F(Membership, EachRankLearnsItsPlace) {
@@ -71,6 +200,7 @@ TEST_F(Membership, EachRankLearnsItsPlace) {
   ASSERT_TRUE(generations_.next());
   std::vector<std::thread> ranks;
   std::vector<std::optional<World>> places(3);
+  for (const int id : {2, 4, 7}) roster_.admit(id);
   for (std::size_t i = 0; i < 3; ++i) {
     ranks.emplace_back([&, i] { places[i] = join_generation(world(std::vector{2, 4, 7}[i]), {}); });
   }
@@ -86,7 +216,6 @@ TEST_F(Membership, EachRankLearnsItsPlace) {
 }
 
 TEST_F(Membership, OneThatIsGivenUpWhileItWaitsIsTold) {
-  roster_.open({.least = 2, .most = 3}, 0);
   roster_.turn_away(0, "rank 0 has been silent for 30 s");
   try {
     join_generation(world(0), {});
@@ -163,6 +292,19 @@ TEST_F(MembershipOfTwo, APeerThatEndedBeforeItSaidWhereItListensIsLost) {
   EXPECT_FALSE(places.find(0, until));
 }
 
+TEST_F(MembershipOfTwo, APlaceIsNotBelievedWithoutBounds) {
+  TcpPlaces places(first, "tcp.0");
+  const auto until = Clock::now() + std::chrono::seconds(60);
+  std::string many;  // as a rank leaves them with --streams 64, at the longest addresses
+  for (int lane = 0; lane < 64; ++lane) many += (lane > 0 ? "\n" : "") + std::string(140, 'f');
+  places.leave(1, many);
+  EXPECT_EQ(places.find(1, until), many);
+  places.leave(1, "\x1b[31m 80");
+  EXPECT_EQ(places.find(1, until), "\\x1b[31m 80");
+  places.leave(1, std::string(1 << 20, '\n'));
+  EXPECT_THROW(places.find(1, until), CommError);
+}
+
 TEST_F(MembershipOfTwo, NobodyWaitsInPartsOfAMeetingForARankThatIsLost) {
   const auto part = first->section("python");
   Meeting inner(c10::make_intrusive<c10d::PrefixStore>("group", part), 0, 2);
@@ -197,9 +339,62 @@ TEST_F(Membership, ASignalThatComesWhenAllHaveMetDoesNotUndoIt) {
 TEST_F(Membership, EndsWithTheRunOrInAnError) {
   roster_.close("");
   EXPECT_FALSE(join_generation(world(), {}));
-  EXPECT_THROW(next_generation(world(), "lost", false, {}), CommError);
-  roster_.close("they lost each other");
+  EXPECT_THROW(next_generation(world(), "lost", false, {}), NotWanted);
+  roster_.close("one of them failed");
   EXPECT_THROW(join_generation(world(), {}), CommError);
+  EXPECT_THROW(next_generation(world(), "lost", false, {}), NotWanted);
+  roster_.close("they lost each other", true);
+  try {
+    next_generation(world(), "lost", false, {});
+    ADD_FAILURE();
+  } catch (const NotWanted&) {
+    ADD_FAILURE() << "its state should be saved";
+  } catch (const CommError& error) {
+    EXPECT_STREQ(error.what(), "they lost each other");
+  }
+}
+
+TEST_F(Membership, NobodyWaitsLongForACoordinatorThatDoesNotKnowHim) {
+  World member = world();
+  member.coordinator_wait = std::chrono::seconds(1);
+  for (const bool is_new : {false, true}) {
+    try {
+      is_new ? static_cast<void>(join_generation(member, {}))
+             : static_cast<void>(next_generation(member, "lost", false, {}));
+      ADD_FAILURE();
+    } catch (const CommError& error) {
+      EXPECT_NE(std::string(error.what()).find("knows nothing of this job"), std::string::npos) << error.what();
+    }
+  }
+}
+
+// The next coordinator is there when the former one goes away, after the rank has waited for other ranks for longer
+// than it waits for a coordinator.
+TEST(MembershipStore, ThatGoesAwayIsWaitedForFromThenOn) {
+  std::optional<StoreServer> store(std::in_place, "127.0.0.1");
+  World world;
+  world.elastic = world.coordinated = true;
+  world.port = store->port();
+  world.generation = 1;
+  world.coordinator_wait = std::chrono::seconds(5);
+  Roster(*store).admit(0);
+  const auto begin = Clock::now();
+  int looks = 0;
+  const Stop stop = [&] {  // asked in each round of its wait
+    if (Clock::now() - begin < world.coordinator_wait || ++looks != 2) return 0;
+    store.reset();
+    store.emplace("127.0.0.1", world.port);
+    Generations generations(1, 1);
+    generations.come(0);
+    generations.next();
+    Roster roster(*store);
+    roster.announce(generations);
+    roster.admit(0);
+    return 0;
+  };
+  const auto place = join_generation(world, stop);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->generation, 1U);
 }
 
 TEST(MembershipStore, SaysInOneSentenceThatItIsGone) {
@@ -221,6 +416,7 @@ TEST(MembershipStore, SaysInOneSentenceThatItIsGone) {
 }
 
 TEST_F(Membership, StopsWaitingAfterASignal) {
+  roster_.admit(0);
   EXPECT_THROW(join_generation(world(), [] { return 15; }), Stopped);
 }
 

@@ -27,9 +27,10 @@ class AtRelay : public Ranks {
   }
   asio::ip::tcp::endpoint endpoint() const { return relay_->endpoint(); }
   // A rank that goes to the relay by that way: nothing if it needs none.
-  void add(int size, const std::optional<asio::ip::tcp::endpoint>& way, int streams = 1) {
-    all_.push_back(std::make_unique<Rank>(io_, static_cast<int>(all_.size()), size, tls_, all_,
-                                          std::chrono::minutes(10), streams, way));
+  void add(int size, const std::optional<asio::ip::tcp::endpoint>& way, int streams = 1,
+           std::chrono::milliseconds deadline = std::chrono::minutes(10)) {
+    all_.push_back(
+        std::make_unique<Rank>(io_, static_cast<int>(all_.size()), size, tls_, all_, deadline, streams, way));
   }
   // Sends a message, which stays.
   const Bytes& post(int from, int to, std::size_t length = 10) {

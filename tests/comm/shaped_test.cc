@@ -242,6 +242,15 @@ TEST(ParseLink, RefusesAnythingElse) {
       EXPECT_EQ(std::string(error.what()).rfind(named + ": ", 0), 0U) << error.what();
     }
   }
+  try {
+    parse_link("link", "100");
+    ADD_FAILURE();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "link 100: `100` has no unit (bit, kbit, mbit, gbit; us, ms, s); write a rate, a latency or both, as in "
+        "100mbit or 1gbit,5ms");
+  }
 }
 
 }  // namespace

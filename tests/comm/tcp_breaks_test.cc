@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "tests/comm/middlebox.h"
 #include "tests/comm/tcp_ranks.h"
 
 namespace sotto {
@@ -27,66 +27,11 @@ using namespace std::chrono_literals;
 using test::break_all;
 using test::Bytes;
 using test::message;
+using test::Middlebox;
 using test::Rank;
 using test::Ranks;
 using test::tapped;
 using Kind = TcpFrame::Kind;
-
-constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
-
-// Stands between a door and those who come. It closes the first connection when so many bytes have come from one side,
-// and leaves the later ones alone.
-class Cutter {
- public:
-  Cutter(asio::io_context& io, std::uint16_t port, std::size_t there, std::size_t back)
-      : io_(io), port_(port), left_{there, back}, acceptor_(io, {asio::ip::address_v4::loopback(), 0}) {
-    accept();
-  }
-  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
-  int cuts = 0;
-
- private:
-  struct Pair {
-    explicit Pair(asio::io_context& io) : near(io), far(io) {}
-    asio::ip::tcp::socket near, far;
-    std::array<std::array<char, 4096>, 2> rooms{};
-  };
-  void accept() {
-    auto pair = std::make_shared<Pair>(io_);
-    acceptor_.async_accept(pair->near, [this, pair](const asio::error_code& error) {
-      if (error) return;
-      asio::error_code refused;
-      pair->far.connect({asio::ip::address_v4::loopback(), port_}, refused);
-      if (!refused) {
-        forward(pair, 0);
-        forward(pair, 1);
-      }
-      accept();
-    });
-  }
-  void forward(const std::shared_ptr<Pair>& pair, std::size_t way) {
-    auto& from = way == 0 ? pair->near : pair->far;
-    from.async_read_some(asio::buffer(pair->rooms.at(way)),
-                         [this, pair, way](asio::error_code error, std::size_t bytes) {
-                           auto& to = way == 0 ? pair->far : pair->near;
-                           if (error == asio::error::operation_aborted || !to.is_open()) return;
-                           const bool cut = !error && bytes >= left_.at(way);
-                           const std::size_t count = cut ? left_.at(way) : bytes;
-                           if (!error) asio::write(to, asio::buffer(pair->rooms.at(way), count), error);
-                           if (left_.at(way) != never) left_.at(way) -= count;
-                           if (!error && !cut) return forward(pair, way);
-                           if (cut) left_ = {never, never}, ++cuts;
-                           asio::error_code ignored;
-                           pair->near.close(ignored);
-                           pair->far.close(ignored);
-                         });
-  }
-
-  asio::io_context& io_;
-  std::uint16_t port_;
-  std::array<std::size_t, 2> left_;
-  asio::ip::tcp::acceptor acceptor_;
-};
 
 // With a secret, or without one.
 class Breaks : public Ranks, public testing::WithParamInterface<bool> {
@@ -98,7 +43,7 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
   const std::vector<Bytes> messages{message(1, 1), message(0, 0), message(3'000'000, 2), message(600'000, 3),
                                     message(100, 4)};
   const std::size_t hello = TcpHello::bytes;
-  std::deque<Cutter> cutters;  // they stay, since io_ goes on
+  std::deque<Middlebox> boxes;  // they stay, since io_ goes on
   for (const int way : {0, 1}) {
     for (const std::size_t bytes : {std::size_t{1},
                                     std::size_t{23},
@@ -122,12 +67,12 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
                                     std::size_t{3'500'000}}) {
       start(2);
       const std::uint16_t port = read_tcp_place(rank(0).place).port;
-      Cutter& cutter = cutters.emplace_back(io_, port, way == 0 ? bytes : never, way == 1 ? bytes : never);
-      rank(0).place = tapped(rank(0).place, cutter.port());
+      Middlebox& box = boxes.emplace_back(io_, port, Middlebox::Deed::cut, way, bytes);
+      rank(0).place = tapped(rank(0).place, box.port());
       rank(1).lines.resume(0);  // rank 1 connects first
-      run_until([&] { return rank(1).lines.connections() == 1 || cutter.cuts == 1; });
+      run_until([&] { return rank(1).lines.connections() == 1 || box.done == 1; });
       swap(messages);
-      EXPECT_EQ(cutter.cuts, 1) << way << " " << bytes;
+      EXPECT_EQ(box.done, 1) << way << " " << bytes;
       for (const auto& one : all_) one->lines.close();
       before_.push_back(std::move(all_));
       all_.clear();
@@ -260,9 +205,17 @@ class FalseMember : public Ranks {
   asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due, TcpKey key, std::uint64_t last = 0) {
     auto socket = stranger(0);
     std::array<std::byte, TcpHello::bytes> hello{};
-    write_hello({1, 0, 2, connection, last, due, key, rank(1).place}, hello);
+    const std::string& place = rank(1).place;
+    write_hello(
+        {1, 0, 2, connection, last, due, key, place.empty() ? TcpHello::Place{} : packed(read_tcp_place(place))},
+        hello);
     asio::write(socket, asio::buffer(hello));
     return socket;
+  }
+  static std::array<std::byte, TcpFrame::bytes> word(const TcpFrame& frame) {
+    std::array<std::byte, TcpFrame::bytes> room{};
+    write_frame(frame, room);
+    return room;
   }
   asio::ip::tcp::socket come(std::uint64_t connection, std::uint64_t due, std::uint64_t last = 0) {
     return come(connection, due, read_tcp_place(rank(0).place).key, last);
@@ -272,9 +225,7 @@ class FalseMember : public Ranks {
 TEST_F(FalseMember, IsLostWithAFalseAcknowledgement) {
   start(2);
   auto member = come(1, 1);
-  std::array<std::byte, TcpFrame::bytes> ack{};
-  write_frame({Kind::ack, 5, 0}, ack);
-  asio::write(member, asio::buffer(ack));
+  asio::write(member, asio::buffer(word({Kind::ack, 5, 0})));
   run_until([&] { return rank(0).losses.contains(1); });
   EXPECT_EQ(rank(0).losses[1], "it says that frame 5 is due, which must be one of 1 to 1");
 }
@@ -311,6 +262,46 @@ TEST_F(FalseMember, ReplacesItsConnectionWithANewerOneOnly) {
   EXPECT_EQ(read_tcp_frame(std::span(last).subspan(TcpFrame::bytes), 2).length, 100U);
   EXPECT_TRUE(rank(0).losses.empty());
   EXPECT_EQ(rank(0).messages_sent, 2);
+}
+
+TEST_F(FalseMember, IsLostWithAFrameThatIsDamagedAgainAndAgain) {
+  start(2);
+  rank(1).place.clear();  // rank 0 cannot connect
+  testing::internal::CaptureStderr();
+  const Bytes data = message(100, 1);
+  for (std::uint64_t connection = 1; connection <= 5; ++connection) {
+    auto member = come(connection, 1);
+    asio::write(member, asio::buffer(word({Kind::ack, 1, 0})));
+    asio::write(member, asio::buffer(word({Kind::message, 1, 100, 12345})));
+    asio::write(member, asio::buffer(data));
+    EXPECT_EQ(hear(member, 2 * TcpFrame::bytes).size(), TcpFrame::bytes) << "a welcome, and the end";
+  }
+  EXPECT_EQ(rank(0).losses[1],
+            "the data of frame 1 have a wrong checksum, 5 times, over as many connections: something between the two "
+            "ranks changes what they send");
+  EXPECT_TRUE(rank(0).came[1].empty());
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(
+      log.starts_with("sotto: rank 0: what rank 1 sent was changed on the way: the data of frame 1 have a wrong "
+                      "checksum; it comes again over a new connection\n"))
+      << log;
+}
+
+// The peer has nothing to send, but for acknowledgements: they do not say which frame comes next.
+TEST_F(FalseMember, IsNotLostWithAcknowledgementsThatAreDamagedNowAndThen) {
+  start(2);
+  rank(1).place.clear();
+  testing::internal::CaptureStderr();
+  auto damaged = word({Kind::ack, 1, 0});
+  damaged[0] ^= std::byte{1};
+  for (std::uint64_t connection = 1; connection <= 8; ++connection) {
+    auto member = come(connection, 1);
+    asio::write(member, asio::buffer(word({Kind::ack, 1, 0})));
+    asio::write(member, asio::buffer(damaged));
+    EXPECT_EQ(hear(member, 2 * TcpFrame::bytes).size(), TcpFrame::bytes) << "a welcome, and the end";
+  }
+  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(rank(0).losses.empty()) << rank(0).losses[1];
 }
 
 // Both ranks tried, and rank 1 took the connection of rank 0. What it had tried before comes later than its welcome.

@@ -70,7 +70,7 @@ std::size_t carry(TcpOutgoing& from, TcpIncoming& to, TcpOutgoing& answers, std:
     }
     to.took(taken);
     to.use(answers);
-    if (to.must_acknowledge()) answers.say(Kind::ack, to.due());
+    if (to.must_acknowledge()) answers.say(Kind::ack, to.acknowledge());
   }
   return complete;
 }

@@ -56,12 +56,15 @@ inline void break_all() {
 class Rank final : public TcpOwner {
  public:
   Rank(asio::io_context& io, int rank, int size, std::shared_ptr<const Tls> tls,
-       const std::vector<std::unique_ptr<Rank>>& all, std::chrono::milliseconds deadline = std::chrono::minutes(10),
+       const std::vector<std::unique_ptr<Rank>>& all, const Deadline& deadline = std::chrono::minutes(10),
        int streams = 1, const std::optional<asio::ip::tcp::endpoint>& relay = std::nullopt)
       : lines(io, rank, size, {asio::ip::address_v4::loopback(), std::move(tls), streams, deadline, relay}, *this),
         all_(all) {}
 
-  std::optional<std::string> place_of(int peer) override { return all_.at(static_cast<std::size_t>(peer))->place; }
+  std::optional<std::string> place_of(int peer) override {
+    const std::string& found = all_.at(static_cast<std::size_t>(peer))->place;
+    return found.empty() ? std::nullopt : std::optional(found);
+  }
   std::optional<std::span<std::byte>> room_for(int peer, const TcpFrame& frame) override {
     if (frame.length > most) throw WireError("too long");
     if (!reads) return std::nullopt;

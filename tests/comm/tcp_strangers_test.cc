@@ -69,7 +69,7 @@ TEST_P(Strangers, SlowOnesHaveNoEffect) {
   testing::internal::CaptureStderr();
   const Bytes hello = [] {
     Bytes bytes(TcpHello::bytes);
-    write_hello({1, 0, 3, 1, 0, 1, {}, ""}, std::span(bytes).first<TcpHello::bytes>());
+    write_hello({1, 0, 3, 1, 0, 1, {}}, std::span(bytes).first<TcpHello::bytes>());
     return bytes;
   }();
   const Bytes tls_hello{std::byte{22}, std::byte{3}, std::byte{1}, std::byte{2}, std::byte{0}, std::byte{1}};

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "sotto/comm/tcp_frame.h"
+#include "sotto/kernels/checksum.h"
 #include "tests/comm/tcp_ranks.h"
 
 namespace sotto {
@@ -143,10 +144,11 @@ class Announcements : public Ranks {
     asio::ip::tcp::socket member(io_);
     member.connect({door.address, door.port});
     std::array<std::byte, TcpHello::bytes> hello{};
-    write_hello({1, 0, 2, 1, 0, 1, door.key, ""}, hello);
+    write_hello({1, 0, 2, 1, 0, 1, door.key}, hello);
     std::array<std::byte, TcpFrame::bytes + 8> frame{};
-    write_frame({TcpFrame::Kind::stripes, 1, bytes}, std::span(frame).first<TcpFrame::bytes>());
     std::memcpy(frame.data() + TcpFrame::bytes, &length, sizeof(length));
+    write_frame({TcpFrame::Kind::stripes, 1, bytes, kernels::crc32(0, std::span(frame).subspan(TcpFrame::bytes))},
+                std::span(frame).first<TcpFrame::bytes>());
     std::array<std::byte, TcpFrame::bytes> stripe{};
     write_frame({TcpFrame::Kind::message, 2, first}, stripe);
     for (const auto part :
@@ -164,7 +166,7 @@ TEST_F(Announcements, HaveStripesOfTheRightLength) {
   expect_loss(least, 8, 7, "a stripe of 7 bytes came where 32768 were due");
 }
 TEST_F(Announcements, OfMoreThanTheOwnerTakesAreRefused) {
-  expect_loss(std::uint64_t{1} << 60, 8, std::uint64_t{1} << 58, "too long");
+  expect_loss(std::uint64_t{1} << 54, 8, std::uint64_t{1} << 52, "too long");
 }
 
 }  // namespace

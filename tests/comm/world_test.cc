@@ -161,6 +161,9 @@ TEST(FindWorld, ReadsTorchrun) {
   world = world_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}});
   EXPECT_EQ(world.local_size, 1);
   EXPECT_EQ(world.local_rank, 0);
+  EXPECT_EQ(world.starter, "whoever set RANK and WORLD_SIZE") << "torchrun sets TORCHELASTIC_RUN_ID, too";
+  EXPECT_EQ(world_of(with(torchrun, {{"MASTER_ADDR", "[fd77::1]"}})).host, "fd77::1");
+  EXPECT_EQ(world_of(with(torchrun, {{"MASTER_ADDR", "fd77::1"}})).host, "fd77::1");
 }
 
 TEST(FindWorld, ReadsOpenMpi) {
@@ -273,6 +276,11 @@ TEST(FindWorld, NamesTheVariableThatCannotBe) {
 TEST(VisibleText, ShowsWhatATerminalWouldObey) {
   EXPECT_EQ(visible("rank 1: no cable"), "rank 1: no cable");
   EXPECT_EQ(visible(std::string_view("a\x1b[2J\n\t\0\x9b\x7f", 10)), "a\\x1b[2J\\n\\t\\x00\\x9b\\x7f");
+  EXPECT_EQ(visible("größer \xe2\x94\x82 \xf0\x9f\x98\x80"), "größer \xe2\x94\x82 \xf0\x9f\x98\x80");
+  EXPECT_EQ(visible("\xc2\x9b"), "\\xc2\\x9b") << "a control character";
+  EXPECT_EQ(visible("\xe2\x80\xae"), "\\xe2\\x80\\xae") << "it turns the order of what follows";
+  EXPECT_EQ(visible("\xc0\x8a\xed\xa0\x80\xe2\x94"), "\\xc0\\x8a\\xed\\xa0\\x80\\xe2\\x94") << "no UTF-8";
+  EXPECT_EQ(visible(visible("a\x1b\n")), visible("a\x1b\n"));
   EXPECT_LT(visible(std::string(1 << 20, 'x')).size(), 5000U);
 }
 

@@ -74,16 +74,28 @@ TEST_F(Cifar, DamageIsNamed) {
   };
   expect("no such file");
   make(path);
-  fs::resize_file(path, 9'999 * record);
-  expect("truncated");
-  fs::resize_file(path, 10'000 * record + 1);
-  expect("surplus");
+  fs::resize_file(path, 10'000 * record - 1);
+  expect("truncated: 30729999 bytes, which are no whole number of records of 3073 (a label and 3x32x32 pixels)");
+  fs::resize_file(path, 0);
+  expect("truncated: 0 bytes");
   make(path);
   set(path, 5 * record, 10);
   expect("record 5 has label 10");
   fs::remove(path);
   fs::create_directory(path);
   expect("");
+}
+
+TEST_F(Cifar, MayHaveAnotherNumberOfRecords) {
+  for (const char* n : {"1", "2", "3", "4", "5"}) make(folder_ / (std::string("data_batch_") + n + ".bin"), 7 * record);
+  set(folder_ / "data_batch_4.bin", 6 * record, 3);
+  const auto data = open_dataset(options(), Split::train);
+  ASSERT_EQ(data->size(), 35U);
+  EXPECT_EQ(data->label(27), 3);
+  EXPECT_EQ(data->remarks(),
+            std::vector{folder_.path().string() + ": 35 training examples, and CIFAR-10 as published has 50000"});
+  make(folder_ / "test_batch.bin");
+  EXPECT_TRUE(open_dataset(options(), Split::test)->remarks().empty());
 }
 
 TEST_F(Cifar, OfAHundredClassesHasTwoLabels) {
@@ -121,8 +133,6 @@ TEST_F(Cifar, OfAHundredClassesHasTwoLabels) {
   expect("record 9999 has label 100, which is not in 0..99");
   fs::resize_file(path, 10'000 * record);  // as long as one of CIFAR-10
   expect("truncated");
-  fs::resize_file(path, 10'000 * two + 1);
-  expect("surplus");
 }
 
 TEST_F(Cifar, OfAHundredClassesTrainsOnOneFile) {

@@ -50,6 +50,12 @@ Bytes made_images(std::uint32_t count) {
 }
 
 constexpr std::uint32_t examples = 12;
+
+Bytes small_images() {
+  Bytes images = made_images(examples);
+  images.resize(std::size_t{examples} * 16 * 12);
+  return images;
+}
 const Bytes labels{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0};
 
 class Mnist : public testing::Test {
@@ -96,6 +102,12 @@ TEST_F(Mnist, GzippedAndWithDots) {
 TEST_F(Mnist, GzippedUnderThePlainName) {
   write(folder_ / "train-labels-idx1-ubyte", gzip(idx({examples}, labels)));
   expect_whole(options());
+}
+
+TEST_F(Mnist, PackedByNameAlone) {
+  fs::remove(folder_ / "train-labels-idx1-ubyte");
+  write(folder_ / "train-labels-idx1-ubyte.gz", idx({examples}, labels));
+  expect_error("train-labels-idx1-ubyte.gz", "first bytes are not those of gzip data");
 }
 
 TEST_F(Mnist, SizesAreHonoured) {
@@ -179,8 +191,20 @@ TEST_F(Mnist, CountsDiffer) {
 }
 
 TEST_F(Mnist, OtherImageSizes) {
-  write(folder_ / "train-images-idx3-ubyte", idx({1, 2, 3}, Bytes(6)));
-  expect_error("train-images-idx3-ubyte", "2x3 pixels instead of 28x28");
+  write(folder_ / "train-images-idx3-ubyte", idx({examples, 16, 12}, small_images()));
+  const auto data = open_dataset(options(), Split::train);
+  EXPECT_EQ(data->shape(), (ImageShape{1, 16, 12}));
+  EXPECT_EQ(data->remarks(), (std::vector{(folder_ / "train-images-idx3-ubyte").string() +
+                                          ": images of 16x12 pixels, and those of mnist as published have 28x28"}));
+  std::vector<float> image(16 * 12);
+  std::int64_t label = -1;
+  data->read(11, image, label);
+  EXPECT_EQ(label, 0);
+  EXPECT_NEAR(image[5], (small_images()[11 * 16 * 12 + 5] / 255.0 - 0.1307) / 0.3081, 1e-5);
+  write(folder_ / "train-images-idx3-ubyte", idx({1, 0, 3}, {}));
+  expect_error("train-images-idx3-ubyte", "images of 0x3 pixels");
+  write(folder_ / "train-images-idx3-ubyte", idx({1, 1, 5000}, Bytes(5000)));
+  expect_error("train-images-idx3-ubyte", "images of 1x5000 pixels");
   write(folder_ / "train-images-idx3-ubyte", idx({0, 28, 28}, {}));
   write(folder_ / "train-labels-idx1-ubyte", idx({0}, {}));
   expect_error("train-images-idx3-ubyte", "no images");

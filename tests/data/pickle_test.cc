@@ -1,8 +1,10 @@
 #include "sotto/data/pickle.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -82,6 +84,37 @@ TEST(Pickle, CallsNothing) {
   expect(other.replace(other.find("u1"), 2, "f4"), "other elements than bytes");
   std::string shape = head("labels", {1}, 0x10000, 0x10000);
   expect(shape.replace(shape.size() - 4, 4, little_endian(0)) + tail, "which its shape denies");  // 2^32 mod 2^32
+}
+
+// What Python 3 writes in protocol 2 for {b"labels": [3, 1], "data": an array of 2 x 2 bytes 0, 127, 128, 255}: bytes
+// are a text of as many characters, to be encoded.
+const std::string of_python3 =
+    "\x80\x02}q\x00(c_codecs\nencode\nq\x01X\x06\0\0\0labelsq\x02X\x06\0\0\0latin1q\x03\x86q\x04Rq\x05]q\x06("s +
+    "K\x03K\x01"s + "eX\x04\0\0\0"s + "dataq\x07"s + "cnumpy.core.multiarray\n_reconstruct\nq\x08"s +
+    "cnumpy\nndarray\nq\x09K\0\x85q\x0ah\x01X\x01\0\0\0"s +
+    "bq\x0bh\x03\x86q\x0cRq\x0d\x87q\x0eRq\x0f(K\x01K\x02K\x02\x86q\x10"s +
+    "cnumpy\ndtype\nq\x11X\x02\0\0\0u1q\x12\x89\x88\x87q\x13Rq\x14(K\x03X\x01\0\0\0|q\x15NNNJ\xff\xff\xff\xffJ\xff\xff"s +
+    "\xff\xffK\0tq\x16"s + "b\x89h\x01X\x06\0\0\0\0\x7f\xc2\x80\xc3\xbfq\x17h\x03\x86q\x18Rq\x19tq\x1a"s + "bu."s;
+
+TEST(Pickle, ReadsWhatPython3WroteInProtocol2) {
+  const Pickle pickle("batch", bytes_of(of_python3));
+  EXPECT_EQ(pickle.integers("labels"), (std::vector<std::int64_t>{3, 1}));
+  const Pickle::Array data = pickle.array("data");
+  EXPECT_EQ(data.shape, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_TRUE(std::ranges::equal(data.values, bytes_of("\0\x7f\x80\xff"s)));
+  for (const auto& [from, to, what] :
+       {std::tuple{"\xc2\x80"s, "\xc4\x80"s, "not in latin1"}, std::tuple{"\xc2\x80"s, "\xc2\x41"s, "not in latin1"},
+        std::tuple{"latin1"s, "utf-16"s, "a call of encode()"},
+        std::tuple{"_codecs\nencode"s, "_codecs\ndecode"s, "wants to call"}}) {
+    std::string other = of_python3;
+    EXPECT_NE(error(other.replace(other.find(from), from.size(), to)).find(what), std::string::npos) << error(other);
+  }
+  std::string empty = of_python3;
+  empty.replace(empty.find("X\x04\0\0\0"s + "data"), 0, "c__builtin__\nbytes\n)RN"s);  // {.., b"": None}
+  EXPECT_NO_THROW(Pickle("batch", bytes_of(empty)));
+  for (std::size_t n = 0; n < of_python3.size(); ++n) {
+    EXPECT_NE(error(of_python3.substr(0, n)).find("truncated"), std::string::npos) << n;
+  }
 }
 
 TEST(Pickle, EveryTruncationIsAnError) {
@@ -166,8 +199,10 @@ TEST_F(PickledCifar, DamageIsNamed) {
   labels.pop_back();
   write(path, "labels", labels, 10'000);
   expect("9999 labels for 10000 images");
+  labels[5] = 7;
   write(path, "labels", labels, 9'999);
-  expect("data of shape 9999x3072 instead of 10000x3072");
+  EXPECT_EQ(open_dataset({.data = "cifar10", .data_dir = folder_.path().string(), .test_size = 5}, Split::test)->size(),
+            5U);
   write(path, "fine_labels", labels, 10'000);
   expect("no key labels");
 }

@@ -234,7 +234,7 @@ TEST(Picture, ThousandsOfScansAreRefused) {
   std::vector<std::byte> long_file(file.begin(), at(last));
   for (int i = 0; i < 3000; ++i) long_file.insert(long_file.end(), at(last), at(file.size() - 2));
   long_file.insert(long_file.end(), file.end() - 2, file.end());
-  EXPECT_EQ(error_of<FileError>([&] { open_picture(long_file)->check(); }), "more than 500 scans");
+  EXPECT_EQ(error_of<FileError>([&] { open_picture(long_file)->check(); }), "more than 50 scans");
 }
 
 }  // namespace

@@ -94,6 +94,26 @@ TEST_F(RowFiles, NamesOfColumnsMayBeNumbers) {
       << "and tiny numbers are zeros";
 }
 
+TEST_F(RowFiles, ALineThatCountsTheColumnsIsNoExample) {
+  EXPECT_TRUE(error("csv", "0,1,2,3\n7,8,9,9\n").find("file:1: these numbers from 0 to 3 count the columns") !=
+              std::string::npos);
+  EXPECT_TRUE(error("csv", "\"0\",\"1\",\"2\",\"3\"\n7,8,9,9\n").find("file:1: these") != std::string::npos);
+  write("file", "0,1,2,4\n1,8,9,9\n");
+  EXPECT_EQ(text_of(open("csv", Split::train, "file", 2)), "0: 0=1 1=2 2=4;1: 0=8 1=9 2=9;");
+}
+
+TEST_F(RowFiles, TellOfColumnsThatMayRepeatTheLabel) {
+  write("file", "a,label,target\n1,2,2\n");
+  write("file.t", "a,label,target\n1,2,2\n");
+  EXPECT_EQ(
+      open("csv", Split::test, "file").remark,
+      (folder_ / "file.t").string() +
+          ": the column `label` is the label, and `target` beside it is a feature; leave out what repeats the label");
+  write("file", "x,y,class\n1,2,2\n");
+  write("file.t", "x,y,class\n1,2,2\n");
+  EXPECT_NE(open("csv", Split::test, "file").remark.find("`class` is the label, and `y` beside"), std::string::npos);
+}
+
 TEST_F(RowFiles, SayWhatTheirColumnsAre) {
   write("file", "size,day,last\n1,2,0\n3,4,0\n");
   write("file.t", "size,day,last\n1,2,0\n");

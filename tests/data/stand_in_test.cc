@@ -55,6 +55,23 @@ TEST_F(StandIn, OfImagesHasAllClasses) {
   }
 }
 
+TEST_F(StandIn, OfCifarHasAnySize) {
+  const DataOptions ten = make("cifar10", 23, 7);
+  EXPECT_EQ(written_.size(), 6U);
+  const auto train = open_dataset(ten, Split::train), made = open_dataset({.data = "made-cifar"}, Split::train);
+  ASSERT_EQ(train->size(), 23U);
+  EXPECT_EQ(open_dataset(ten, Split::test)->size(), 7U);
+  std::vector<float> image(3 * 32 * 32), wanted(image.size());
+  std::int64_t label = 0, wanted_label = 0;
+  for (std::size_t i = 0; i < 23; ++i) {
+    train->read(i, image, label);
+    made->read(i, wanted, wanted_label);
+    EXPECT_EQ(image, wanted) << i;
+    EXPECT_EQ(label, wanted_label);
+  }
+  EXPECT_EQ(open_dataset(make("cifar100", 11, 3), Split::train)->size(), 11U);
+}
+
 TEST_F(StandIn, OfMnistIsTheMadeDigits) {
   const auto files = open_dataset(make("mnist", 40, 10), Split::test);
   const auto made = open_dataset({.data = "digits", .test_size = 10}, Split::test);
@@ -153,7 +170,7 @@ TEST_F(StandIn, RefusesWhatHasNoFiles) {
   };
   EXPECT_NE(refusal("digits").find("no files are made: unknown data set `digits`"), std::string::npos);
   EXPECT_NE(refusal("minst").find("did you mean `mnist`?"), std::string::npos);
-  EXPECT_NE(refusal("cifar10").find("train-size 10: files of cifar10 have a size of their own"), std::string::npos);
+  EXPECT_NE(refusal("cifar10", 4).find("train-size 4: there are 5 files, and each has an image"), std::string::npos);
   EXPECT_NE(refusal("text", 2'000'000).find("train-size 2000000: the made text, in bytes, holds 1000000"),
             std::string::npos);
 }

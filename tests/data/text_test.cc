@@ -62,10 +62,27 @@ TEST_F(TextFiles, MayBePacked) {
   write_file_atomic(folder_ / "train.txt.xz", bytes);
   EXPECT_EQ(read(Split::train), "packed text\n");
   EXPECT_EQ(find_packed(folder_ / "train.txt"), folder_ / "train.txt.xz");
-  for (std::size_t cut = 6; cut < packed.size(); ++cut) {
+  for (std::size_t cut = 0; cut < packed.size(); ++cut) {
     write_file_atomic(folder_ / "train.txt.xz", bytes.first(cut));
     EXPECT_NE(error_of<FileError>([&] { read(Split::train); }).find("xz data"), std::string::npos) << cut;
   }
+}
+
+// As it is, it would be a text of bytes.
+TEST_F(TextFiles, ADamagedBeginningIsNoText) {
+  for (const std::string name : {"train.txt.xz", "train.txt.gz"}) {
+    for (std::size_t bit = 0; bit < 48; ++bit) {
+      auto damaged = packed;
+      damaged[bit / 8] ^= static_cast<std::uint8_t>(1U << bit % 8);
+      write_file_atomic(folder_ / name, std::as_bytes(std::span(damaged)));
+      const std::string error = error_of<FileError>([&] { read(Split::train); });
+      EXPECT_NE(error.find(name), std::string::npos) << bit << ": " << error;
+    }
+    std::filesystem::remove(folder_ / name);
+  }
+  write("text.bz2", "BZh91AY&SY");
+  EXPECT_NE(error_of<FileError>([&] { read(Split::train, "text.bz2"); }).find("bzip2 packed it; unpack it first"),
+            std::string::npos);
 }
 
 TEST_F(TextFiles, NameWhatIsWrong) {

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <vector>
 
-#include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
+#include "sotto/kernels/checksum.h"
 #include "tests/codec/generated.h"
 #include "tests/fuzz/subjects.h"
 
@@ -61,7 +61,7 @@ std::vector<std::byte> message_of(const DecodeInput& input, const Message& valid
       std::memcpy(&header, message.data(), sizeof(header));
       const auto body = std::span(message).subspan(sizeof(Header));
       const auto announced = body.first(std::min<std::size_t>(header.body_bytes, body.size()));
-      const std::uint32_t crc = crc32(crc32(0, std::span(message).first(crc_at)), announced);
+      const std::uint32_t crc = kernels::crc32(kernels::crc32(0, std::span(message).first(crc_at)), announced);
       std::memcpy(message.data() + crc_at, &crc, sizeof(crc));
       return message;
     }

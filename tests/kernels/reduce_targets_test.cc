@@ -106,6 +106,9 @@ TEST(Targets, SumsOfSeveralChunks) {
       EXPECT_EQ(spread_abs(values).sum, sum);
       EXPECT_EQ(spread_squares(values).sum, squares);
       EXPECT_EQ(spread_abs(values).max_abs_bits, max_abs_bits(values));
+      EXPECT_EQ(moments(values).sum, reference_sum(values, [](double x) { return x; }));
+      EXPECT_EQ(moments(values).squares, squares);
+      EXPECT_EQ(moments(values).max_abs_bits, max_abs_bits(values));
       EXPECT_EQ(pack_signs(values, bits), sum);
       for (const std::size_t i : {std::size_t{0}, sum_chunk - 1, sum_chunk, count - 1}) {
         if (i == count) continue;
@@ -129,6 +132,9 @@ TEST(Targets, SumsAndSigns) {
     EXPECT_EQ(spread_abs(values.span()).max_abs_bits, most);
     EXPECT_EQ(spread_abs(values.span()).sum, sum);
     EXPECT_EQ(spread_squares(values.span()).max_abs_bits, most);
+    EXPECT_EQ(moments(values.span()).sum, reference_sum(drawn, [](double x) { return x; }));
+    EXPECT_EQ(moments(values.span()).squares, sum_squares(values.span()));
+    EXPECT_EQ(moments(values.span()).max_abs_bits, most);
     std::vector<std::byte> norms(4 * ((count + block - 1) / block) + 1);
     EXPECT_EQ(max_abs_blocks(values.span(), block, std::span(norms).subspan(1)), most);
     for (std::size_t i = 0; i < count; i += block) {

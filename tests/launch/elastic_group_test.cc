@@ -1,5 +1,7 @@
 #include "sotto/launch/elastic_group.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -47,6 +49,13 @@ class ElasticGroupTest : public testing::Test {
     store_.set(keys::any_left(generation), "yes");
     for (const int id : ids) store_.set(keys::left(generation, id), "a peer is gone");
   }
+  // The next generation has these ranks alone, to write a checkpoint.
+  void expect_saved(ElasticGroup& group, std::uint64_t generation, const std::vector<int>& ids, const char* why) {
+    report(generation, ids);
+    group.look_after();
+    EXPECT_EQ(members(generation + 1), fmt::format("{}", fmt::join(ids, " ")));
+    EXPECT_EQ(store_.find(keys::failure(generation + 1)), why);
+  }
   void beat(int id, const std::string& number) { store_.set(keys::beat(id), number); }
   std::string members(std::uint64_t generation) { return store_.find(keys::members(generation)).value_or("none"); }
 
@@ -80,10 +89,31 @@ TEST_F(ElasticGroupTest, ARankThatIsLostWhenAllOthersHaveEndedIsNotMissed) {
   EXPECT_TRUE(words_.started.empty());
 }
 
-TEST_F(ElasticGroupTest, FewerThanTheLeastDoNotGoOn) {
+TEST_F(ElasticGroupTest, ARankThatIsKilledAfterItSaidThatItIsDoneIsNotLost) {
+  auto group = this->group(2, 1);
+  group.begin(2);
+  store_.set(keys::farewell(0), text_of(Farewell{}));
+  EXPECT_TRUE(group.lose({0}, "rank 0 was killed")) << "it had written what came of the run";
+  EXPECT_FALSE(group.over());
+  group.leave(1);
+  EXPECT_TRUE(group.over());
+  EXPECT_TRUE(words_.started.empty());
+}
+
+TEST_F(ElasticGroupTest, FewerThanTheLeastSaveWhatTheyHave) {
   auto group = this->group(3);
   group.begin(4);
-  EXPECT_FALSE(group.lose({2, 3}, "ranks 2, 3 are lost"));
+  EXPECT_TRUE(group.lose({2, 3}, "ranks 2, 3 are lost"));
+  expect_saved(group, 1, {0, 1}, "ranks 2, 3 are lost; 2 ranks are left, and 3 are needed");
+  EXPECT_TRUE(group.lose({1}, "rank 1 is lost")) << "the other one still can";
+  EXPECT_FALSE(group.lose({0}, "rank 0 is lost"));
+}
+
+TEST_F(ElasticGroupTest, NewcomersAloneHaveNothingToSave) {
+  auto group = this->group(2);
+  group.begin(2);
+  group.expect(2);
+  EXPECT_FALSE(group.lose({0, 1}, "ranks 0, 1 are lost"));
 }
 
 TEST_F(ElasticGroupTest, StartsAsManyAnewAsItMay) {
@@ -94,14 +124,17 @@ TEST_F(ElasticGroupTest, StartsAsManyAnewAsItMay) {
   report(1, {0, 2, 3});
   group.look_after();
   EXPECT_EQ(members(2), "0 1 2 3");
-  EXPECT_FALSE(group.lose({1}, "rank 1 was killed"));
+  EXPECT_TRUE(group.lose({1}, "rank 1 was killed"));
+  EXPECT_EQ(words_.started.size(), 1U);
+  expect_saved(group, 2, {0, 2, 3}, "rank 1 was killed; 3 ranks are left, and 4 are needed");
 }
 
 TEST_F(ElasticGroupTest, StartsNoneWhereItsMachineIsGone) {
   auto group = this->group(4, 1);
   group.begin(4);
   words_.unreachable = {1};
-  EXPECT_FALSE(group.lose({1}, "rank 1 is lost"));
+  EXPECT_TRUE(group.lose({1}, "rank 1 is lost"));
+  expect_saved(group, 1, {0, 2, 3}, "rank 1 is lost; 3 ranks are left, and 4 are needed");
 }
 
 TEST_F(ElasticGroupTest, NewcomersJoinTogetherWhenAllLive) {
@@ -135,14 +168,16 @@ TEST_F(ElasticGroupTest, NewcomersThatTheOthersNeedAreNoLessThanMembers) {
   group.expect(4);
   group.expect(5);
   EXPECT_TRUE(group.lose({2, 3}, "ranks 2, 3 are lost")) << "two others come";
-  EXPECT_FALSE(group.lose({4}, "rank 4 was killed"));
+  EXPECT_TRUE(group.lose({4}, "rank 4 was killed"));
+  expect_saved(group, 1, {0, 1}, "rank 4 was killed; 3 ranks are left, and 4 are needed");
 }
 
 TEST_F(ElasticGroupTest, DoesNotWaitForAReplacementThatCannotBeStarted) {
   auto group = this->group(4, 1);
   group.begin(4);
   words_.full = true;
-  EXPECT_FALSE(group.lose({1}, "rank 1 was killed"));
+  EXPECT_TRUE(group.lose({1}, "rank 1 was killed"));
+  expect_saved(group, 1, {0, 2, 3}, "rank 1 was killed; 3 ranks are left, and 4 are needed");
 }
 
 TEST_F(ElasticGroupTest, AReplacementIsStartedAnewWhileTheOthersWait) {

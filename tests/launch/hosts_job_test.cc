@@ -42,7 +42,8 @@ HostsOutcome run_on_hosts(const std::string& a, const std::string& b) {
                        .ssh = {.command = "/bin/sh " + (folder / "ssh").string(), .program = "sotto"},
                        .version = "1",
                        .secret = {},
-                       .pause = std::chrono::seconds(0)};
+                       .pause = std::chrono::seconds(0),
+                       .spelling = plain_spelling};
   LaunchSpec spec{.arguments = {}, .ranks = 2, .master = ""};
   spec.least_ranks = 1;
   spec.hosts = &hosts;

@@ -58,6 +58,23 @@ TEST_F(HostsFile, IsThatOfMpirun) {
       "node1 4\nnode2 2\nnode3 3\nnode4 1\n");
 }
 
+TEST_F(HostsFile, IsThatOfGridEngine) {
+  EXPECT_EQ(shown(read_hosts(file("node1 4 all.q@node1 UNDEFINED\nnode2.example.org 2 all.q@node2 <NULL>\n"))),
+            "node1 4\nnode2.example.org 2\n");
+  EXPECT_EQ(shown(read_hosts(file("node1 4 all.q@node1 0,0:0,1\nnode2 1\nnode1 2 long.q@node1 UNDEFINED\n"))),
+            "node1 6\nnode2 1\n")
+      << "a line for each queue";
+}
+
+TEST_F(HostsFile, IsThatOfPBS) {
+  EXPECT_EQ(shown(read_hosts(file("node1\nnode1\nnode2\nnode1\n"))), "node1 3\nnode2 1\n") << "a line for each rank";
+}
+
+TEST_F(HostsFile, MayHaveSpacesAtEqualsAndAMarkOfByteOrder) {
+  EXPECT_EQ(shown(read_hosts(file("\xEF\xBB\xBFnode1 slots = 4\r\nnode2 slots= 2 max_slots =8\nnode3\tslots\t=\t3"))),
+            "node1 4\nnode2 2\nnode3 3\n");
+}
+
 // ATOMO's scripts write three files: `hosts`, which they append to /etc/hosts, `hosts_alias` and `hosts_address`.
 TEST_F(HostsFile, IsThatOfAtomo) {
   EXPECT_EQ(shown(read_hosts(file("172.31.1.7\tdeeplearning-worker1\n172.31.1.9\tdeeplearning-worker2\n"))),
@@ -91,6 +108,14 @@ TEST(Hosts, AreRefusedWithAReason) {
 TEST_F(HostsFile, IsRefusedWithTheLine) {
   const std::string path = file("node1 slots=4\nnode2 cores=4\n");
   EXPECT_EQ(refusal(path), "hosts " + path + ": line 2: `cores=4` is not known here, only slots=N");
+  EXPECT_EQ(refusal(file("node1:4\nnode2\nnode1:4\n")),
+            "hosts " + path + ": line 3: node1 stands there twice; say once how many ranks it has");
+  EXPECT_EQ(refusal(file("node1 4 q@node1 UNDEFINED\nnode1\n")),
+            "hosts " + path + ": line 2: node1 stands there twice; say once how many ranks it has");
+  EXPECT_EQ(refusal(file("node1 4 node2 4\n")),
+            "hosts " + path + ": line 1: `node2` is not known here; write one host a line, as node1 slots=4");
+  EXPECT_NE(refusal(file("node1 0 q@node1 UNDEFINED\n")).find("line 1: the number of ranks"), std::string::npos);
+  EXPECT_NE(refusal(file("node1 slots = x\n")).find("line 1: the number of ranks"), std::string::npos);
   EXPECT_EQ(refusal(file("# none\n")), "hosts " + path + ": the file names no host");
 }
 

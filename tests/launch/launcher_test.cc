@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <string>
 #include <thread>
 
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
+#include "sotto/launch/signals.h"
 
 namespace sotto {
 namespace {
@@ -95,11 +97,18 @@ TEST(Launcher, SetsTheThreadsThatAreAskedFor) {
   EXPECT_EQ(run(64, "[ $SOTTO_RANK = 63 ] && echo $OMP_NUM_THREADS; true").out, "[63] 1\n");
 }
 
+// For a short time, since others may have the cores, too.
 TEST(Launcher, LetsThreadsSpinWhereEachHasACore) {
   ASSERT_EQ(unsetenv("OMP_WAIT_POLICY"), 0);
-  const std::string show = "echo ${OMP_WAIT_POLICY-free}";
+  ASSERT_EQ(unsetenv("GOMP_SPINCOUNT"), 0);
+  const std::string show = "echo ${OMP_WAIT_POLICY-free}", spins = "echo ${GOMP_SPINCOUNT-free}";
   LaunchSpec spec;
   EXPECT_EQ(run(1, show, spec).out, "free\n");
+  spec.threads = 1;
+  EXPECT_EQ(run(1, spins, spec).out, "free\n");
+  spec.threads = 2;
+  const bool has_cores = std::thread::hardware_concurrency() > 1;
+  EXPECT_EQ(run(1, spins, spec).out, has_cores ? "30000\n" : "free\n");
   spec.threads = std::max(1U, std::thread::hardware_concurrency()) + 1;
   EXPECT_EQ(run(1, show, spec).out, "passive\n");
   ASSERT_EQ(setenv("OMP_WAIT_POLICY", "active", 1), 0);  // the user's own choice
@@ -186,6 +195,50 @@ TEST(Launcher, TheSecondSignalKills) {
           "while :; do sleep 0.05; done");
   EXPECT_EQ(outcome.result.status, 130);
   EXPECT_LT(outcome.seconds, generous);
+}
+
+// A thread with an empty signal mask, as OpenMP has where a command built a model before it starts ranks. The kernel may
+// give it each signal of this process.
+class OtherThread {
+ public:
+  ~OtherThread() { done_.set_value(); }
+
+ private:
+  std::promise<void> done_;
+  std::jthread thread_{[done = done_.get_future()] { done.wait(); }};
+};
+
+TEST(Launcher, NoticesTheEndOfRanksWhereAnotherThreadGetsTheSignals) {
+  const OtherThread other;
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(run(2, "exit 0").result.status, 0);
+}
+
+TEST(Launcher, PassesASignalOnWhereAnotherThreadGetsIt) {
+  const OtherThread other;
+  const auto outcome = run(2, "trap 'exit 130' INT; [ $SOTTO_RANK = 0 ] && sleep 0.2 && kill -INT $PPID; "
+                              "while :; do sleep 0.05; done");
+  EXPECT_EQ(outcome.result.status, 130);
+}
+
+TEST(Launcher, ASignalThatCameBeforeStartsNothing) {
+  const Signals signals;
+  raise(SIGTERM);
+  EXPECT_TRUE(Signals::pending());
+  const auto outcome = run(2, "echo begun");
+  EXPECT_EQ(outcome.result.status, 143);
+  EXPECT_EQ(outcome.out + outcome.err, "");
+  EXPECT_FALSE(Signals::pending());
+  EXPECT_EQ(run(1, "echo begun").out, "begun\n");
+}
+
+TEST(Launcher, TakesSignalsThatItsParentBlocked) {
+  sigset_t interrupt, before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+  const auto outcome = run(1, "trap 'exit 130' INT; kill -INT $PPID; while :; do sleep 0.05; done");
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(outcome.result.status, 130);
 }
 
 // Jobs of one rank that run beside each other, in a folder that they share. In the script JOB is the number of the job.
@@ -299,6 +352,23 @@ TEST(Launcher, SaysThatAProgramCannotBeRun) {
   const auto result = launch(spec, console);
   EXPECT_EQ(result.status, 127);
   EXPECT_EQ(result.error, "rank 0 ended with status 127");
+}
+
+// The rank pays no heed, and fails, or comes to its end.
+TEST(Launcher, TellsOfASignalWhateverBecameOfTheJob) {
+  for (const int status : {0, 1}) {
+    const auto found = run(1, fmt::format("trap '' INT; kill -INT $PPID; sleep 1; exit {}", status));
+    EXPECT_EQ(found.result.signal, SIGINT);
+    EXPECT_EQ(found.result.status, status);
+  }
+  EXPECT_EQ(run(1, "exit 1").result.signal, 0);
+}
+
+// It has written everything, and says so; the other one goes on to its own end.
+TEST(Launcher, ARankThatIsKilledOnceItIsDoneIsNoFailure) {
+  const auto found = run(2, "printf D >&3; [ $SOTTO_RANK = 0 ] && kill -KILL $$; sleep 2; echo end");
+  EXPECT_EQ(found.result.status, 0) << found.result.error;
+  EXPECT_EQ(found.out, "[1] end\n");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Compares BERT with Hugging Face's BertForMaskedLM. tools/bert_goldens.py made the numbers with the same weights.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -51,31 +52,49 @@ TEST_F(Bert, LogitsAreTheirs) {
       values.data_ptr<float>()[i] = weight(parameters[k].key(), k, static_cast<std::size_t>(i));
     }
   }
+  network->to(at::kDouble);  // so that only the known numbers are rounded, on whatever processor
   network->eval();
   const at::Tensor batch = at::from_blob(tokens_.data(), {3, context}, at::kLong);
   const at::Tensor ours = network->logits(network->forward(batch, 0).flatten(0, 1)).select(0, places_[0]).contiguous();
   ASSERT_EQ(ours.numel(), static_cast<std::int64_t>(known_logits.size()));
   for (std::size_t i = 0; i < known_logits.size(); ++i)
-    EXPECT_NEAR(ours.const_data_ptr<float>()[i], known_logits[i], 4e-6) << i;
+    EXPECT_NEAR(ours.const_data_ptr<double>()[i], known_logits[i], 1e-6) << i;
 }
 
+// Our own losses with the pieces in another order show how far rounding moves them on this processor.
 TEST_F(Bert, LossesOfTwentyStepsAreTheirs) {
-  const auto model = make_language_model(spec_, bert_vocabulary, 1);
-  const auto segments = model->layout().segments();
-  for (std::size_t k = 0; k < segments.size(); ++k) {
-    for (std::size_t i = 0; i < segments[k].numel(); ++i) {
-      model->parameters()[segments[k].offset + i] = weight(segments[k].name, k, i);
-    }
-  }
-  const TokenBatch batch{tokens_, context, wanted_, places_};
   const auto count = static_cast<double>(wanted_.size());
-  EXPECT_NEAR(model->evaluate(batch).loss / count, losses[0], 1e-5 * losses[0]);
-  const auto sgd = make_sgd({.momentum = 0.9}, model->layout());
+  const auto trained = [&](const TokenBatch& batch) {
+    const auto model = make_language_model(spec_, bert_vocabulary, 1);
+    const auto segments = model->layout().segments();
+    for (std::size_t k = 0; k < segments.size(); ++k) {
+      for (std::size_t i = 0; i < segments[k].numel(); ++i) {
+        model->parameters()[segments[k].offset + i] = weight(segments[k].name, k, i);
+      }
+    }
+    const auto sgd = make_sgd({.momentum = 0.9}, model->layout());
+    std::vector<double> found{model->evaluate(batch).loss / count};
+    for (std::size_t step = 0; step < losses.size(); ++step) {
+      std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
+      found.push_back(model->accumulate_gradient(batch, 1, step, {}).loss / count);
+      sgd->apply(model->parameters(), model->gradient(), 0, 0.02);
+    }
+    return found;
+  };
+  const auto found = trained({tokens_, context, wanted_, places_});
+  std::vector<std::int64_t> tokens, places;
+  for (std::int64_t piece = size / context - 1; piece >= 0; --piece) {
+    tokens.insert(tokens.end(), tokens_.begin() + piece * context, tokens_.begin() + (piece + 1) * context);
+  }
+  for (const std::int64_t place : places_) {
+    places.push_back(size - context - place / context * context + place % context);
+  }
+  const auto again = trained({tokens, context, wanted_, places});
+  EXPECT_NEAR(found[0], losses[0], 1e-6 * losses[0]);
+  double farthest = 0;
   for (std::size_t step = 0; step < losses.size(); ++step) {
-    std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
-    const double loss = model->accumulate_gradient(batch, 1, step, {}).loss / count;
-    EXPECT_NEAR(loss, losses[step], 1e-5 * losses[step]) << step;
-    sgd->apply(model->parameters(), model->gradient(), 0, 0.02);
+    farthest = std::max(farthest, std::abs(found[1 + step] - again[1 + step]));
+    EXPECT_NEAR(found[1 + step], losses[step], 8 * farthest + 1e-6 * losses[0]) << step;
   }
 }
 

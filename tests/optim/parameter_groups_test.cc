@@ -128,6 +128,7 @@ TEST(ParameterGroups, WithTheSameOptionsChangeNoBit) {
     EXPECT_EQ(own->needs_whole_tensors(), plain->needs_whole_tensors());
     EXPECT_EQ(own->may_reset_buffers(), plain->may_reset_buffers());
     EXPECT_EQ(own->offers_gradient(), plain->offers_gradient());
+    EXPECT_EQ(own->offer_makes_buffers(), plain->offer_makes_buffers());
     std::vector<float> p = noise(0), q = p;
     for (std::uint64_t t = 0; t < 5; ++t) {
       step(*plain, p, t);
@@ -158,6 +159,15 @@ TEST(ParameterGroups, TensorsGoTheirOwnWays) {
     const bool of_bias = segment.name.ends_with("bias") || segment.name.starts_with("norm");
     const std::vector<float>& wanted = segment.name == "head.weight" ? h : of_bias ? b : o;
     for (std::size_t i = segment.offset; i < segment.range().end; ++i) EXPECT_EQ(p[i], wanted[i]) << segment.name;
+  }
+}
+
+TEST(ParameterGroups, HaveBuffersOfOffersIfOneOfThemHas) {
+  for (const char* sentence : {"sgd", "sgd(momentum=0)"}) {
+    const auto optimiser = grouped("*.bias: momentum=0; head.*: lr-scale=0.1", sentence);
+    EXPECT_FALSE(optimiser->offer_makes_buffers());
+    optimiser->take_shares(0.5);
+    EXPECT_EQ(optimiser->offer_makes_buffers(), std::string_view(sentence) == "sgd");
   }
 }
 

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -86,6 +89,45 @@ TEST(Sgd, ByHand) {
   EXPECT_EQ(p[0], 2.5F);
   apply(*sgd, p, {1.0F}, 0.25);
   EXPECT_EQ(p[0], 1.40625F);
+}
+
+// With asynchronous servers: the worker's side makes the momentum, the server's side only steps.
+TEST(Sgd, ByHandWithSharesOfAStep) {
+  // v = 2, offered 2 + 0.5*2 = 3; v = 0.5*2 + 1 = 2, offered 1 + 0.5*2 = 2. The decay of a step is 0.25/(1 - 0.5) =
+  // 0.5.
+  const auto sgd = make_sgd({0.5, false, 0.25}, test::flat(1));
+  sgd->take_shares(0.5);
+  std::vector<float> p{4.0F};
+  for (const auto& [gradient, offered, after] : {std::tuple{2.0F, 3.0F, 2.75F}, {1.0F, 2.0F, 1.90625F}}) {
+    std::vector<float> one{gradient};
+    sgd->begin_step(0);
+    EXPECT_EQ(sgd->offer(one, 0)[0], offered);
+    sgd->apply(p, one, 0, 0.25);
+    EXPECT_EQ(p[0], after);
+  }
+}
+
+// f(x) = x^2 / 2. Four workers take turns, and each gradient is of the model that the worker got three updates ago.
+// Momentum of all gradients together diverges from a rate of .14 on; with it in step, the limit is 3.8.
+TEST(Sgd, BearsADelayWhereWorkersTakeTurns) {
+  constexpr std::size_t workers = 4;
+  const double rate = 0.7;
+  std::vector<std::unique_ptr<Optimiser>> each;
+  for (std::size_t i = 0; i < workers; ++i) {
+    each.push_back(make_sgd({0.9}, test::flat(1)));
+    each.back()->take_shares(1.0 / workers);
+  }
+  std::vector<float> model{1.0F};
+  std::array<float, workers> seen{1.0F, 1.0F, 1.0F, 1.0F};
+  for (std::size_t update = 0; update < 2000; ++update) {
+    float& own = seen.at(update % workers);
+    std::vector<float> gradient{own};
+    each[update % workers]->offer(gradient, 0);
+    each[0]->begin_step(update);
+    each[0]->apply(model, gradient, 0, rate / workers);
+    own = model[0];
+  }
+  EXPECT_NEAR(model[0], 0, 1e-3);
 }
 
 TEST(Sgd, ConstantGradientHasAClosedForm) {

@@ -85,8 +85,8 @@ def environment(build_dir):
     assert list((build_dir / "python" / "sotto").glob("_C.*.so")), "the package is not built"
     kept = {k: v for k, v in os.environ.items()
             if k.startswith("SOTTO_TEST_") or not k.startswith(("SOTTO_", "OMP_", "GLOO_", "TORCH_"))}
-    return kept | {"PYTHONPATH": str(build_dir / "python"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
-                   "PYTHONDONTWRITEBYTECODE": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # CUDA's way to the same bits
+    return kept | {"PYTHONPATH": str(build_dir / "python"), "PYTHONDONTWRITEBYTECODE": "1",
+                   "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # CUDA's way to the same bits
 
 
 @pytest.fixture(scope="session")
@@ -124,13 +124,13 @@ def package(environment):
 
 @pytest.fixture(scope="session")
 def nursery(environment, tmp_path_factory):
-    nursery = Nursery(environment | {"GLOO_SOCKET_IFNAME": "lo"}, tmp_path_factory.mktemp("nursery"))
+    nursery = Nursery(environment, tmp_path_factory.mktemp("nursery"))
     yield nursery
     nursery.end()
 
 
 @pytest.fixture
 def job(environment, sotto, nursery, tmp_path):
-    job = Job(sotto, environment, nursery, tmp_path)
+    job = Job([sotto], environment, nursery, tmp_path)
     yield job
     job.end()

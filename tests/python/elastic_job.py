@@ -99,7 +99,7 @@ class Boss:
     def __init__(self, program, environment, folder, flags, place="127.0.0.1:0"):
         self.errors = folder / "boss"
         with open(self.errors, "w") as log:
-            self.process = subprocess.Popen([str(program), "coordinator", "--listen", place, *flags], env=environment,
+            self.process = subprocess.Popen([*program, "coordinator", "--listen", place, *flags], env=environment,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until(lambda: "ranks join" in self.err() or self.process.poll() is not None)
         self.place = re.search(r"ranks join with --coordinator (127\.0\.0\.1:\d+)", self.err())[1]

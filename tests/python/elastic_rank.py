@@ -50,8 +50,20 @@ def say(**what):
     print(json.dumps(what), flush=True)
 
 
+def names_of(folder, name):
+    """What the entries of a folder of /proc are, without those that are gone before they say so."""
+    names = []
+    for entry in os.listdir(folder):
+        try:
+            names.append(name(os.path.join(folder, entry)))
+        except OSError:
+            pass
+    return sorted(names)
+
+
 def resources():
-    return {"open": len(os.listdir("/proc/self/fd")), "threads": len(os.listdir("/proc/self/task"))}
+    return {"open": names_of("/proc/self/fd", os.readlink),
+            "threads": names_of("/proc/self/task", lambda task: open(os.path.join(task, "comm")).read().strip())}
 
 
 def hash_of(tensors):
@@ -188,7 +200,7 @@ def run(wanted):
         setattr(_elastic, wish["die_in"], killed)
     if "fail_in" in wish:
         setattr(*{"init_process_group": (dist, "init_process_group"), "compress": (sotto, "compress")}[wish["fail_in"]], fail)
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # as torchrun has it
     torch.set_default_device(os.environ.get("SOTTO_TEST_DEVICE", "cpu"))
     torch.manual_seed(os.getpid())  # so models of ranks differ before the first call
     net = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))

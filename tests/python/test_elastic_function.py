@@ -5,6 +5,7 @@ import hashlib
 import re
 import signal
 import socket
+import sys
 
 import pytest
 
@@ -76,6 +77,21 @@ def test_one_joins_and_gets_the_state(job):
         steps = [line["step"] for line in rank.lines if "loss" in line]
         assert steps == list(range(1, len(steps) + 1)), "no step is taken again"
         assert rank.calls()[-1]["owed"] != NOTHING
+
+
+@pytest.mark.parametrize("wrapper", ["ddp", "all_reduce"])
+def test_one_joins_and_gets_what_all_ranks_hold_alike(job, wrapper):
+    """The sketches of fetch, in which momentum and error are: without them it would take other steps."""
+    job.coordinate("--ranks", "2:3")
+    plan = [[2, 3], [3, 4]]
+    how = {"codec": "fetch(10%) | count_sketch(rows=3, columns=50%)", "wrapper": wrapper}
+    ranks = [job.join(plan, **how), job.join(plan, **how)]
+    ranks[0].wait_for(in_stage(0, 3), "three steps of two ranks")
+    ranks.append(job.join(plan, **how))
+    job.finish(ranks)
+    check_calls(ranks)
+    [call] = ranks[2].calls()
+    assert call["owed"] != NOTHING and call["owed"] == ranks[0].calls()[-1]["owed"]
 
 
 def test_one_is_killed_and_another_takes_its_place(job):
@@ -204,7 +220,7 @@ def test_one_says_that_it_finds_no_coordinator(job):
         nobody.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{nobody.getsockname()[1]}"
         rank = job.start({"coordinator": place, "plan": [[1, 1]]})
-        wait_until(lambda: f"sotto: the coordinator at {place} does not answer; it is tried for 10 minutes\n" in rank.err())
+        wait_until(lambda: f"sotto: the coordinator at {place} does not answer; it is tried for 600 s\n" in rank.err())
         rank.send(signal.SIGTERM)
         assert rank.finish() == 128 + signal.SIGTERM, rank.err()
 
@@ -265,7 +281,7 @@ def test_groups_that_are_gone_leave_nothing(job, wrapper):
     assert len(visits) == 6 == len(calls)
     for lines in (visits, calls):  # a group that is closed may still have a thread or a socket for a moment
         for what in ("open", "threads"):
-            assert min(line[what] for line in lines[3:]) <= min(line[what] for line in lines[1:3]), [line[what] for line in lines]
+            assert min(len(line[what]) for line in lines[3:]) <= min(len(line[what]) for line in lines[1:3]), [line[what] for line in lines]
 
 
 @pytest.mark.parametrize("wrapper, error", [
@@ -311,6 +327,8 @@ def test_the_state_reaches_ranks_in_pieces(trio):
 
 
 def test_the_example(job, root):
+    """With nothing but the package: its own coordinator."""
+    job.program = [sys.executable, "-m", "sotto"]
     job.coordinate("--ranks", "2:2")
     script = root / "examples" / "elastic.py"
     assert len(script.read_text().splitlines()) <= 40

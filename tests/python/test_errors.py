@@ -79,13 +79,30 @@ def test_a_rank_that_missed_a_call(pair):
 
 def test_what_fails_in_the_hook_is_told_to_all(pair):
     other, bad = pair.ask("fails_in_the_hook")
-    assert bad.kinds[0] == "ConfigError" and "DDP reduces a parameter that its module no longer has" in str(bad)
+    assert bad.kinds[0] == "AttributeError"
     assert other.kinds[0] == "CommError" and "rank 1" in str(other) and str(bad) in str(other)
+
+
+@pytest.mark.parametrize("how", ["ddp", "compiled", "all reduce"])
+def test_a_parameter_that_was_frozen_when_it_was_wrapped_is_not_trained_alone(pair, how):
+    other, bad = pair.ask("unfrozen", how=how)
+    assert bad.kinds[0] == "ConfigError" and "parameter out.bias was not wrapped with the others, since it was frozen" in str(bad)
+    assert other.kinds[0] == "CommError" and "rank 1" in str(other) and str(bad) in str(other)
+
+
+@pytest.mark.parametrize("how", ["deepcopy", "save"])
+def test_a_copy_of_a_compressed_module(pair, how):
+    """It may evaluate, says that it is not compressed if it is trained, and may be compressed, too."""
+    for (no_grad, evaluated, trained, compressed), same, copies, own in pair.values("copies", how=how):
+        assert no_grad == evaluated == compressed == [] and len(trained) == 1 and same
+        assert "this is a copy of a module that sotto.compress compressed, and not compressed itself" in trained[0]
+        assert copies == 1 and own == 0
 
 
 @pytest.mark.parametrize(("how", "why"), [
     ("mixed", "was made with mixed_precision="), ("in backward", "an optimizer that takes its steps inside backward"),
-    ("fused", "an optimizer that takes its steps inside backward"),
+    ("fused", "an optimizer that takes its steps inside backward"), ("delayed", "was made with delay_all_reduce_named_params="),
+    ("skipped", "was made with skip_all_reduce_unused_params="), ("python", 'optimize_ddp = "python_reducer"'),
 ])
 def test_hooks_that_ddp_has_itself(pair, how, why):
     for failed in pair.ask("hooked_by_ddp", how=how):
@@ -103,6 +120,9 @@ def test_what_is_not_plain_is_named(pair):
         assert "0 is a DistributedDataParallel" in said["gossip within"]
         assert "it is a AllReduceDataParallel" in said["gossip of all reduce"]
         assert "it is a GossipDataParallel" in said["compress of gossip"]
+        for name in ("sparse all reduce", "sparse gossip"):
+            assert "parameter mask is sparse; ranks exchange dense tensors" in said[name], name
+        assert "buffer table is sparse" in said["sparse buffer"]
 
 
 @pytest.mark.parametrize(("how", "missing"), [("unfrozen", "hidden.weight"), ("added", "added.weight, added.bias")])
@@ -110,6 +130,28 @@ def test_parameters_that_ddp_does_not_reduce(pair, how, missing):
     for failed in pair.ask("not_reduced", how=how):
         assert "ConfigError" in failed.kinds or "CommError" in failed.kinds
         assert f"DDP does not reduce {missing}: " in str(failed)
+
+
+def test_parameters_that_are_frozen_after_ddp_was_made(pair):
+    """DDP reduces them, so they are averaged. It may also wait for their gradients, for ever."""
+    assert pair.values("frozen_between", find_unused_parameters=True) == [True, True]
+    for failed in pair.ask("frozen_between"):
+        assert "ConfigError" in failed.kinds or "CommError" in failed.kinds
+        assert "hidden.weight: frozen after DistributedDataParallel was made, which waits for gradients of it" in str(failed)
+
+
+def test_a_parameter_that_is_replaced_after_ddp_was_made(pair):
+    for failed in pair.ask("replaced"):
+        assert "ConfigError" in failed.kinds or "CommError" in failed.kinds
+        assert "DDP reduces a parameter of shape (10,) that its module no longer has" in str(failed)
+
+
+@pytest.mark.parametrize("how", ["all reduce", "gossip", "local"])
+@pytest.mark.parametrize(("what", "name"), [("buffer", "buffer table"), ("parameter", "frozen parameter table")])
+def test_a_module_of_which_one_rank_has_more(pair, how, what, name):
+    for failed in pair.ask("begins_with_more", how=how, what=what):
+        assert failed.kinds[0] == "ConfigError" and "rank 1" in str(failed), failed
+        assert f"{name} is float32 (3) there, and nothing on rank 0" in str(failed) or f"{name} stands there" in str(failed)
 
 
 @pytest.mark.parametrize(("what", "difference"), [

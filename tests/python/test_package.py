@@ -24,7 +24,7 @@ def run_example(python, script, environment, folder, steps):
         port = server.getsockname()[1]
     ranks = [subprocess.Popen([python, script, str(steps)], cwd=folder, text=True, stdout=subprocess.PIPE,
                               env=environment | {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-                                                 "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"})
+                                                 "MASTER_PORT": str(port)})
              for rank in range(2)]
     try:
         out = [process.communicate(timeout=DEADLINE)[0] for process in ranks]
@@ -73,4 +73,6 @@ def test_a_wheel_works_in_an_environment_of_its_own(wheel, root, environment, tm
     assert where.startswith(str(packages))
     names = {path.name for path in (packages / "sotto").iterdir()}
     assert {"__init__.py", "_C.pyi", "py.typed"} <= names
+    listed = run(packages.parent.parent.parent / "bin" / "sotto", "codec", "list", env=clean, cwd=tmp_path)
+    assert "topk" in listed
     assert "loss" in run_example(python, root / "examples" / "mnist_ddp.py", clean, tmp_path, 3)

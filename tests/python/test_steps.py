@@ -210,9 +210,24 @@ def test_statistics_are_averaged_where_models_are(trio):
         assert mask_stays and before == after and within == pytest.approx(own.mean(0), abs=1e-6)
 
 
+def test_buffers_keep_their_precision(trio):
+    """In the mean model, and behind take_average()."""
+    for shown, taken in trio.values("precise_statistics"):
+        assert shown == taken
+        wide = shown.pop("wide")
+        assert shown == {"alike": [123456789.25, -1e300], "short": [2.0, 65504.0], "mask": [float("inf"), 0.0]}
+        assert wide == pytest.approx([123456790.25, 1.7e308], rel=1e-15)
+
+
 def test_buffers_of_other_shapes_have_no_mean(trio):
     for said in trio.values("caches"):
         assert "rank 1 has other buffers than rank 0" in said and "the shape of table is (5) there, and (4) on rank 0" in said
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_a_buffer_that_one_rank_alone_has_got_since(pair, statistics):
+    for said, again in pair.values("another_buffer", statistics=statistics):
+        assert "rank 1 has other buffers than rank 0" in said and "table" in said and again
 
 
 def test_loops_of_all_kinds(trio):
@@ -226,6 +241,36 @@ def test_optimizers_that_call_the_step_of_their_base(trio, how):
     for plain, nested, said in trio.values("nested_steps", how=how):
         assert plain == nested
         assert said == ["no gradients today", "no step has begun that could end"]
+
+
+@pytest.mark.parametrize("how", ["local", "diloco", "push_sum", "d_psgd"])
+def test_a_step_of_sam_is_one_step(pair, how):
+    """However its two halves are called, and whichever of its two optimizers is given."""
+    for ends in pair.values("sam", how=how):
+        assert [steps for _, steps in ends] == [3, 3, 3]
+        assert ends[0] == ends[1] == ends[2]
+
+
+@pytest.mark.parametrize("how", ["local", "diloco", "push_sum"])
+def test_a_later_phase_has_another_optimizer(pair, how):
+    """Models are mixed after its steps, too; in each by one wrapper alone."""
+    one = pair.values("phases", how=how, anew=False)
+    assert one[0] == one[1] and one[0][1] == [4]
+    if how != "diloco":  # whose outer momentum begins anew with the wrapper
+        assert pair.values("phases", how=how, anew=True) == 2 * [[one[0][0], [2, 2]]]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_ranks_that_are_left_alone_are_told(pair, again):
+    for said in pair.values("left_alone", again=again):
+        assert len(said) == (0 if again else 1) and all(text.startswith("each rank trains alone: ") for text in said)
+
+
+def test_optimizers_of_parts_of_a_module_take_turns(pair):
+    """A step of the one that was not given belongs to the next step of the given one."""
+    (steps, ends, said), other = pair.values("optimizers_of_parts")
+    assert other == [steps, ends, said] and steps == 3
+    assert "two optimizers, SGD and SGD, take steps" in said and "wrap the module anew with the second" in said
 
 
 def test_an_optimizer_as_accelerate_wraps_it(pair):

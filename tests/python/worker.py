@@ -15,7 +15,7 @@ from scenarios.net import DEVICE
 def run(rank, size, meeting, port):
     """Does what the test asks for at that port, until it asks no more."""
     asked = socket.create_connection(("127.0.0.1", port)).makefile("rw")
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # as torchrun has it
     torch.set_default_device(DEVICE)
     torch.use_deterministic_algorithms(DEVICE != "cpu")  # tests compare bits
     backend = os.environ.get("SOTTO_TEST_BACKEND", "gloo")

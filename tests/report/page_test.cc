@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "sotto/report/markup.h"
@@ -86,9 +87,9 @@ TEST(Page, TheBestValuesAreMarked) {
     const std::size_t at = table.find(std::string(name) + "</th>");
     return table.substr(at, table.find("</tr>", at) - at);
   };
-  EXPECT_TRUE(has(row("run0"), "<strong title=\"the best\">75.00 %")) << table;
-  EXPECT_FALSE(has(row("run1"), "<strong"));
-  EXPECT_TRUE(has(row("run1"), "<td>2.00 KB</td>")) << "the mean over its ranks";
+  EXPECT_TRUE(has(row("topk(0)"), "<strong title=\"the best\">75.00 %")) << table;
+  EXPECT_FALSE(has(row("topk(1)"), "<strong"));
+  EXPECT_TRUE(has(row("topk(1)"), "<td>2.00 KB</td>")) << "the mean over its ranks";
   EXPECT_FALSE(has(runs_html(made_report(1, 10)), "<strong")) << "one run is not the best of any";
   Report mixed = made_report(3, 10);
   mixed.runs[2].options.data.data = "cifar10";
@@ -99,6 +100,51 @@ TEST(Page, TheBestValuesAreMarked) {
   EXPECT_FALSE(has(runs_html(mixed), "<strong")) << "or be a part of them";
   mixed.runs[2].options.data = {.train_size = 50};
   EXPECT_TRUE(has(runs_html(mixed), "<strong")) << "tests are the same";
+}
+
+// Runs of two codecs with three seeds each.
+Report report_of_seeds(const std::array<double, 6>& best) {
+  Report report;
+  std::vector<std::string> names;
+  for (std::size_t r = 0; r < best.size(); ++r) {
+    names.push_back("run" + std::to_string(r));
+    report.runs.push_back(made_run(names.back(), 10, best[r]));
+    report.settings.push_back({{"codec", r < 3 ? "none" : "int8"}, {"seed", std::to_string(r % 3)}});
+    report.commands.emplace_back("sotto train");
+  }
+  report.groups = group_by_seed(report.settings, names);
+  return report;
+}
+
+TEST(Page, SeedsHaveOneRowWithMeanAndDeviation) {
+  const std::string table = runs_html(report_of_seeds({0.8, 0.9, 1.0, 0.5, 0.5, 0.5}));
+  EXPECT_TRUE(has(table, "none (3 runs)</th>") && has(table, "int8 (3 runs)</th>") && !has(table, "run0")) << table;
+  EXPECT_TRUE(has(table, "<strong title=\"the best\">90.00 % ± 10.00 %<")) << table;
+  EXPECT_TRUE(has(table, "<td>50.00 %</td>")) << "which all runs have";
+}
+
+TEST(Page, NoneIsTheBestWhereSeedsExplainTheDifference) {
+  EXPECT_FALSE(has(runs_html(report_of_seeds({0.8, 0.9, 1.0, 0.7, 0.8, 0.9})), "<strong"));
+  EXPECT_TRUE(has(runs_html(report_of_seeds({0.8, 0.8, 0.8, 0.7, 0.7, 0.7})), "<strong"));
+}
+
+TEST(Page, BarsAreMeansOverSeeds) {
+  Report report = report_of_seeds({0.8, 0.9, 1.0, 0.5, 0.5, 0.5});
+  report.runs[0].ranks[1].means.step_ms = 15;
+  report.runs[3].tensors = {2, {{"w", 4, 10}, {"(together)", 0, 32}}};
+  report.runs[4].tensors = {6, {{"w", 4, 30}, {"(together)", 0, 32}}};
+  const std::string data = page_data(report);
+  EXPECT_TRUE(has(data, R"("times":[{"group":0,"rank":0,"step":10,)")) << data.substr(data.find("\"times"), 300);
+  EXPECT_TRUE(has(data, R"({"group":0,"rank":1,"step":13,)")) << data.substr(data.find("\"times"), 300);
+  EXPECT_TRUE(has(data, R"("tensors":[{"group":1,"steps":8,"rows":[{"name":"w","elements":4,"bytes":25})"));
+}
+
+TEST(Page, ATargetThatSomeSeedsReachIsCounted) {
+  Report report = report_of_seeds({0.8, 0.9, 1.0, 0.5, 0.5, 0.9});
+  report.target = Target{*metric_table(report.runs[0].task->metrics).find("accuracy"), 0.7};
+  const std::string table = runs_html(report);
+  EXPECT_TRUE(has(table, "<td>5 (1 of 3)</td>")) << table;
+  EXPECT_FALSE(has(table, ">5 (1 of 3)<span")) << "it is not the best";
 }
 
 TEST(Page, StepsAreThoseOfTheRun) {

@@ -36,5 +36,12 @@ TEST(TextTable, BytesHaveThreeDigits) {
   EXPECT_EQ(bytes_text(3.44e9), "3.44 GB");
 }
 
+TEST(TextTable, LettersOfSeveralBytesTakeOnePlace) {
+  TextTable table({"codec", "loss"});
+  table.add({"none", "1.0 ± 0.1"});
+  table.add({"int8", "1.0"});
+  EXPECT_EQ(table.plain(), "codec       loss\nnone   1.0 ± 0.1\nint8         1.0\n");
+}
+
 }  // namespace
 }  // namespace sotto

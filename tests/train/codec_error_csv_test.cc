@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "sotto/codec/decoded_errors.h"
+#include "sotto/core/csv_table.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 
@@ -42,6 +44,21 @@ TEST(TensorBytes, OfOtherTensorsAreRefused) {
   EXPECT_NE(refusal("10,a,4,20\n10,c,2,40\n10,(together),0,-2\n").find(":7: a step with c after one with b"),
             std::string::npos);
   EXPECT_NE(refusal("10,a,4,20\n10,(together),0,-2\n").find(":6: a step of 2 rows after one of 3"), std::string::npos);
+}
+
+TEST(CodecErrorCsv, WhatIsDamagedIsToldWithItsLine) {
+  const test::TempFolder folder;
+  check_codec_errors(folder.path());  // there is none
+  const std::string head = "step,elements,bytes,ratio," + error_table().header(), cells = "0,4,10,1.6,4.94e-324,1,0";
+  const auto refusal = [&](const std::string& text) {
+    test::write(folder.path() / "codec_errors.csv", text);
+    return test::message_of([&] { check_codec_errors(folder.path()); });
+  };
+  EXPECT_EQ(refusal(head + cells + ",0,0,0,0,0,0,0,0\n1,2"), "");
+  EXPECT_NE(refusal(head + cells + ",0,0,0,0,0,0,0\n").find("codec_errors.csv:2: it has 14 cells, not 15"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + cells + ",0,0,0,x,0,0,0,0\n").find(":2: `x` is no number of the column"), std::string::npos);
+  EXPECT_NE(refusal("no table\n").find("codec_errors.csv:1: its columns are not `step,"), std::string::npos);
 }
 
 }  // namespace

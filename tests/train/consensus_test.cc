@@ -20,8 +20,8 @@ TEST(Consensus, IsReadUpToWhereACrashCutIt) {
   write(folder.path() / "consensus.csv", head + "4,0.5,1.25,1000,0.75,0.5,nan\n8,1,2");
   const auto rows = read_consensus(folder.path());
   ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].at.step, 4U);
-  EXPECT_EQ(rows[0].at.bytes_sent, 1000U);
+  EXPECT_EQ(rows[0].step, 4U);
+  EXPECT_EQ(rows[0].bytes_sent, 1000U);
   EXPECT_EQ(rows[0].distance, 0.75);
   EXPECT_EQ(rows[0].rank_goals.size(), 2U);
 }
@@ -34,15 +34,19 @@ TEST(Consensus, WhatIsDamagedIsToldWithItsLine) {
     return message_of([&] { read_consensus(folder.path()); });
   };
   EXPECT_EQ(refusal("step\n"),
-            path.string() + ":1: its columns are not step,epoch,seconds,bytes_sent,consensus_distance,..");
-  EXPECT_EQ(refusal(head + "1,2,x,4,5\n"), path.string() + ":2: `x` is no number of the column seconds");
-  EXPECT_EQ(refusal(head + "1,2,3,4,5,6,7\n1,2\n"), path.string() + ":3: it has 2 cells");
+            path.string() +
+                ":1: its columns are not `step,epoch,seconds,bytes_sent,consensus_distance`: it is damaged, or "
+                "of another version of sotto");
+  EXPECT_EQ(refusal(head + "1,2,x,4,5,6,7\n"), path.string() + ":2: `x` is no number of the column seconds");
+  EXPECT_EQ(refusal(head + "1,2,3,4,5,6,7\n1,2,3,4,5,6,\n"),
+            path.string() + ":3: `` is no number of the column accuracy_1");
+  EXPECT_EQ(refusal(head + "1,2,3,4,5,6,7\n1,2\n"), path.string() + ":3: it has 2 cells, not 7");
 }
 
 std::vector<std::string> kept_after(const std::filesystem::path& folder, const Choices& choices, int ranks) {
   make_consensus_csv(choices)->begin({folder, 0, ranks, 8});
   std::vector<std::string> steps;
-  for (const ConsensusRow& row : read_consensus(folder)) steps.push_back(std::to_string(row.at.step));
+  for (const ConsensusRow& row : read_consensus(folder)) steps.push_back(std::to_string(row.step));
   return steps;
 }
 

@@ -80,13 +80,14 @@ TEST(MembershipCsv, NamesTheLineThatCannotBe) {
     const std::string said = refusal(start + row + "\n");
     EXPECT_NE(said.find("membership.csv:3: " + error), std::string::npos) << said;
   };
-  expect("1,10,1,0,,1,generation 0", "it has 7 columns");
+  expect("1,10,1,0,,1,generation 0", "it has 7 cells, not 8");
   expect("1,x,1,0,,1,generation 0,0", "`x` is no number of the column step");
   expect("1,10,2,0,,1,generation 0,0", "it has 1 members, and not 2");
   expect("1,10,1,0,,1 1,generation 0,0", "it has 1 members, and not 2");
   expect("1,10,2,1 0,,1 1,generation 0,0", "the ids of its members do not ascend");
   expect("1,10,0,,,,generation 0,0", "the ids of its members do not ascend");
-  expect("1,10,1,99999,,1,generation 0,0", "99999 in the column members is not in [0, 65535]");
+  expect("1,10,1,1073741824,,1,generation 0,0", "1073741824 in the column members is not in [0, 1073741823]");
+  expect("1,10,1,0,,99999,generation 0,0", "99999 in the column threads is not in [1, 65535]");
   expect("1,10,1,0,,0,generation 0,0", "0 in the column threads");
   expect("1,10,2,0 2,3,1 1,generation 0,0", "some rank is new, but no member");
   expect("1,10,2,0 2,,1 1,generation 0,0", "rank 2 was no member of generation 0, and is not new");
@@ -98,6 +99,15 @@ TEST(MembershipCsv, NamesTheLineThatCannotBe) {
                 .find("membership.csv:4: step 5 is before step 10, with which generation 1 began"),
             std::string::npos);
   EXPECT_NE(refusal("").find("it has no rows"), std::string::npos);
+}
+
+// A coordinator gives out no id twice, and passes over those that strangers took from its store.
+TEST(MembershipCsv, HasEveryIdThatACoordinatorGivesOut) {
+  const TempFolder folder;
+  write(folder.path() / "membership.csv", head +
+                                              "1,0,2,7 99999,7 99999,1 1,start,0\n"
+                                              "2,10,2,7 1073741823,1073741823,1 1,generation 1,0.1\n");
+  EXPECT_EQ(read_generations(folder.path()).back().ids, (Ids{7, 1073741823}));
 }
 
 TEST(MembershipCsv, OfAnotherVersionIsRefused) {

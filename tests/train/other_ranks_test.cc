@@ -108,12 +108,19 @@ TEST(OtherRanks, GoOnWithMeansAndSums) {
 TEST(OtherRanks, AreRefusedWithWhatToDoInstead) {
   TrainOptions options;
   const auto why = [&](const Manifest& manifest) {
-    return message_of([&] { require_other_ranks(read_choices(options), "runs/a/model_step_4", "4", 2, manifest); });
+    return message_of([&] {
+      const checkpoint::Metadata own{{"ranks", "2"}, {"batch-size", "8"}, {"codec", "f16"}, {"seed", "1"}};
+      EXPECT_FALSE(require_resumable(read_choices(options), "runs/a/model_step_4", manifest, own, false));
+    });
   };
   Manifest manifest;
+  manifest.identity = {{"ranks", "4"}, {"batch-size", "4"}, {"codec", "f32"}, {"seed", "1"}};
   EXPECT_NE(why(manifest).find("an older version of sotto wrote it"), std::string::npos);
   manifest.course = "noted";
   EXPECT_EQ(why(manifest), "");
+  manifest.identity["seed"] = "7";
+  EXPECT_NE(why(manifest).find("it was written with seed 7, this run has 1"), std::string::npos);
+  manifest.identity["seed"] = "1";
   options.algorithm = "parameter_server";
   EXPECT_NE(why(manifest).find("`parameter_server` cannot go on with another number"), std::string::npos);
   EXPECT_NE(why(manifest).find("runs/a/model_step_4/model.safetensors"), std::string::npos);

@@ -20,11 +20,12 @@ using test::message_of;
 using test::TempFolder;
 using test::write;
 
-StepRow row(std::uint64_t step) {
+StepRow row(std::uint64_t step, std::uint64_t rank = 0) {
   StepRow r;
   r.step = step;
-  r.report.loss = 0.5;
-  r.report.seconds = 0.001 * static_cast<double>(step + 1);
+  r.rank = rank;
+  r.loss = 0.5;
+  r.step_ms = static_cast<double>(step + 1);
   r.bytes_sent = 10 * step;
   return r;
 }
@@ -34,16 +35,21 @@ TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
   Recorder::prepare(temp.path(), {});
   {
     Recorder recorder(temp.path(), 3);
-    for (std::uint64_t step = 0; step < 5; ++step) recorder.add(row(step));
+    for (std::uint64_t step = 0; step < 5; ++step) recorder.add(row(step, 3));
     EXPECT_NEAR(recorder.median_step_ms(), 3.0, 0.03);
     EXPECT_DOUBLE_EQ(recorder.means().step_ms, 3.0);
     EXPECT_DOUBLE_EQ(recorder.means().bytes_sent, 20.0);
   }
   const std::string all = read_text(temp.path() / "steps.csv");
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 6);
+  EXPECT_TRUE(all.starts_with(
+      "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
+      "bytes_received\n0,3,0.0000,0.5,0,1.000,0.000,0.000,0.000,0.000,0.000,0.000,0.000,0,0\n"))
+      << all;
   EXPECT_NE(all.find("\n4,3,"), std::string::npos);
-  write(temp.path() / "steps.csv", all + "5,3,0.1");                         // a row that a crash cut off
-  Recorder::prepare(temp.path(), std::array<std::uint64_t, 4>{0, 0, 0, 3});  // by rank: drops rows from here on
+  write(temp.path() / "steps.csv", all + "1,3,0\n5,3,0.1");    // a damaged row, and one that a crash cut off
+  const std::array<std::uint64_t, 4> first_steps{0, 0, 0, 3};  // by rank: drops rows from here on
+  EXPECT_EQ(Recorder::prepare(temp.path(), first_steps), 30U) << "bytes of the rows that remain";
   const std::string kept = read_text(temp.path() / "steps.csv");
   EXPECT_EQ(std::count(kept.begin(), kept.end(), '\n'), 4);
   EXPECT_NE(kept.find("\n2,3,"), std::string::npos);
@@ -55,17 +61,18 @@ TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
   Recorder::prepare(temp.path(), {});
   Recorder recorder(temp.path(), 0);
   StepRow alone = row(0);
-  alone.report.timings.encode = 0.001;  // nothing was sent
+  alone.encode_ms = 1;  // nothing was sent
   recorder.add(alone);
   EXPECT_FALSE(recorder.means().hidden());  // there were no exchanges
   StepRow exchanged = row(1);
-  exchanged.report.timings = {.encode = 0, .network = 0.006, .decode = 0.001};
-  exchanged.report.wait = 0.002;
-  exchanged.report.queue = 0.004;
+  exchanged.network_ms = 6;
+  exchanged.decode_ms = 1;
+  exchanged.wait_ms = 2;
+  exchanged.queue_ms = 4;
   recorder.add(exchanged);
   EXPECT_DOUBLE_EQ(recorder.means().queue_ms, 2.0);
   EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0.75);
-  exchanged.report.wait = 1;  // waited for a late peer before the exchange
+  exchanged.wait_ms = 1000;  // waited for a late peer before the exchange
   for (int i = 0; i < 4; ++i) recorder.add(exchanged);
   EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0);
 }
@@ -93,8 +100,9 @@ TEST(Recorder, AFileThatIsTakenAwayIsBegunAnew) {
   EXPECT_EQ(first.take_remark(), "");
   for (const bool moved : {false, true}) {
     moved ? fs::rename(file, temp.path() / "old") : static_cast<void>(fs::remove(file));
-    for (Recorder* recorder : {&first, &second}) {
-      recorder->add(row(7));
+    for (const std::uint64_t rank : {0, 1}) {
+      Recorder* const recorder = rank == 0 ? &first : &second;
+      recorder->add(row(7, rank));
       recorder->flush();
       EXPECT_NE(recorder->take_remark().find("steps.csv was taken away"), std::string::npos);
       EXPECT_EQ(recorder->take_remark(), "");

@@ -127,8 +127,15 @@ def quantise_nf4(size):
     return quantise
 
 
+def spread(block):
+    """The standard deviation; of values that hardly differ, the root mean square."""
+    mean, square = lanes(float(v) for v in block) / len(block), squares(block) / len(block)
+    variance = square - mean * mean
+    return math.sqrt(square if variance < 0.04 * square else variance)
+
+
 def quantise_terngrad(clip, trits=False, bits=1):
-    cut = lambda block: f32(min(float(most(block)), clip * math.sqrt(squares(block) / len(block))))
+    cut = lambda block: f32(min(float(most(block)), clip * spread(block)))
     return quantise_levels(bits, 0, cut if clip else most, True, trits)
 
 

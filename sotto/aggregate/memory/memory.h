@@ -32,6 +32,9 @@ class Memory {
   virtual Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) = 0;
   // `sent` is what all receivers kept of `prepared`.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
+  // Makes of the mean of all ranks what they step by; called after the exchange. Only the momentum of the mean changes
+  // it, and that is made where all-reduces sum: so only these call it, and `auto` when it gathers what no 16 bits hold.
+  virtual void finish(Bucket& /*mean*/) {}
   // Takes over a residual of these gradients that somebody else held back, and sends it with the next ones.
   virtual void hold(const Bucket& owed) = 0;
   virtual bool remembers() const { return true; }  // false (holds nothing back): settle() need not be called

@@ -1,5 +1,6 @@
 #include "sotto/aggregate/memory/momentum.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sotto/aggregate/memory/bucket_vector.h"
@@ -19,18 +20,20 @@ class Momentum final : public Memory {
         held_(parts.buckets) {}
 
   Bucket prepare(const Bucket& gradient, const StepContext& /*step*/, std::span<float> /*owed*/) override {
-    const Bucket held = held_.beside(gradient);
-    if (options_.clip == 0) {
-      accumulate(gradient, {0, gradient.values.size()}, 1.0F);
-      return held;
-    }
-    for (const Segment& segment : gradient.layout->segments()) {
-      const Range range = segment.range();
-      const double norm = std::sqrt(kernels::sum_squares(gradient.values.subspan(range.begin, range.size())));
-      accumulate(gradient, range, norm > limit_ ? static_cast<float>(limit_ / norm) : 1.0F);
-    }
-    return held;
+    if (options_.mean) return gradient;
+    accumulate(gradient);
+    return held_.beside(gradient);
   }
+
+  void finish(Bucket& mean) override {
+    if (!options_.mean) return;
+    accumulate(mean);
+    const Bucket held = held_.beside(mean);
+    std::ranges::copy(held.values, mean.values.begin());
+    std::ranges::fill(held.values, 0.0F);
+  }
+
+  bool remembers() const override { return !options_.mean; }
 
   void settle(Bucket& prepared, Sent& sent) override {
     sent.add_to(prepared, -1.0F);
@@ -47,6 +50,15 @@ class Momentum final : public Memory {
   }
 
  private:
+  void accumulate(const Bucket& gradient) {
+    if (options_.clip == 0) return accumulate(gradient, {0, gradient.values.size()}, 1.0F);
+    for (const Segment& segment : gradient.layout->segments()) {
+      const Range range = segment.range();
+      const double norm = std::sqrt(kernels::sum_squares(gradient.values.subspan(range.begin, range.size())));
+      accumulate(gradient, range, norm > limit_ ? static_cast<float>(limit_ / norm) : 1.0F);
+    }
+  }
+
   void accumulate(const Bucket& gradient, Range range, float scale) {
     const auto part = [&](std::span<float> values) { return values.subspan(range.begin, range.size()); };
     (options_.nesterov ? kernels::add_nesterov : kernels::add_momentum)(
@@ -63,6 +75,17 @@ class Momentum final : public Memory {
 
 std::unique_ptr<Memory> make_momentum(const MomentumOptions& options, const MemoryParts& parts) {
   return std::make_unique<Momentum>(options, parts);
+}
+
+bool is_momentum_of_mean(const MemorySpec& memory) {
+  return memory && memory.entry->name == "momentum" && memory.options.as<MomentumOptions>().mean;
+}
+
+MemorySpec dense_memory(const MemorySpec& memory) {
+  if (!memory || memory.entry->name != "momentum") return memory;
+  MomentumOptions dense = memory.options.as<MomentumOptions>();
+  dense.mean = true;
+  return memory_table().choose("momentum", dense);
 }
 
 }  // namespace sotto

@@ -10,12 +10,14 @@ struct MomentumOptions {
   bool nesterov = false;
   bool masking = true;
   double clip = 0;
+  bool mean = false;
   void visit(OptionVisitor& v) {
     v.option("m", m, "share of the last step's momentum that is kept", {0, 1, false, true});
     v.option("nesterov", nesterov, "look one step ahead");
     v.option("masking", masking, "forget the momentum of elements that a selection sent");
     v.option("clip", clip, "largest l2 norm of a segment's gradient, times the root of the ranks; 0: any",
              Bounds::at_least(0));
+    v.option("mean", mean, "make the momentum of the mean of all ranks, after the exchange; nothing may be left out");
   }
 };
 
@@ -29,6 +31,14 @@ struct MomentumOptions {
 //
 // clip: shortens each segment of a gradient to the l2 norm clip / sqrt(ranks) before it is added. Segments are clipped
 // separately, so that the result depends neither on how they fall into buckets nor on segments that come later.
+//
+// mean: dense steps before sparse ones. Ranks offer their gradients, and all make the same momentum of the mean, with
+// which each goes on when sparse steps begin, as in the authors' code. It is clipped as a gradient is.
 std::unique_ptr<Memory> make_momentum(const MomentumOptions& options, const MemoryParts& parts);
+
+// Whether this is `momentum` with the option `mean`.
+bool is_momentum_of_mean(const MemorySpec& memory);
+// The memory for steps that leave nothing out, before others with `memory`: the same, but `momentum` is of the mean.
+MemorySpec dense_memory(const MemorySpec& memory);
 
 }  // namespace sotto

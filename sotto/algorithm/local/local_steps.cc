@@ -96,7 +96,8 @@ void LocalSteps::prepare(Worker& worker, const StepInput& input) {
                     "out with {}, or take local",
                     named("ema"), named("average-iterates"), plan_.name));
   }
-  if (outer_.in_rates() && turns_.any_due(input.step) && !(input.lr > 0)) {
+  const bool divides = std::isnormal(static_cast<float>(input.lr)) && input.lr > 0;
+  if (outer_.in_rates() && turns_.any_due(input.step) && !divides) {
     throw ConfigError(fmt::format(
         "{}: its momentum is in units of the learning rate, which is {} at step {}: use a schedule of rates "
         "above 0",
@@ -251,7 +252,7 @@ void LocalSteps::average_models(Worker& worker) {
 
 // Visits the state without that of the aggregator. A wish to stop is no part of it: it does not hold for a run that
 // goes on from there.
-void LocalSteps::visit_shared(StateVisitor& visitor) {
+void LocalSteps::visit_own(StateVisitor& visitor) {
   ScopedState own(visitor, plan_.name);
   outer_.visit_state(own);
   if (plan_.overlap == 0) return;
@@ -261,8 +262,13 @@ void LocalSteps::visit_shared(StateVisitor& visitor) {
   }
 }
 
+void LocalSteps::visit_shared(StateVisitor& visitor) {
+  visit_own(visitor);
+  aggregator_.visit_shared(visitor);
+}
+
 void LocalSteps::visit_state(StateVisitor& visitor) {
-  visit_shared(visitor);
+  visit_own(visitor);
   aggregator_.visit_state(visitor);
   note();
 }

@@ -71,6 +71,7 @@ class LocalSteps final : public Algorithm {
   bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
 
   bool follows() const { return weight_ == 0; }
+  void visit_own(StateVisitor& visitor);
   void prepare(Worker& worker, const StepInput& input);
   void collect(std::uint64_t step, StepReport& report);
   void open(Shard& shard, const StepInput& input);

@@ -59,6 +59,9 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     remark_ =
         fmt::format("parameter_server: models go back as {}{}", text_of(down),
                     Downlink(down, threads, buckets).sends_models() ? "" : ", of the difference to what workers have");
+    if (plan.rate_share() < 1) {
+      remark_ += "; with sgd and adam each worker has a momentum of its own, which looks ahead to that of the others";
+    }
   }
 
   // Closes the mailboxes only at rest: by then all that others wait for was handed over. After a failure the others
@@ -131,14 +134,16 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     ScopedState own(*self.state, "parameter_server");
     if (plan_.trains(self.rank) && plan_.trains(communicator_.rank())) worker_.visit_state(own);
     trained_ = plan_.trains(self.rank);
+    ServerPlan former = plan_;
+    former.ranks = self.ranks;
+    former_share_ = former.rate_share();
     if (!server_ || self.rank != communicator_.rank()) return;
     ScopedState servers(own, "server");
     server_->visit_state(servers);
     serves_on_ = server_->has_begun();
   }
 
-  // A shard whose server is lost goes on from the mean of the models that workers have, with the optimiser's buffers at
-  // zero.
+  // A shard whose server is lost goes on from the mean of the models that workers have.
   void meet_others(Worker& worker, bool is_new) override {
     if (!plan_.in_step()) {  // otherwise all workers have the same model
       float workers = trained_ ? 1.0F : 0.0F;
@@ -158,8 +163,8 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
       if (server.serves_on != 0) take_model(rank, worker.parameters());
     }
     worker_.follow(versions);
-    if (serves_on_) return;
-    if (server_) server_->start_from(worker.parameters());
+    if (server_ && !serves_on_) server_->start_from(worker.parameters());
+    if (keeps_buffers(worker.optimiser())) return;
     EachVector zero([](std::vector<float>& values) { std::ranges::fill(values, 0.0F); });
     worker.optimiser().visit_buffers(zero);
   }
@@ -184,6 +189,19 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   void begin_at(std::uint64_t steps) override { std::ranges::fill(steps_, steps); }
 
   std::uint64_t& own_steps() { return steps_[static_cast<std::size_t>(communicator_.rank())]; }
+
+  // Whether the optimiser of this rank goes on with the buffers that it has: those of its server's shard, or of its own
+  // gradients. A new rank has those of another.
+  bool keeps_buffers(Optimiser& optimiser) const {
+    const auto are_of_workers = [&](double share) {
+      optimiser.take_shares(share);
+      return optimiser.offer_makes_buffers();
+    };
+    const bool before = are_of_workers(former_share_), now = are_of_workers(plan_.rate_share());
+    if (!before && !now) return serves_on_;
+    // Momentum is the server's where there is one worker: so it stays where that is the same rank.
+    return trained_ && plan_.trains(communicator_.rank()) && (now || server_ != nullptr);
+  }
 
   // Gives this rank the model of one server, which is that rank.
   void take_model(int rank, std::span<float> parameters) {
@@ -211,6 +229,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
                           "parameter_server");
       }
     }
+    if (local_worker_ == nullptr) worker.optimiser().take_shares(plan_.rate_share());
     // All ranks begin at the same step, unless they have counted together before.
     const bool begins = local_worker_ == nullptr && std::ranges::max(steps_) == 0;
     if (begins || !plan_.together) std::ranges::fill(steps_, input.step);
@@ -242,8 +261,9 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   std::vector<std::uint64_t> steps_;
   std::uint64_t answered_ = 0;  // steps since the start
   bool rests_ = false;
-  bool trained_ = false;    // this rank was a worker of a former group
-  bool serves_on_ = false;  // its server goes on as one of that group
+  bool trained_ = false;     // this rank was a worker of a former group
+  double former_share_ = 1;  // the rate_share() of that group
+  bool serves_on_ = false;   // its server goes on as one of that group
   int exceptions_ = std::uncaught_exceptions();
   std::vector<float> shard_model_;
   std::string remark_;

@@ -49,6 +49,7 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
   worker_ = &worker;
   key_ = key_of(options_, communicator_, input);
   step_ = {input.step, input.lr};
+  if (worker.optimiser().offer_makes_buffers()) worker.optimiser().begin_step(input.step);
   const Timer total;
   thread_.run(worker, input.step, report_);
   report_.compute = total.seconds() - report_.wait;

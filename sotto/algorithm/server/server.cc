@@ -201,7 +201,7 @@ void Server::update(Clients with, Turn& turn) {
     std::ranges::fill(carried_, 0.0F);
   }
   const double rate = farthest->note.rate * plan_.rate_share();
-  turn.optimiser.begin_step(version_);
+  if (!turn.optimiser.offer_makes_buffers()) turn.optimiser.begin_step(version_);  // else its worker does, meanwhile
   for (const Shard::Part& part : shard_.parts()) {
     turn.optimiser.apply(Shard::bucket(model_, part).values, Shard::bucket(mean_, part).values, part.plan.range.begin,
                          rate);

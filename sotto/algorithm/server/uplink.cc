@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sotto/aggregate/memory/momentum.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
@@ -46,6 +47,11 @@ void check_uplink(const Recipe& recipe, std::span<const BucketPlan> buckets) {
   if (recipe.aggregator) {
     refuse(fmt::format("it is published with the aggregator `{}`, and a server makes means; write its parts instead",
                        recipe.aggregator.text()));
+  }
+  if (is_momentum_of_mean(recipe.memory)) {
+    refuse(
+        "`momentum(mean=true)` is made of the mean gradient, and a server alone has the mean; leave `mean` out, and "
+        "each worker makes the momentum of its own gradients");
   }
   const auto codec = make_codec(recipe.stages);
   for (const BucketPlan& bucket : buckets) {

@@ -11,24 +11,36 @@ namespace {
 
 constexpr std::size_t trit_chunk = 6 * kernels::trit_group;  // values that are read twice while in the cache
 constexpr unsigned top = 1;
+// Values with a smaller variance, as a share of their mean square, are clipped by their root mean square: by their
+// deviation all of them would lose most of what they are.
+constexpr double least_variance = 0.04;
 
 }  // namespace
 
 // Returns nothing if a value is not finite.
 std::optional<float> TernGrad::scale_of(std::span<const float> values) const {
-  kernels::Spread spread;
+  kernels::Moments all;
   if (options_.clip == 0) {
-    spread.max_abs_bits = largest_magnitude(pool(), values);
+    all.max_abs_bits = largest_magnitude(pool(), values);
   } else {
-    spread = spread_of_chunks(pool(), values.size(), [&](std::size_t begin, std::size_t end) {
-      return kernels::spread_squares(values.subspan(begin, end - begin));
-    });
+    join_in_order<kernels::Moments>(
+        pool(), values.size(), kernels::sum_chunk,
+        [&](std::size_t begin, std::size_t end) { return kernels::moments(values.subspan(begin, end - begin)); },
+        [&](std::size_t, const kernels::Moments& chunk) {
+          all.sum += chunk.sum;
+          all.squares += chunk.squares;
+          all.max_abs_bits = std::max(all.max_abs_bits, chunk.max_abs_bits);
+        });
   }
-  if (spread.max_abs_bits >= kernels::infinity_bits) return std::nullopt;
-  const auto most = std::bit_cast<float>(spread.max_abs_bits);
+  if (all.max_abs_bits >= kernels::infinity_bits) return std::nullopt;
+  const auto most = std::bit_cast<float>(all.max_abs_bits);
   if (options_.clip == 0 || values.empty()) return most;
-  const double cut = options_.clip * std::sqrt(spread.sum / static_cast<double>(values.size()));
-  return static_cast<float>(std::min<double>(most, cut));
+  const auto count = static_cast<double>(values.size());
+  const double mean = all.sum / count;
+  const double square = all.squares / count;
+  const double variance = square - mean * mean;
+  const bool alike = variance < least_variance * square;
+  return static_cast<float>(std::min<double>(most, options_.clip * std::sqrt(alike ? square : variance)));
 }
 
 void TernGrad::propose(std::span<const float> values, std::uint64_t /*place*/, std::span<float> numbers) {

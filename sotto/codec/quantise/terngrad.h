@@ -14,7 +14,7 @@ struct TernGradOptions {
   std::int64_t bits = 1;
   void visit(OptionVisitor& v) {
     v.option("clip", clip,
-             "values of a segment beyond so many times their root mean square are cut, which is a bias; 0: none",
+             "values of a segment beyond so many of their standard deviations are cut, which is a bias; 0: none",
              Bounds::at_least(0));
     v.option("shared", shared,
              "the ranks agree on the largest of their scales first, so that sums are multiples of it");
@@ -27,9 +27,10 @@ struct TernGradOptions {
 
 // TernGrad (Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", NeurIPS
 // 2017): s * sign(v) * Bernoulli(|v| / s), where s is the largest magnitude of a segment after clipping; clipping is
-// the only bias. A value takes two bits; most are 0, which a code can exploit. The standard deviation for clipping is
-// taken about 0, not about the mean as in the paper, so that equal values, or a single one, are not clipped to nothing.
-// With a shared scale, s is the maximum over the ranks, and values are clipped to it.
+// the only bias. A value takes two bits; most are 0, which a code can exploit. If values hardly differ (their deviation
+// is less than a fifth of their root mean square), clipping goes by their root mean square, so that equal values, or a
+// single one, are not clipped to nothing. With a shared scale, s is the maximum over the ranks, and values are clipped
+// to it.
 //
 // bits > 1: stochastic rounding to 2^bits - 1 levels up to the scale instead of one, as in the code that ATOMO's
 // authors compared with (its quantisation level); that code, however, takes the scale before it clips.

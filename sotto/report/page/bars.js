@@ -65,10 +65,10 @@ function targetBars() {
       const group = data.groups[row.group], some = row.reached > 0;
       const [mean, low, high] = some ? row[key] : [0, 0, 0];
       const of = row.runs > 1 || !some ? ` (${row.reached} of ${row.runs})` : "";
-      return {name: group.name, text: some ? text(mean) + of : `not reached${of}`, low, high,
+      return {name: group.title, text: some ? text(mean) + of : `not reached${of}`, low, high,
               parts: [{name: "", value: mean, colour: `--g${row.group % 10}`}]};
     });
-    const table = data.target.rows.map(row => [data.groups[row.group].name, `${row.reached} of ${row.runs}`,
+    const table = data.target.rows.map(row => [data.groups[row.group].title, `${row.reached} of ${row.runs}`,
       ...(row.reached > 0 ? row[key].map(plainNumber) : ["-", "-", "-"])]);
     return new Bars(`target-${key}`, `${title} to ${data.target.text}`, rows, ["runs", "reached it", "mean", "least", "most"], table);
   });
@@ -93,9 +93,9 @@ function timeBars(id, title, times, nameOf) {
   return new Bars(id, title, rows, ["run", ...columns.map(column => `${column} ms`), "hidden share"], table);
 }
 
-// The bytes of each tensor in a run's messages. Tensors with less than a hundredth of the bytes share a bar.
+// The bytes of each tensor in the messages of a group of runs. Tensors with less than a hundredth of the bytes share a bar.
 function tensorBars() {
-  return data.tensors.map(({run, steps, rows}) => {
+  return data.tensors.map(({group, steps, rows}) => {
     const sum = rows.reduce((all, row) => all + row.bytes, 0), ratio = row => row.bytes > 0 && row.elements > 0 ? 4 * row.elements / row.bytes : null;
     const together = rows.at(-1), tensors = rows.slice(0, -1);
     const small = tensors.filter(row => row.bytes < sum / 100), shown = tensors.filter(row => row.bytes >= sum / 100);
@@ -103,11 +103,11 @@ function tensorBars() {
       const total = key => small.reduce((all, row) => all + row[key], 0);
       shown.push({name: small.length > 1 ? `${small.length} small ones` : small[0].name, elements: total("elements"), bytes: total("bytes")});
     }
-    const bar = row => ({name: row.name, parts: [{name: "", value: Math.max(0, row.bytes), colour: `--g${data.runs[run].group % 10}`}],
+    const bar = row => ({name: row.name, parts: [{name: "", value: Math.max(0, row.bytes), colour: `--g${group % 10}`}],
       text: bytesText(row.bytes) + (ratio(row) === null ? "" : `, ${+ratio(row).toPrecision(3)}x smaller`)});
     const table = rows.map(row => [row.name, row.elements > 0 ? String(row.elements) : "-", String(+row.bytes.toFixed(1)), plainNumber(ratio(row)), plainNumber(row.bytes / sum)]);
     const of = steps > 1 ? `mean of ${steps} gradients` : "one gradient";
-    return new Bars(`tensors-${run}`, `${data.runs[run].name}: ${bytesText(sum)}, ${of}`, [...shown, together].map(bar),
+    return new Bars(`tensors-${group}`, `${data.groups[group].title}: ${bytesText(sum)}, ${of}`, [...shown, together].map(bar),
       ["tensor", "elements", "bytes", "ratio", "share"], table);
   });
 }

@@ -2,9 +2,9 @@
 const curves = data.plots.map(spec => new Curves(spec));
 let bars = [];
 
-function meanOfRanks(run) {
-  const ranks = data.times.filter(time => time.run === run), mean = {run};
-  for (const key of Object.keys(ranks[0]).filter(name => name !== "run" && name !== "rank")) {
+function meanOfRanks(group) {
+  const ranks = data.times.filter(time => time.group === group), mean = {group};
+  for (const key of Object.keys(ranks[0]).filter(name => name !== "group" && name !== "rank")) {
     const values = ranks.map(rank => rank[key]);
     mean[key] = values.includes(null) ? null : values.reduce((sum, value) => sum + value, 0) / ranks.length;
   }
@@ -27,7 +27,7 @@ function controls() {
       if (!state.hidden.delete(g)) state.hidden.add(g);
       button.setAttribute("aria-pressed", String(!state.hidden.has(g)));
       redraw();
-    }}, chip(g), group.name + (group.runs > 1 ? ` (${group.runs} runs)` : ""));
+    }}, chip(g), group.title);
     return button;
   });
   const against = curves.every(plot => plot.own) ? [] : [node("fieldset", {}, node("legend", {}, "Against"), ...choices)];
@@ -39,8 +39,8 @@ function controls() {
 
 function times() {
   const place = document.getElementById("times");
-  const mean = timeBars("times", "Means over the ranks", data.runs.map((run, r) => meanOfRanks(r)), time => data.runs[time.run].name);
-  const each = timeBars("times-of-ranks", "Every rank", data.times, time => `${data.runs[time.run].name}, rank ${time.rank}`);
+  const mean = timeBars("times", "Means over the ranks", data.groups.map((group, g) => meanOfRanks(g)), time => data.groups[time.group].title);
+  const each = timeBars("times-of-ranks", "Every rank", data.times, time => `${data.groups[time.group].title}, rank ${time.rank}`);
   const open = place.querySelector(":scope > details")?.open ? {open: ""} : {};
   const more = node("details", {toggle: () => more.open && each.draw(), ...open}, node("summary", {}, "Every rank"), each.figure);
   place.replaceChildren(mean.figure, more);

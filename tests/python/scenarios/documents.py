@@ -2,6 +2,7 @@
 
 import ast
 import os
+import types
 
 import torch
 import torch.distributed as dist
@@ -66,6 +67,13 @@ class Stage:
         self.names["model"] = sotto.GossipDataParallel(self.need("net"), "push_sum")
         self.step(self.names["model"])
         return self.names["model"]
+
+    def trainer(self):
+        """What CompressCallback uses of Hugging Face's Trainer. Its example runs with the real one."""
+        self.names["ddp"] = nets.DDP(self.need("net"))
+        trainer = types.SimpleNamespace(model_wrapped=self.names["ddp"], accelerator=types.SimpleNamespace(scaler=None))
+        trainer.add_callback = lambda callback: callback.on_train_begin(types.SimpleNamespace(world_size=2), None, None)
+        return trainer
 
     def step(self, module):
         optimizer = self.need("optimizer")

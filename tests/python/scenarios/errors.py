@@ -1,7 +1,10 @@
 """Errors on one rank or on all."""
 
+import copy
+import io
 import math
 import os
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -99,20 +102,97 @@ def missed():
     return [said, digests]
 
 
-def fails_in_the_hook():
-    """On rank 1, DDP reduces a parameter that the module had when DDP was made, but has no longer."""
+def unfrozen(how):
+    """A parameter was frozen when the module was wrapped, and rank 1 trains it from the second step on."""
     net = Net()
-    old = net.out.bias
-    ddp = DDP(net, broadcast_buffers=False)
+    net.out.bias.requires_grad_(False)
+    if how == "all reduce":
+        model = sotto.AllReduceDataParallel(net, "ef | topk(0.1)", timeout=600)
+    else:
+        model = sotto.compress(DDP(net, broadcast_buffers=False), "ef | topk(0.1)", timeout=600)
+    called = torch.compile(model, backend="eager") if how == "compiled" else model
+    loss_of(called, 0).backward()
+    net.out.bias.requires_grad_(dist.get_rank() == 1)
+    loss_of(called, 1).backward()
+
+
+def frozen_between(**options):
+    """A parameter is frozen after DDP was made: whether its gradient is that of plain DDP, as those of the others, while it is
+    frozen and when it is not any more."""
+    gradients = []
+    for compressed in (True, False):
+        torch.manual_seed(7)
+        net = Net()
+        ddp = DDP(net, **options)
+        net.hidden.weight.requires_grad_(False)
+        if compressed:
+            sotto.compress(ddp, "none", timeout=600)
+        for step in range(4):
+            net.hidden.weight.requires_grad_(step >= 2)
+            ddp.zero_grad()
+            loss_of(ddp, step).backward()
+            gradients.append([None if p.grad is None else p.grad.tolist() for p in net.parameters()])
+    return gradients[:4] == gradients[4:]
+
+
+def replaced():
+    """A parameter is replaced after DDP was made."""
+    net = Net()
+    ddp = DDP(net)
+    net.out.bias = nn.Parameter(torch.zeros(10), requires_grad=False)
+    sotto.compress(ddp, "none")
+
+
+def copies(how):
+    """What is said of a copy of a compressed module: where it evaluates, where it is trained, and where it is trained after it was
+    compressed, too. Whether gradients of the second are those of plain DDP; and the steps that the copy and the module count."""
+    ddp, plain = sotto.compress(make(), "qsgd(2)"), make()
+    if how == "deepcopy":
+        copied = copy.deepcopy(ddp)
+    else:
+        file = io.BytesIO()
+        torch.save(ddp, file)
+        copied = torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+
+    said = []
+    for use in ("no_grad", "eval", "train", "compressed"):
+        copied.train(use != "eval")
+        if use == "compressed":
+            sotto.compress(copied, "qsgd(2)")
+        with warnings.catch_warnings(record=True) as caught, torch.set_grad_enabled(use != "no_grad"):
+            warnings.simplefilter("always")
+            loss = loss_of(copied, 0)
+            if use in ("train", "compressed"):
+                copied.zero_grad()
+                loss.backward()
+        said.append([str(one.message) for one in caught])
+        if use == "train":
+            loss_of(plain, 0).backward()
+            same = all(torch.equal(a.grad, b.grad) for a, b in zip(copied.parameters(), plain.parameters()))
+    return [said, same, sotto.stats(copied).steps, sotto.stats(ddp).steps]
+
+
+def fails_in_the_hook():
+    """On rank 1, the scale of the loss cannot be had."""
+    scaler = torch.amp.GradScaler("cpu")
+    ddp = sotto.compress(make(broadcast_buffers=False), "ef | topk(0.1)", scaler=scaler, timeout=600)
     if dist.get_rank() == 1:
-        net.out.bias = nn.Parameter(torch.zeros(10))
-    sotto.compress(ddp, "ef | topk(0.1)", timeout=600)
-    (loss_of(ddp, 0) + old.sum()).backward()
+        scaler._scale = "lost"
+        scaler._lazy_init_scale_growth_tracker = lambda *_: None
+    loss_of(ddp, 0).backward()
 
 
 def hooked_by_ddp(how):
     net = Net()
-    if how == "mixed":
+    if how == "delayed":
+        ddp = DDP(net, delay_all_reduce_named_params=[("out.bias", net.out.bias)], param_to_hook_all_reduce=net.conv.weight)
+    elif how == "skipped":
+        ddp = DDP(net, find_unused_parameters=True, skip_all_reduce_unused_params=True)
+    elif how == "python":
+        from torch._dynamo import config
+        with config.patch(optimize_ddp="python_reducer"):
+            ddp = DDP(net)
+    elif how == "mixed":
         from torch.nn.parallel.distributed import _MixedPrecision
         ddp = DDP(net, mixed_precision=_MixedPrecision(torch.bfloat16, torch.bfloat16, torch.bfloat16))
     elif how == "in backward":
@@ -149,6 +229,13 @@ def not_plain():
     optimiser = torch.optim.SGD(spread.parameters(), 0.1)
     expect("all reduce", lambda: sotto.AllReduceDataParallel(spread))
     expect("gossip", lambda: sotto.GossipDataParallel(spread))
+    sparse = nn.Linear(4, 4)
+    sparse.mask = nn.Parameter(torch.eye(4).to_sparse())
+    expect("sparse all reduce", lambda: sotto.AllReduceDataParallel(sparse))
+    expect("sparse gossip", lambda: sotto.GossipDataParallel(sparse))
+    sparse.mask = nn.Parameter(torch.ones(4))
+    sparse.register_buffer("table", torch.eye(4).to_sparse_csr())
+    expect("sparse buffer", lambda: sotto.LocalSGD(sparse, torch.optim.SGD(sparse.parameters(), 0.1)))
     expect("local", lambda: sotto.LocalSGD(spread, optimiser))
     expect("diloco", lambda: sotto.DiLoCo(spread, optimiser))
     expect("aggregate", lambda: sotto.aggregate(tensor))
@@ -169,6 +256,18 @@ def not_plain():
     return said
 
 
+def begins_with_more(how, what):
+    """Rank 1's module has a buffer or a frozen parameter that the others lack."""
+    net = Net()
+    if dist.get_rank() == 1 and what == "buffer":
+        net.register_buffer("table", torch.ones(3))
+    if dist.get_rank() == 1 and what == "parameter":
+        net.table = nn.Parameter(torch.ones(3), requires_grad=False)
+    {"all reduce": lambda: sotto.AllReduceDataParallel(net, timeout=60),
+     "gossip": lambda: sotto.GossipDataParallel(net, timeout=60),
+     "local": lambda: sotto.LocalSGD(net, torch.optim.SGD((p for p in net.parameters() if p.requires_grad), 0.1), timeout=60)}[how]()
+
+
 def not_reduced(how):
     """A parameter is trainable when DDP is compressed, but was missing or frozen when DDP was made."""
     net = Net()
@@ -178,7 +277,6 @@ def not_reduced(how):
     if how == "added":
         net.added = nn.Linear(2, 2)
     sotto.compress(ddp, "ef | topk(0.1)")
-    loss_of(ddp, 0).backward()
 
 
 def aggregates_differently(what):

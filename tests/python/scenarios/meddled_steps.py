@@ -1,5 +1,8 @@
 """Loops that do more between two steps than a plain one: change parameters by hand, ask for the mean, nest steps."""
 
+import gc
+import warnings
+
 import torch
 import torch.distributed as dist
 
@@ -144,3 +147,132 @@ def interrupted_average():
     with local.average():
         seen.append(module.p.tolist())
     return seen
+
+
+class Sam(torch.optim.Optimizer):
+    """Steps of a base optimizer with gradients from a little further up (Foret et al., ICLR 2021), as users write it."""
+
+    def __init__(self, parameters, base, **options):
+        super().__init__(parameters, options)
+        self.base_optimizer = base(self.param_groups, **options)
+        self.param_groups = self.base_optimizer.param_groups
+
+    @torch.no_grad()
+    def first_step(self):
+        for p in self.param_groups[0]["params"]:
+            self.state[p]["before"] = p.data.clone()
+            p.add_(p.grad, alpha=0.1)
+        self.zero_grad()
+
+    @torch.no_grad()
+    def second_step(self):
+        for p in self.param_groups[0]["params"]:
+            p.data = self.state[p]["before"]
+        self.base_optimizer.step()
+        self.zero_grad()
+
+    def step(self, closure):
+        closure = torch.enable_grad()(closure)
+        closure()
+        self.first_step()
+        closure()
+        self.second_step()
+
+
+def exchanging(how, point, optimizer):
+    """A wrapper that is given this optimizer and exchanges in each step, and the module that the loop calls."""
+    if how == "local":
+        return sotto.LocalSGD(point, optimizer, every=1), point
+    if how == "diloco":
+        return sotto.DiLoCo(point, optimizer, every=1), point
+    model = sotto.GossipDataParallel(point, how, "complete", optimizer=optimizer)
+    return model, model
+
+
+def sam(how):
+    """This rank's vector and the number of steps, for the ways in which SAM is used, and where its base optimizer is given."""
+    ends = []
+    for given, calls in (("sam", "step"), ("sam", "two"), ("base", "two")):
+        point = Point()
+        optimizer = Sam(point.parameters(), torch.optim.SGD, lr=LR)
+        owner, model = exchanging(how, point, optimizer if given == "sam" else optimizer.base_optimizer)
+        for _ in range(3):
+            if calls == "step":
+                optimizer.step(lambda: model().backward())
+                continue
+            model().backward()
+            optimizer.first_step()
+            model().backward()
+            optimizer.second_step()
+        ends.append([point.p.tolist(), owner.stats().steps])
+    return ends
+
+
+def phases(how, anew):
+    """This rank's vector and the numbers of steps after two phases, each with an optimizer of its own. `anew`: so has each a
+    wrapper."""
+    point = Point()
+    owners = []
+    for phase in range(2):
+        optimizer = torch.optim.SGD(point.parameters(), LR)
+        if phase == 0:
+            first = optimizer  # as a scheduler keeps it
+        if phase == 0 or anew:
+            owner, model = exchanging(how, point, optimizer)
+            owners.append(owner)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model().backward()
+            optimizer.step()
+    assert first is not optimizer
+    return [point.p.tolist(), [owner.stats().steps for owner in owners]]
+
+
+class Pair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.points = torch.nn.ModuleList([Point(), Point()])
+
+    def forward(self):
+        return sum(point() for point in self.points)
+
+
+def optimizers_of_parts():
+    """Two optimizers take turns, each with one of two vectors, and the first is given: the number of steps, and both vectors after
+    one more step of it. What is said when the second goes on alone."""
+    pair = Pair()
+    optimizers = [torch.optim.SGD(point.parameters(), LR) for point in pair.points]
+    local = sotto.LocalSGD(pair, optimizers[0], every=1)
+    for _ in range(3):
+        pair.zero_grad()
+        pair().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    steps = local.stats().steps
+    optimizers[0].step()
+    ends = [point.p.tolist() for point in pair.points]
+    optimizers[1].step()
+    try:
+        optimizers[1].step()
+    except sotto.ConfigError as error:
+        return [steps, ends, str(error)]
+
+
+def left_alone(again):
+    """What is warned of in steps of a second optimizer, if nobody holds what mixed the parameters, nor the first optimizer. `again`:
+    the module is wrapped anew."""
+    point = Point()
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    sotto.LocalSGD(point, optimizer, every=1)
+    for _ in range(2):
+        point().backward()
+        optimizer.step()
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    gc.collect()
+    if again:
+        sotto.LocalSGD(point, optimizer, every=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            optimizer.step()
+    return [str(one.message) for one in caught]

@@ -140,6 +140,44 @@ def statistics():
     return [alike, *seen, torch.equal(net.mask, mask)]
 
 
+def precise_statistics():
+    """Buffers that float32 cannot hold: those within average(), and behind take_average()."""
+    rank = dist.get_rank()
+    point = Point()
+    for name in ("alike", "wide", "short", "mask"):
+        point.register_buffer(name, torch.zeros(2, dtype=torch.half if name == "short" else torch.double))
+    model = sotto.GossipDataParallel(point)
+    point.alike[0] = 123456789.25
+    point.alike[1] = -1e300
+    point.wide[0] = 123456789.25 + rank
+    point.wide[1] = 1.7e308
+    point.short[0] = 1.0 + rank
+    point.short[1] = 65504.0
+    point.mask[0] = float("inf")
+    seen = []
+    with model.average():
+        seen.append({name: buffer.tolist() for name, buffer in point.named_buffers()})
+    assert point.wide[0] == 123456789.25 + rank
+    model.take_average()
+    return [*seen, {name: buffer.tolist() for name, buffer in point.named_buffers()}]
+
+
+def another_buffer(statistics):
+    """What is said if rank 1 has a buffer that others lack when models are averaged; then it is gone, and all average."""
+    net = Net() if statistics else Point()
+    local = sotto.LocalSGD(net, torch.optim.SGD(net.parameters(), LR))
+    if dist.get_rank() == 1:
+        net.register_buffer("table", torch.ones(3))
+    try:
+        local.take_average()
+    except sotto.ConfigError as error:
+        said = str(error)
+    if dist.get_rank() == 1:
+        del net.table
+    local.take_average()
+    return [said, True]
+
+
 def caches():
     """A buffer that is as long as this rank's inputs were: as a cache it stays, and as a part of checkpoints it has no mean."""
     net, optimizer, owner, model = network("push_sum")

@@ -171,7 +171,7 @@ def dropped(how):
     optimizer.step()
     moved, held = point.p.tolist(), make()
     optimizer.step()
-    return [moved, held.stats().steps, len(optimizer._optimizer_step_pre_hooks)]
+    return [moved, held.stats().steps, len(optimizer._optimizer_step_post_hooks)]
 
 
 def collected_in_a_step(register):
@@ -339,8 +339,12 @@ def step_errors():
     with model.average():
         model().backward()
         expect("averaged", optimizer.step)
-    second = torch.optim.SGD(point.parameters(), LR)
+    pair = nn.ModuleList([Point(), Point()])
+    unsaid = sotto.GossipDataParallel(pair)
+    first, second = (torch.optim.SGD(one.parameters(), LR) for one in pair)
+    first.step()
     expect("two optimizers", second.step)
+    del unsaid
     point.p = nn.Parameter(torch.zeros(5))
     expect("replaced", model)
     return said

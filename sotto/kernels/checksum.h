@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace sotto {
+namespace sotto::kernels {
 
 // The CRC-32 (zlib's polynomial) of earlier bytes, whose CRC-32 is `crc`, followed by these bytes. No bytes have the
 // CRC-32 0.
@@ -23,4 +23,4 @@ class JoinedCrc {
   std::uint32_t shift_ = 0x80000000U;
 };
 
-}  // namespace sotto
+}  // namespace sotto::kernels

@@ -1,10 +1,10 @@
-#include "sotto/codec/crc.h"
+#include "sotto/kernels/checksum.h"
 
 #include <libdeflate.h>
 
 #include "sotto/kernels/crc.h"
 
-namespace sotto {
+namespace sotto::kernels {
 namespace {
 
 // Polynomials modulo the CRC's polynomial; the highest bit is the coefficient of 1.
@@ -24,8 +24,8 @@ std::uint32_t times(std::uint32_t a, std::uint32_t b) {
 }  // namespace
 
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) {
-  kernels::Folded folded;
-  kernels::fold_crc32(~crc, bytes, folded);
+  Folded folded;
+  fold_crc32(~crc, bytes, folded);
   // libdeflate inverts the register before and after.
   if (folded.used > 0) crc = libdeflate_crc32(~0U, folded.rest, folded.bytes);
   const auto rest = bytes.subspan(folded.used);
@@ -45,4 +45,4 @@ void JoinedCrc::add(std::uint32_t crc, std::size_t bytes) {
   value_ = times(value_, shift_) ^ crc;
 }
 
-}  // namespace sotto
+}  // namespace sotto::kernels

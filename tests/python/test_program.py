@@ -1,0 +1,56 @@
+"""`python -m sotto`: commands of the program for those who have the package alone. test_elastic_function.py has a job that its
+coordinator leads."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def run(environment):
+    return lambda *command: subprocess.run([str(part) for part in command], env=environment, text=True, capture_output=True, timeout=120)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["codec", "list"], ["codec", "list", "--json"], ["codec", "describe", "ef | topk(0.01)"], ["coordinator", "--help"],
+    ["coordinator", "--ranks", "4:2"], ["codec", "list", "--waht"], ["codec", "describe", "tokp"],
+], ids=" ".join)
+def test_it_says_what_the_program_says(run, sotto, arguments):
+    ours, theirs = run(sys.executable, "-m", "sotto", *arguments), run(sotto, *arguments)
+    assert (ours.returncode, ours.stdout, ours.stderr) == (theirs.returncode, theirs.stdout, theirs.stderr)
+
+
+@pytest.mark.parametrize("program", ["package", "program"])
+def test_output_that_is_lost(environment, sotto, program):
+    command = [*([sys.executable, "-m", "sotto"] if program == "package" else [sotto]), "codec", "list"]
+    with open("/dev/full", "w") as full:
+        said = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert said.returncode == 1 and said.stderr == "sotto: standard output cannot be written to: No space left on device\n"
+    read, write = os.pipe()
+    os.close(read)
+    said = subprocess.run(command, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(write)
+    assert said.returncode in (0, -signal.SIGPIPE) and said.stderr == ""
+
+
+def test_doctor(run, sotto):
+    ours, theirs = (run(*program, "doctor").stdout.splitlines() for program in ([sys.executable, "-m", "sotto"], [sotto]))
+    assert ours[0] == theirs[0] and [line[:18] for line in ours] == [line[:18] for line in theirs]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help_names_what_is_there(run, arguments):
+    said = run(sys.executable, "-m", "sotto", *arguments)
+    assert said.returncode == 0
+    for command in ("coordinator", "doctor", "codec list", "codec describe", "`./dev build`"):
+        assert command in said.stdout
+
+
+@pytest.mark.parametrize("arguments", [["train"], ["codec"], ["codec", "measure"], ["coordinate"]], ids=" ".join)
+def test_other_commands_are_refused(run, arguments):
+    said = run(sys.executable, "-m", "sotto", *arguments)
+    assert said.returncode == 2 and said.stdout == ""
+    assert said.stderr.startswith(f"sotto: {arguments[0]}") and "has coordinator, doctor, codec list and codec describe" in said.stderr

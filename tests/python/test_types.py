@@ -1,0 +1,48 @@
+"""The types of the package, as mypy sees them in a user's script."""
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+
+SCRIPT = """
+from typing import Any
+import torch
+import sotto
+
+net = torch.nn.Linear(2, 2)
+state = sotto.ElasticState(net=net, step=0)
+state.step += 1
+one: dict[str, Any] = sotto.state_dict(state.net)
+ranks: list[dict[str, Any]] = sotto.state_dict(state.net, gather=True)
+local = sotto.LocalSGD(net, torch.optim.SGD(net.parameters(), 0.1))
+own: dict[str, Any] = local.state_dict()
+local.load_state_dict(local.state_dict(gather=True))
+ddp = sotto.compress(torch.nn.parallel.DistributedDataParallel(net), "int8", rules={"*.bias": "none"}, timeout=60)
+model = sotto.AllReduceDataParallel(net, "int8", rules={"*.bias": "none"}, timeout=60)
+wrong: int = sotto.state_dict(net)
+sotto.compress(ddp, "int8", seed="1")
+sotto.AllReduceDataParallel(net, "int8", rule={})
+"""
+WRONG = ["script.py:16: error: Incompatible types in assignment",
+         'script.py:17: error: Argument "seed" to "compress" has incompatible type',
+         'script.py:18: error: Unexpected keyword argument "rule" for "AllReduceDataParallel"']
+# Reading torch takes mypy a minute.
+OPTIONS = "[mypy]\n[mypy-torch.*,numpy.*]\nfollow_imports = skip\nfollow_imports_for_stubs = True\n"
+
+
+def test_a_script_that_uses_the_package(root, environment, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "mypy.ini").write_text(OPTIONS)
+    checked = subprocess.run([sys.executable, "-m", "mypy", "--no-incremental", "script.py"], cwd=tmp_path, text=True,
+                             capture_output=True, env=environment | {"MYPYPATH": str(root / "python")})
+    found = [line for line in checked.stdout.splitlines() if line.startswith("script.py:") and " error: " in line]
+    assert len(found) == len(WRONG) and all(map(str.startswith, found, WRONG)), checked.stdout + checked.stderr
+
+
+def test_compress_and_all_reduce_take_the_same_options(package):
+    """The same names, types and defaults, except for the default of the codec."""
+    both = [inspect.signature(one).parameters for one in (package.compress, package.AllReduceDataParallel)]
+    options = [field.name for field in dataclasses.fields(package._averaging.Options)]
+    ours, theirs = ([parameters[name] for name in options if name != "codec"] for parameters in both)
+    assert ours == theirs and set(options) == set(both[0]) - {"ddp"} == set(both[1]) - {"module", "process_group"}
