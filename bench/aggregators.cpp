@@ -23,7 +23,7 @@
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "sotto/data/dataset.h"
+#include "app/data/dataset.h"
 #include "sotto/kernels/matrix.h"
 
 namespace {

@@ -22,7 +22,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
-#include "sotto/model/image_model.h"
+#include "app/model/image_model.h"
 #include "sotto/optim/optimiser.h"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/data/loader.h"
+#include "app/data/loader.h"
 
 namespace {
 

@@ -1,30 +1,30 @@
 # The headers that users of the libraries include: docs/api.md shows each, and tests/install/test_headers.py holds the two
-# to each other. Nothing else is installed but what these need, which goes to sotto/detail.
+# to each other. Those of app/ are installed below sotto/, too. Nothing else is installed but what these need, which goes to sotto/detail.
 set(SOTTO_PUBLIC_HEADERS
-  aggregate/aggregate.h
-  aggregate/presets.h
-  aggregate/recipe.h
-  aggregate/vector_averager.h
-  aggregate/vector_gossiper.h
-  codec/codec.h
-  codec/gradient_file.h
-  codec/measure.h
-  codec/stages.h
-  comm/communicator.h
-  comm/mailbox.h
-  comm/shaped.h
-  comm/threads.h
-  comm/world.h
-  core/error.h
-  core/layout.h
-  core/state_file.h
-  core/thread_pool.h
-  core/version.h
-  topology/given_graphs.h
-  topology/mixing.h
-  topology/table.h)
+  sotto/aggregate/aggregate.h
+  sotto/aggregate/presets.h
+  sotto/aggregate/recipe.h
+  sotto/aggregate/vector_averager.h
+  sotto/aggregate/vector_gossiper.h
+  sotto/codec/codec.h
+  sotto/codec/gradient_file.h
+  sotto/codec/measure.h
+  sotto/codec/stages.h
+  sotto/comm/communicator.h
+  sotto/comm/mailbox.h
+  sotto/comm/shaped.h
+  sotto/comm/threads.h
+  sotto/comm/world.h
+  sotto/core/error.h
+  sotto/core/layout.h
+  sotto/core/state_file.h
+  sotto/core/thread_pool.h
+  sotto/core/version.h
+  sotto/topology/given_graphs.h
+  sotto/topology/mixing.h
+  sotto/topology/table.h)
 # Those of a build with LibTorch.
 set(SOTTO_PUBLIC_TORCH_HEADERS
-  comm/process_group.h
-  comm/transport.h
-  model/own_network.h)
+  sotto/comm/process_group.h
+  sotto/comm/transport.h
+  app/model/own_network.h)

@@ -2,7 +2,7 @@
 // "build/examples/own_network.so(width=64)".
 #include <torch/nn.h>
 
-#include "sotto/model/own_network.h"
+#include "sotto/app/model/own_network.h"
 
 sotto::OwnNetwork make_network(sotto::NetworkRequest& wanted) {
   const std::int64_t width = wanted.count("width", 16);

@@ -4,18 +4,21 @@ import re
 
 # From the bottom up. Folders on one line are siblings: they do not include each other.
 LEVELS = [
-    ["core"],
-    ["kernels"],
-    ["codec", "comm", "data", "model", "optim", "topology"],
-    ["aggregate", "task"],
-    ["algorithm"],
-    ["launch", "train"],
-    ["advise", "report", "tune"],
-    ["analyze"],
-    ["cli"],
+    ["sotto/core"],
+    ["sotto/kernels"],
+    ["sotto/codec", "sotto/comm", "sotto/optim", "sotto/topology"],
+    ["sotto/aggregate"],
+    ["sotto/algorithm"],
+    ["app/data", "app/model"],
+    ["app/task"],
+    ["app/launch", "app/train"],
+    ["app/advise", "app/report", "app/tune"],
+    ["app/analyze"],
+    ["app/cli"],
 ]
+HOUSES = ("sotto", "app")
 LEVEL_OF = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
-INCLUDE = re.compile(r'^\s*#\s*include\s*["<]sotto/([^/"<>]+)/', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]((?:sotto|app)/[^/"<>]+)/', re.MULTILINE)
 LIBRARY = re.compile(r"\bsotto_library\((\w+)(.*?)\)", re.DOTALL)
 
 
@@ -24,15 +27,15 @@ def may_use(user, used):
 
 
 def bad_includes(files):
-    """`files` yields (folder under sotto/, name, text)."""
+    """`files` yields (folder, name, text)."""
     for folder, name, text in files:
         for used in INCLUDE.findall(text):
             if used not in LEVEL_OF or folder not in LEVEL_OF or not may_use(folder, used):
-                yield f"{name} includes sotto/{used}/"
+                yield f"{name} includes {used}/"
 
 
 def bad_targets(files):
-    """`files` yields (folder under sotto/, text of its CMakeLists.txt)."""
+    """`files` yields (folder, text of its CMakeLists.txt)."""
     targets = {}
     for folder, text in files:
         for name, rest in LIBRARY.findall(re.sub(r"#.*", "", text)):
@@ -47,18 +50,21 @@ def bad_targets(files):
 
 
 def sources(root):
-    for path in sorted((root / "sotto").rglob("*")):
-        if path.suffix in (".h", ".cc", ".cu", ".cuh"):
-            yield path.relative_to(root / "sotto").parts[0], str(path.relative_to(root)), path.read_text()
+    for house in HOUSES:
+        for path in sorted((root / house).rglob("*")):
+            if path.suffix in (".h", ".cc", ".cu", ".cuh"):
+                name = path.relative_to(root)
+                yield "/".join(name.parts[:2]), str(name), path.read_text()
 
 
 def cmake_lists(root):
-    for path in sorted((root / "sotto").glob("*/CMakeLists.txt")):
-        yield path.parent.name, path.read_text()
+    for house in HOUSES:
+        for path in sorted((root / house).glob("*/CMakeLists.txt")):
+            yield f"{house}/{path.parent.name}", path.read_text()
 
 
 def test_every_folder_has_its_place(root):
-    folders = {path.name for path in (root / "sotto").iterdir() if path.is_dir()}
+    folders = {f"{house}/{path.name}" for house in HOUSES for path in (root / house).iterdir() if path.is_dir()}
     assert folders == set(LEVEL_OF)
 
 
@@ -70,15 +76,15 @@ def test_includes_point_downwards(root):
 
 def knows_a_model(folder, name, text):
     """Above task/, code only knows which model and data set were asked for. `sotto data` is an exception."""
-    used = set(re.findall(r'#include "sotto/((?:model|data)/[^"]+)"', text)) - {"data/options.h", "data/partition.h"}
-    return LEVEL_OF[folder] > LEVEL_OF["task"] and not name.startswith("sotto/cli/data") and bool(used)
+    used = set(re.findall(r'#include "app/((?:model|data)/[^"]+)"', text)) - {"data/options.h", "data/partition.h"}
+    return LEVEL_OF[folder] > LEVEL_OF["app/task"] and not name.startswith("app/cli/data") and bool(used)
 
 
 def test_nothing_above_a_task_knows_its_model(root):
     assert [name for folder, name, text in sources(root) if knows_a_model(folder, name, text)] == []
-    assert knows_a_model("train", "f.cc", '#include "sotto/model/image_model.h"')
-    assert not knows_a_model("task", "f.cc", '#include "sotto/model/image_model.h"')
-    assert not knows_a_model("train", "f.cc", '#include "sotto/data/options.h"')
+    assert knows_a_model("app/train", "f.cc", '#include "app/model/image_model.h"')
+    assert not knows_a_model("app/task", "f.cc", '#include "app/model/image_model.h"')
+    assert not knows_a_model("app/train", "f.cc", '#include "app/data/options.h"')
 
 
 def test_targets_point_downwards(root):
@@ -91,21 +97,22 @@ def test_includes_are_found_when_wrong():
     def bad(folder, line):
         return list(bad_includes([(folder, "f.cc", f"#pragma once\n{line}\nint x;\n")]))
 
-    assert bad("core", '#include "sotto/core/error.h"') == []
-    assert bad("train", '#include "sotto/comm/world.h"') == []
-    assert bad("core", '#include "sotto/codec/codec.h"') == ["f.cc includes sotto/codec/"]
-    assert bad("comm", '  #  include <sotto/codec/codec.h>') == ["f.cc includes sotto/codec/"]
-    assert bad("aggregate", '#include "sotto/algorithm/sync.h"') == ["f.cc includes sotto/algorithm/"]
-    assert bad("cli", '#include "sotto/elsewhere/a.h"') == ["f.cc includes sotto/elsewhere/"]
+    assert bad("sotto/core", '#include "sotto/core/error.h"') == []
+    assert bad("app/train", '#include "sotto/comm/world.h"') == []
+    assert bad("sotto/core", '#include "sotto/codec/codec.h"') == ["f.cc includes sotto/codec/"]
+    assert bad("sotto/comm", '  #  include <sotto/codec/codec.h>') == ["f.cc includes sotto/codec/"]
+    assert bad("sotto/aggregate", '#include "sotto/algorithm/sync.h"') == ["f.cc includes sotto/algorithm/"]
+    assert bad("sotto/algorithm", '#include "app/task/task.h"') == ["f.cc includes app/task/"]
+    assert bad("app/cli", '#include "sotto/elsewhere/a.h"') == ["f.cc includes sotto/elsewhere/"]
 
 
 def test_targets_are_found_when_wrong():
-    core = ("core", "sotto_library(core SOURCES a.cc)")
-    assert list(bad_targets([core, ("comm", "sotto_library(comm\n  SOURCES b.cc\n  DEPENDS core\n  LINK x)")])) == []
-    codec = ("codec", "sotto_library(codec SOURCES c.cc DEPENDS core comm)")
-    comm = ("comm", "sotto_library(comm SOURCES b.cc)")
+    core = ("sotto/core", "sotto_library(core SOURCES a.cc)")
+    assert list(bad_targets([core, ("sotto/comm", "sotto_library(comm\n  SOURCES b.cc\n  DEPENDS core\n  LINK x)")])) == []
+    codec = ("sotto/codec", "sotto_library(codec SOURCES c.cc DEPENDS core comm)")
+    comm = ("sotto/comm", "sotto_library(comm SOURCES b.cc)")
     assert list(bad_targets([core, codec, comm])) == ["codec depends on comm"]
-    assert list(bad_targets([core, ("comm", "sotto_library(comm DEPENDS kernels)")])) == [
+    assert list(bad_targets([core, ("sotto/comm", "sotto_library(comm DEPENDS kernels)")])) == [
         "comm depends on kernels, which is no target"
     ]
 
@@ -126,7 +133,7 @@ def test_locks_are_checked(root):
         return [(str(path.relative_to(root)), path.read_text()) for folder in folders
                 for path in sorted((root / folder).rglob("*")) if path.suffix in (".h", ".cc")]
 
-    assert list(bad_locks(f for f in files("sotto", "python") if f[0] != "sotto/core/mutex.h")) == []
+    assert list(bad_locks(f for f in files("sotto", "app", "python") if f[0] != "sotto/core/mutex.h")) == []
     assert [bad for bad in bad_locks(files("tests")) if " uses " in bad] == []  # a local variable cannot say what guards it
     assert len(list(bad_locks([("a.h", "  Mutex mutex_;\n  std::mutex other_;")]))) == 2
 
@@ -136,11 +143,11 @@ def test_locks_are_checked(root):
 READERS = {
     "sotto/aggregate/candidates.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
     "sotto/algorithm/server/parameter_server.cc", "sotto/algorithm/table.cc",
-    "sotto/codec/stages.cc", "sotto/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
-    "sotto/task/image_task.cc", "sotto/task/metric.cc", "sotto/task/table.cc", "sotto/topology/mixing.cc",
+    "sotto/codec/stages.cc", "app/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
+    "app/task/image_task.cc", "app/task/metric.cc", "app/task/table.cc", "sotto/topology/mixing.cc",
     "sotto/topology/peer_schedule.cc",
-    "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "sotto/train/buckets.cc", "sotto/train/capture.cc",
-    "sotto/train/choices.cc", "sotto/train/evaluator.cc", "sotto/train/optimiser.cc",
+    "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "app/train/buckets.cc", "app/train/capture.cc",
+    "app/train/choices.cc", "app/train/evaluator.cc", "app/train/optimiser.cc",
 }
 PARSES = re.compile(r"\b(?:parse_sentence|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|algorithm|downlink|topology|topology_file|mixing|schedule|"
                     r"peer_schedule|optimiser|target|buckets|capture)|(?:\w*table\(?\)?|models)\.read)\(")
@@ -148,7 +155,7 @@ PARSES = re.compile(r"\b(?:parse_sentence|parse_arguments|parse_model|parse_link
 
 def test_what_was_read_is_not_parsed_again(root):
     found = {name for folder, name, text in sources(root)
-             if folder not in ("cli", "core", "comm") and name.endswith(".cc") and PARSES.search(text)}
+             if folder not in ("app/cli", "sotto/core", "sotto/comm") and name.endswith(".cc") and PARSES.search(text)}
     assert found == READERS
 
 
@@ -161,13 +168,13 @@ def test_flags_are_spelled_by_the_command_line_alone(root):
     assert {"codec", "lr", "train-dir"} <= names
     spelled = re.compile(r"(?<![\w-])--(" + "|".join(sorted(names, key=len, reverse=True)) + r")(?![\w(-])")
     assert spelled.search("say --train-dir") and not spelled.search("--lr_; --codecs")
-    found = [f"{name}: --{option}" for folder, name, text in files if folder != "cli"
+    found = [f"{name}: --{option}" for folder, name, text in files if folder != "app/cli"
              for line in text.splitlines() for option in spelled.findall(line.strip()) if not line.strip().startswith("--")]
     assert found == []
 
 
 def test_what_is_const_in_codec_is_const(root):
-    assert [name for folder, name, text in sources(root) if folder == "codec" and re.search(r"\bmutable\b", text)] == []
+    assert [name for folder, name, text in sources(root) if folder == "sotto/codec" and re.search(r"\bmutable\b", text)] == []
 
 
 def test_a_file_can_be_read_in_one_go(root):

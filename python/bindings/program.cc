@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "python/bindings/module.h"
-#include "sotto/cli/codec_actions.h"
-#include "sotto/cli/commands.h"
-#include "sotto/cli/flags.h"
+#include "app/cli/codec_actions.h"
+#include "app/cli/commands.h"
+#include "app/cli/flags.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
 

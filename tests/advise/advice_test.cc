@@ -1,4 +1,4 @@
-#include "sotto/advise/advice.h"
+#include "app/advise/advice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sotto/advise/replay.h"
+#include "app/advise/replay.h"
 
 #include <gtest/gtest.h>
 

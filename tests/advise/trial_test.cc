@@ -1,4 +1,4 @@
-#include "sotto/advise/trial.h"
+#include "app/advise/trial.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sotto/analyze/codec_study.h"
-#include "sotto/analyze/gradient_analysis.h"
-#include "sotto/analyze/tensor_statistics.h"
+#include "app/analyze/codec_study.h"
+#include "app/analyze/gradient_analysis.h"
+#include "app/analyze/tensor_statistics.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/support/message_of.h"

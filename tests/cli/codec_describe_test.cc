@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include "sotto/cli/codec_actions.h"
+#include "app/cli/codec_actions.h"
 
 namespace sotto {
 namespace {

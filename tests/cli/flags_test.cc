@@ -1,4 +1,4 @@
-#include "sotto/cli/flags.h"
+#include "app/cli/flags.h"
 
 #include <gtest/gtest.h>
 

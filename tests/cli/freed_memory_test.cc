@@ -1,4 +1,4 @@
-#include "sotto/cli/freed_memory.h"
+#include "app/cli/freed_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

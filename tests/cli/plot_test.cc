@@ -1,4 +1,4 @@
-#include "sotto/cli/plot.h"
+#include "app/cli/plot.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <regex>
 
-#include "sotto/cli/axis.h"
+#include "app/cli/axis.h"
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include "sotto/cli/text_plot.h"
+#include "app/cli/text_plot.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sotto/cli/vector_file.h"
+#include "app/cli/vector_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

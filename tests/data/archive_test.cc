@@ -1,5 +1,5 @@
 // Archives made here, whole and damaged.
-#include "sotto/data/archive.h"
+#include "app/data/archive.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sotto/data/augment.h"
+#include "app/data/augment.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "sotto/data/dataset.h"
-#include "sotto/data/loader.h"
+#include "app/data/dataset.h"
+#include "app/data/loader.h"
 
 namespace sotto {
 namespace {

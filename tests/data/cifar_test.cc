@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/data/dataset.h"
+#include "app/data/dataset.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/data/dataset.h"
+#include "app/data/dataset.h"
 
 #include <vector>
 

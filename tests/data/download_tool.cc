@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/data/archive.h"
-#include "sotto/data/download.h"
+#include "app/data/archive.h"
+#include "app/data/download.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "sotto/data/epochs.h"
+#include "app/data/epochs.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sotto/core/random.h"
-#include "sotto/data/length_order.h"
-#include "sotto/data/order.h"
+#include "app/data/length_order.h"
+#include "app/data/order.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

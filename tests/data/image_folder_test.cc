@@ -1,4 +1,4 @@
-#include "sotto/data/image_folder.h"
+#include "app/data/image_folder.h"
 
 #include <algorithm>
 #include <fstream>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/data/loader.h"
-#include "sotto/data/view.h"
+#include "app/data/loader.h"
+#include "app/data/view.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"
 

@@ -1,4 +1,4 @@
-#include "sotto/data/length_order.h"
+#include "app/data/length_order.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "sotto/data/loader.h"
+#include "app/data/loader.h"
 
 #include <algorithm>
 #include <atomic>

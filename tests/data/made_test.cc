@@ -8,11 +8,11 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/data/dataset.h"
-#include "sotto/data/digit_strokes.h"
-#include "sotto/data/digits.h"
-#include "sotto/data/generated.h"
-#include "sotto/data/made_cifar.h"
+#include "app/data/dataset.h"
+#include "app/data/digit_strokes.h"
+#include "app/data/digits.h"
+#include "app/data/generated.h"
+#include "app/data/made_cifar.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

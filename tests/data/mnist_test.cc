@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/data/dataset.h"
-#include "sotto/data/idx.h"
+#include "app/data/dataset.h"
+#include "app/data/idx.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/data/pairs.h"
+#include "app/data/pairs.h"
 
 #include <fstream>
 #include <string>

@@ -1,4 +1,4 @@
-#include "sotto/data/partition.h"
+#include "app/data/partition.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <set>
 #include <vector>
 
-#include "sotto/data/dataset.h"
-#include "sotto/data/order.h"
+#include "app/data/dataset.h"
+#include "app/data/order.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

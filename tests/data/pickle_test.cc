@@ -1,4 +1,4 @@
-#include "sotto/data/pickle.h"
+#include "app/data/pickle.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "sotto/data/dataset.h"
+#include "app/data/dataset.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/data/picture_pack.h"
+#include "app/data/picture_pack.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,12 +1,12 @@
 // JPEG and PNG files of every form, made here, whole and damaged.
-#include "sotto/data/picture.h"
+#include "app/data/picture.h"
 
 #include <string>
 #include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "sotto/data/exif.h"
+#include "app/data/exif.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"
 

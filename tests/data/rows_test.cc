@@ -1,4 +1,4 @@
-#include "sotto/data/rows.h"
+#include "app/data/rows.h"
 
 #include <algorithm>
 #include <limits>

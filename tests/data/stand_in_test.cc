@@ -1,5 +1,5 @@
 // Files that stand in for real data sets are read as those are.
-#include "sotto/data/stand_in.h"
+#include "app/data/stand_in.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "sotto/core/file.h"
-#include "sotto/data/dataset.h"
-#include "sotto/data/pairs.h"
-#include "sotto/data/rows.h"
-#include "sotto/data/text.h"
+#include "app/data/dataset.h"
+#include "app/data/pairs.h"
+#include "app/data/rows.h"
+#include "app/data/text.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -1,5 +1,5 @@
 // MATLAB 5 files made here, plain and compressed, whole and damaged.
-#include "sotto/data/svhn.h"
+#include "app/data/svhn.h"
 
 #include <libdeflate.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/data/matlab.h"
+#include "app/data/matlab.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"
 

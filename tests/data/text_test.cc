@@ -1,4 +1,4 @@
-#include "sotto/data/text.h"
+#include "app/data/text.h"
 
 #include <algorithm>
 #include <array>
@@ -12,11 +12,11 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/data/dataset.h"
-#include "sotto/data/pairs.h"
-#include "sotto/data/rows.h"
-#include "sotto/data/unpack.h"
-#include "sotto/data/vocabulary.h"
+#include "app/data/dataset.h"
+#include "app/data/pairs.h"
+#include "app/data/rows.h"
+#include "app/data/unpack.h"
+#include "app/data/vocabulary.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/data/view.h"
+#include "app/data/view.h"
 
 #include <gtest/gtest.h>
 

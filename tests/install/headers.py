@@ -14,10 +14,11 @@ def install_headers(folder):
 
 
 def public_headers(table="SOTTO_PUBLIC(_TORCH)?_HEADERS"):
-    """The public headers, such as "sotto/core/error.h", as the build lists them."""
+    """The public headers, such as "sotto/core/error.h", as they are installed."""
     text = (ROOT / "cmake" / "SottoHeaders.cmake").read_text()
     lists = re.findall(rf"set\({table}\s(.*?)\)", text, re.DOTALL)
-    return [f"sotto/{header}" for found in lists for header in (found if isinstance(found, str) else found[-1]).split()]
+    sources = [header for found in lists for header in (found if isinstance(found, str) else found[-1]).split()]
+    return [f"sotto/{header.removeprefix('sotto/')}" for header in sources]
 
 
 def described_headers():

@@ -1,4 +1,4 @@
-#include "sotto/launch/coordinator.h"
+#include "app/launch/coordinator.h"
 
 #include <gtest/gtest.h>
 

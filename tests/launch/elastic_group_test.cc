@@ -1,4 +1,4 @@
-#include "sotto/launch/elastic_group.h"
+#include "app/launch/elastic_group.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

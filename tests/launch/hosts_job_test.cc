@@ -1,4 +1,4 @@
-#include "sotto/launch/hosts_job.h"
+#include "app/launch/hosts_job.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "sotto/core/timer.h"
-#include "sotto/launch/share.h"
+#include "app/launch/share.h"
 
 namespace sotto {
 namespace {

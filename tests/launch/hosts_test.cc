@@ -1,4 +1,4 @@
-#include "sotto/launch/hosts.h"
+#include "app/launch/hosts.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

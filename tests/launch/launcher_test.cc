@@ -1,4 +1,4 @@
-#include "sotto/launch/launcher.h"
+#include "app/launch/launcher.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
-#include "sotto/launch/signals.h"
+#include "app/launch/signals.h"
 
 namespace sotto {
 namespace {

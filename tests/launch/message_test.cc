@@ -1,9 +1,9 @@
-#include "sotto/launch/message.h"
+#include "app/launch/message.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "sotto/launch/spawn.h"
+#include "app/launch/spawn.h"
 
 namespace sotto {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
-#include "sotto/model/image_model.h"
+#include "app/model/image_model.h"
 
 namespace sotto {
 

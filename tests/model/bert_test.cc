@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sotto/model/language_model.h"
-#include "sotto/model/language_network.h"
+#include "app/model/language_model.h"
+#include "app/model/language_network.h"
 #include "sotto/optim/sgd.h"
 
 namespace sotto {

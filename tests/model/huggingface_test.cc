@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "sotto/model/language_model.h"
-#include "sotto/model/language_network.h"
-#include "sotto/model/transformer.h"
+#include "app/model/language_model.h"
+#include "app/model/language_network.h"
+#include "app/model/transformer.h"
 #include "tests/model/layouts.h"
 
 namespace sotto {

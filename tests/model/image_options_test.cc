@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "sotto/model/image_network.h"
-#include "sotto/model/layers.h"
+#include "app/model/image_network.h"
+#include "app/model/layers.h"
 #include "tests/model/batches.h"
 
 namespace sotto {

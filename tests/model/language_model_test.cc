@@ -1,5 +1,5 @@
 // Laws of the language models in the table.
-#include "sotto/model/language_model.h"
+#include "app/model/language_model.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
-#include "sotto/model/language_network.h"
+#include "app/model/language_network.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

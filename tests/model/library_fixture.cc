@@ -1,7 +1,7 @@
 // A library for library_test.cc. The option `what` chooses its network.
 #include <torch/nn.h>
 
-#include "sotto/model/own_network.h"
+#include "app/model/own_network.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // A library that was built for another sotto or torch. OTHER says what differs: the interface (1), strings (2), sotto
 // (3), torch (4).
-#include "sotto/model/own_network.h"
+#include "app/model/own_network.h"
 
 extern "C" {
 extern const sotto::OwnNetworkLibrary sotto_own_network;

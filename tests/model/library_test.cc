@@ -1,5 +1,5 @@
 // A user's own networks, from libraries that are built with this test.
-#include "sotto/model/library.h"
+#include "app/model/library.h"
 
 #include <gtest/gtest.h>
 

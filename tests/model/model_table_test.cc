@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "sotto/model/image_network.h"
+#include "app/model/image_network.h"
 #include "tests/model/batches.h"
 #include "tests/support/message_of.h"
 

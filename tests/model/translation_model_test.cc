@@ -1,5 +1,5 @@
 // Laws of the Transformer, and the results of beam search.
-#include "sotto/model/translation_model.h"
+#include "app/model/translation_model.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
-#include "sotto/model/transformer.h"
+#include "app/model/transformer.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <functional>
 
-#include "sotto/model/image_network.h"
+#include "app/model/image_network.h"
 #include "sotto/optim/clip.h"
 #include "sotto/optim/sgd.h"
 #include "tests/model/batches.h"

@@ -1,4 +1,4 @@
-#include "sotto/report/curve.h"
+#include "app/report/curve.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "sotto/report/live_run.h"
+#include "app/report/live_run.h"
 
 #include <gtest/gtest.h>
 
-#include "sotto/train/folder_lock.h"
+#include "app/train/folder_lock.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "sotto/report/page.h"
+#include "app/report/page.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "sotto/report/markup.h"
+#include "app/report/markup.h"
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include "sotto/report/settings.h"
+#include "app/report/settings.h"
 
 #include <gtest/gtest.h>
 

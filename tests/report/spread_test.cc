@@ -1,4 +1,4 @@
-#include "sotto/report/spread.h"
+#include "app/report/spread.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sotto/report/step_rows.h"
+#include "app/report/step_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sotto/report/text_table.h"
+#include "app/report/text_table.h"
 
 #include <gtest/gtest.h>
 

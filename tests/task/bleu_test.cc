@@ -1,5 +1,5 @@
 // BLEU is sacrebleu's. tools/bleu_goldens.py made the numbers.
-#include "sotto/task/bleu.h"
+#include "app/task/bleu.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "sotto/data/dataset.h"
-#include "sotto/task/regress.h"
-#include "sotto/task/table.h"
+#include "app/data/dataset.h"
+#include "app/task/regress.h"
+#include "app/task/table.h"
 
 namespace sotto {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sotto/core/file.h"
-#include "sotto/data/text.h"
-#include "sotto/model/language_model.h"
-#include "sotto/task/table.h"
+#include "app/data/text.h"
+#include "app/model/language_model.h"
+#include "app/task/table.h"
 #include "tests/core/helpers.h"
 #include "tests/support/message_of.h"
 

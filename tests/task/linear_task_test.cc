@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sotto/core/file.h"
-#include "sotto/task/table.h"
+#include "app/task/table.h"
 #include "tests/core/helpers.h"
 #include "tests/support/message_of.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "sotto/core/file.h"
-#include "sotto/data/text.h"
-#include "sotto/model/language_model.h"
-#include "sotto/task/masked.h"
+#include "app/data/text.h"
+#include "app/model/language_model.h"
+#include "app/task/masked.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -1,10 +1,10 @@
-#include "sotto/task/metric.h"
+#include "app/task/metric.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "sotto/task/table.h"
+#include "app/task/table.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

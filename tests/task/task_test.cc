@@ -6,10 +6,10 @@
 #include <cmath>
 #include <vector>
 
-#include "sotto/data/dataset.h"
-#include "sotto/data/loader.h"
-#include "sotto/model/image_model.h"
-#include "sotto/task/table.h"
+#include "app/data/dataset.h"
+#include "app/data/loader.h"
+#include "app/model/image_model.h"
+#include "app/task/table.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "sotto/data/pairs.h"
-#include "sotto/model/translation_model.h"
-#include "sotto/task/bleu.h"
-#include "sotto/task/table.h"
+#include "app/data/pairs.h"
+#include "app/model/translation_model.h"
+#include "app/task/bleu.h"
+#include "app/task/table.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/train/calendar.h"
+#include "app/train/calendar.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "sotto/task/task.h"
+#include "app/task/task.h"
 
 namespace sotto::test {
 

@@ -1,4 +1,4 @@
-#include "sotto/train/codec_error_csv.h"
+#include "app/train/codec_error_csv.h"
 
 #include <gtest/gtest.h>
 

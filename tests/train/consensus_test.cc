@@ -1,4 +1,4 @@
-#include "sotto/train/consensus_csv.h"
+#include "app/train/consensus_csv.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "sotto/train/course.h"
+#include "app/train/course.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "sotto/core/error.h"
-#include "sotto/data/order.h"
+#include "app/data/order.h"
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include "sotto/train/evaluations.h"
+#include "app/train/evaluations.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sotto/train/identity.h"
+#include "app/train/identity.h"
 
 #include <gtest/gtest.h>
 

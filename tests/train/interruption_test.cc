@@ -1,4 +1,4 @@
-#include "sotto/train/interruption.h"
+#include "app/train/interruption.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "sotto/comm/threads.h"
-#include "sotto/train/stop_signal.h"
+#include "app/train/stop_signal.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/train/membership_csv.h"
+#include "app/train/membership_csv.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sotto/train/newcomer_state.h"
+#include "app/train/newcomer_state.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sotto/train/options.h"
+#include "app/train/options.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <string>
 
 #include "sotto/core/error.h"
-#include "sotto/train/choices.h"
-#include "sotto/train/identity.h"
-#include "sotto/train/plan.h"
+#include "app/train/choices.h"
+#include "app/train/identity.h"
+#include "app/train/plan.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 

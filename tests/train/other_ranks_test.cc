@@ -1,4 +1,4 @@
-#include "sotto/train/other_ranks.h"
+#include "app/train/other_ranks.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "sotto/comm/threads.h"
 #include "sotto/core/state_file.h"
-#include "sotto/train/checkpoint.h"
+#include "app/train/checkpoint.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 #include "tests/train/chain.h"

@@ -1,4 +1,4 @@
-#include "sotto/train/recorder.h"
+#include "app/train/recorder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

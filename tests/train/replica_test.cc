@@ -1,4 +1,4 @@
-#include "sotto/train/replica.h"
+#include "app/train/replica.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
-#include "sotto/train/optimiser.h"
-#include "sotto/train/run_totals.h"
+#include "app/train/optimiser.h"
+#include "app/train/run_totals.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 #include "tests/train/chain.h"

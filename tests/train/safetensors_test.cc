@@ -1,4 +1,4 @@
-#include "sotto/train/safetensors.h"
+#include "app/train/safetensors.h"
 
 #include <gtest/gtest.h>
 

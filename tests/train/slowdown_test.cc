@@ -1,4 +1,4 @@
-#include "sotto/train/slowdown.h"
+#include "app/train/slowdown.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sotto/tune/halving.h"
+#include "app/tune/halving.h"
 
 #include <gtest/gtest.h>
 

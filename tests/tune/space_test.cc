@@ -1,4 +1,4 @@
-#include "sotto/tune/space.h"
+#include "app/tune/space.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/advise/trial.h"
+#include "sotto/aggregate/candidates.h"
+
+namespace sotto {
+
+// What a short training with a method came to, beside one that sent everything: both from the same parameters, and on
+// the same examples.
+struct CheckedLoss {
+  std::int64_t steps = 0;
+  double loss = 0, dense = 0;  // training losses at the end; not finite: it diverged
+  std::string tested{};        // the goal metric on the test examples, for people
+
+  Quality quality(double at_first) const;  // by the share of what dense training gained since the loss `at_first`
+};
+
+// What a method would cost in each step.
+struct Prediction {
+  std::string sentence;
+  std::optional<Quality> quality{};      // nothing: the loss is not known, as that of a user's own sentence
+  std::optional<CheckedLoss> checked{};  // if the quality was found in that way
+  bool plain = false;                    // dense, or a cast: nothing to choose, no memory
+  double seconds = 0;                    // of a step
+  double waiting = 0;                    // of it: for exchanges, after computing
+  double work = 0;                       // of the communication thread of the busiest rank: codec, memory, sums
+  double bytes_sent = 0;                 // of the rank that sends most
+  double relative_error = 0;
+  std::string aggregator{}, remark{};
+
+  // Whether its loss is known to be as good as is asked for. A cast keeps the loss of dense training.
+  bool is_good(Quality least) const { return plain || (quality && *quality <= least); }
+};
+
+// The work of the busiest rank in a step, in seconds: the mean over the steps.
+double work_of(std::span<const StepTrace> steps);
+
+// Whether it is dense or a cast.
+bool is_plain(const Recipe& recipe);
+
+// Best first: those that are good, and of these the quickest one. Methods whose steps are at most 3 % longer than that
+// of the quickest one left count as equally quick; of these the one of higher quality comes first, then the one of
+// smaller error.
+void rank_predictions(std::vector<Prediction>& predictions, Quality least = Quality::low);
+
+std::string milliseconds(double seconds);  // "12.3"; three digits below 1
+
+// In words, what to do and why. The advice is not to compress, unless some other method that is good makes steps more
+// than 5 % shorter than the quickest plain method does. One that is not good, and quicker, is named with what is
+// against it. Options in the text are marked (option_name.h). REQUIRES ranked predictions, with `none` among them.
+std::string verdict(std::span<const Prediction> ranked, Quality least = Quality::low);
+
+}  // namespace sotto

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/advise/advice.h"
+#include "app/advise/measured_compute.h"
+
+namespace sotto {
+
+// How ranks share a host, which is like this machine.
+struct Host {
+  std::int64_t threads = 1;  // that compute, of each rank
+  std::int64_t ranks = 1;
+
+  static std::int64_t machine_cores();
+  double cores() const { return static_cast<double>(machine_cores()) / static_cast<double>(ranks); }  // of each rank
+};
+
+struct Method {
+  Recipe recipe;
+  std::optional<Quality> quality{};  // nothing: unknown
+};
+
+// A sentence that cannot be used, and why.
+struct Refusal {
+  std::string sentence, reason;
+};
+
+struct Advice {
+  MeasuredCompute compute;
+  Host host;
+  std::vector<Prediction> ranked;  // `none` is among them
+  std::vector<Refusal> refused{};
+};
+
+// Predicts a step of the run of these choices, over its links, with each of the methods in place of the run's own
+// codec. The first method must be `none`. This process computes with the threads that OpenMP gives it, which should be
+// as many as those of the host's ranks. `least`: the quality that is asked for, by which they are ranked. A method that
+// cannot be used is among those refused; ConfigError or NumericError if the first one cannot, or the run itself.
+Advice advise(const Choices& choices, std::span<const Method> methods, const Host& host, Quality least);
+
+}  // namespace sotto

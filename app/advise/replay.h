@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "app/advise/host_cost.h"
+#include "app/advise/trace.h"
+#include "sotto/comm/links.h"
+
+namespace sotto {
+
+// How long a rank computes in a step, in seconds.
+struct ComputeTimes {
+  std::vector<double> ready;  // of each bucket: since the bucket before it was ready, or since the step began
+  double rest = 0;            // after the last bucket was ready
+  double apply = 0;           // the optimiser's step, which follows all exchanges
+
+  double total() const;
+};
+
+// The record of a rank's communication thread in a step.
+struct RankTrace {
+  Trace agreement;             // whether to stop; begins with the step
+  std::vector<Trace> buckets;  // each begins when its bucket is ready, and those before it are done
+};
+using StepTrace = std::vector<RankTrace>;  // by rank
+
+// Shares of the measured speed at which a rank goes: when it computes alone, when its communication thread works alone,
+// and when it does both. Less than 1 where there are fewer cores than threads.
+struct Speeds {
+  double computing = 1, working = 1, both = 1;
+};
+Speeds speeds_of(double cores, double compute_threads, double codec_threads);
+
+struct Replayed {
+  double seconds = 0;  // of a step
+  double waiting = 0;  // of it: after computing, for exchanges
+};
+
+// Replays these steps over other links, in the order of `sync`: each rank works as long as it did, and sends the
+// messages that it sent. The links are those of `shaped`, to the nanosecond, and may slow down a rank's computing. A
+// message arrives later by its cost below the link (HostCost). Returns means over all steps but the first, which only
+// fills the links; if there is a single step, the times of that one.
+Replayed replay(const ComputeTimes& compute, std::span<const StepTrace> steps, const Links& links,
+                const Speeds& speeds = {}, const HostCost& host = {});
+
+}  // namespace sotto

@@ -1,0 +1,117 @@
+#include "app/advise/trial.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/median.h"
+#include "sotto/core/plain_floats.h"
+#include "sotto/core/thread_pool.h"
+
+namespace sotto {
+namespace {
+
+const std::vector<float>& gradient_of(const MeasuredCompute& compute, int rank) {
+  return compute.gradients[static_cast<std::size_t>(rank) % compute.gradients.size()];
+}
+
+// |result - mean| / |mean|, where the mean is over the gradients of all ranks.
+double error_of(const MeasuredCompute& compute, int ranks, std::span<const float> result) {
+  double lost = 0, all = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    double mean = 0;
+    for (int rank = 0; rank < ranks; ++rank) mean += gradient_of(compute, rank)[i];
+    mean /= ranks;
+    lost += (result[i] - mean) * (result[i] - mean);
+    all += mean * mean;
+  }
+  return all > 0 ? std::sqrt(lost / all) : 0;
+}
+
+// The work of a step, in one order.
+template <class F>
+void for_each_work(StepTrace& step, F&& f) {
+  const auto visit = [&](Trace& trace) {
+    for (TracedExchange& exchange : trace.exchanges) f(exchange.work);
+    f(trace.rest);
+  };
+  for (RankTrace& rank : step) {
+    visit(rank.agreement);
+    for (Trace& bucket : rank.buckets) visit(bucket);
+  }
+}
+
+std::vector<double> work_of(StepTrace& step) {
+  std::vector<double> work;
+  for_each_work(step, [&](double seconds) { work.push_back(seconds); });
+  return work;
+}
+
+}  // namespace
+
+void smooth(std::vector<StepTrace>& steps) {
+  std::vector<std::vector<double>> all;
+  for (StepTrace& step : steps) all.push_back(work_of(step));
+  std::erase_if(all, [&, size = all.front().size()](const auto& work) { return work.size() != size; });
+  std::vector<double> medians;
+  for (std::size_t i = 0; i < all.front().size(); ++i) {
+    std::vector<double> values;
+    for (const auto& work : all) values.push_back(work[i]);
+    medians.push_back(median(std::move(values)));
+  }
+  for (StepTrace& step : steps) {
+    if (work_of(step).size() != medians.size()) continue;
+    auto next = medians.begin();
+    for_each_work(step, [&](double& seconds) { seconds = *next++; });
+  }
+}
+
+Trial try_method(const Recipe& recipe, const MeasuredCompute& compute, const TrialOptions& options) {
+  check_aggregator(recipe, compute.buckets);
+  const auto ranks = static_cast<std::size_t>(options.ranks);
+  Trial trial;
+  trial.steps.assign(options.steps, StepTrace(ranks));
+  std::vector<double> sent(ranks);
+  Turn turn(1);
+  run_threads(options.ranks, options.deadline, [&](Communicator& inner) {
+    const PlainFloats floats;
+    TracedCommunicator communicator(inner, turn);
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const auto aggregator =
+        make_aggregator(recipe, compute.buckets, communicator, std::make_shared<ThreadPool>(options.codec_threads));
+    std::vector<float> values;
+    std::uint64_t before = 0;
+    for (std::size_t step = 0; step <= options.steps; ++step) {
+      values = gradient_of(compute, communicator.rank());
+      const Key key{options.seed, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(step)};
+      RankTrace traced;
+      communicator.take();
+      float stop = 0;
+      communicator.all_reduce(std::span(&stop, 1), ReduceOp::max);
+      traced.agreement = communicator.take();
+      for (std::size_t b = 0; b < compute.buckets.size(); ++b) {
+        const BucketPlan& plan = compute.buckets[b];
+        Bucket bucket{std::span(values).subspan(plan.range.begin, plan.range.size()), &plan.layout,
+                      static_cast<std::uint16_t>(b)};
+        Timings timings;
+        aggregator->average(bucket, key, {step, options.lr}, communicator, timings);
+        traced.buckets.push_back(communicator.take());
+      }
+      if (step > 0) trial.steps[step - 1][rank] = std::move(traced);
+      if (step == 0) before = communicator.traffic().bytes_sent;
+      if (rank == 0 && step == (recipe.memory ? 0 : options.steps)) {
+        trial.relative_error = error_of(compute, options.ranks, values);
+      }
+    }
+    sent[rank] = static_cast<double>(communicator.traffic().bytes_sent - before) / static_cast<double>(options.steps);
+    if (rank != 0) return;
+    trial.aggregator = aggregator->name();
+    trial.remark = aggregator->remark();
+  });
+  trial.bytes_sent = *std::ranges::max_element(sent);
+  smooth(trial.steps);
+  return trial;
+}
+
+}  // namespace sotto

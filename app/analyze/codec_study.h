@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/analyze/gradient_analysis.h"
+#include "sotto/codec/codec.h"
+#include "sotto/codec/decoded_errors.h"
+#include "sotto/codec/measure.h"
+#include "app/train/captured_file.h"
+
+namespace sotto {
+
+// A codec and one captured gradient.
+struct StudiedGradient {
+  std::uint64_t step = 0;
+  std::optional<int> rank{};
+  Measurement measurement{};
+  DecodedErrors errors{};  // of the last repeat
+};
+
+// How long it takes to add up so many messages of a codec, and how far the sum is from that of the vectors.
+struct Merge {
+  std::size_t messages = 0;
+  MeasuredMerge measured{};
+};
+
+// A codec, what it does to each captured gradient, and how long merges take.
+struct StudiedCodec {
+  std::string sentence;  // canonical
+  std::string value{};   // of the swept parameter; empty: none
+  std::vector<StudiedGradient> gradients{};
+  std::vector<Merge> merges{};
+};
+
+// Measures the codecs in turns on each gradient among the files (measure()), and then merges of these numbers of
+// messages, which are made of at most 16 of the gradients. Fills in all but sentences and values. FileError.
+void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
+           std::span<const std::size_t> merges, const AnalysisProgress& progress, std::span<StudiedCodec> studied);
+
+}  // namespace sotto

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/analyze/codec_study.h"
+#include "app/analyze/gradient_analysis.h"
+
+namespace sotto {
+
+// A table of an analysis, for a terminal and for a page.
+struct Figures {
+  std::string caption;
+  std::vector<std::string> headings{};
+  std::size_t texts = 1;  // the first columns, which are aligned to the left
+  std::vector<std::vector<std::string>> rows{};
+
+  std::string text() const;
+  std::string html(std::string_view id) const;
+};
+
+// A row for each tensor: means over the gradients of all steps and ranks.
+Figures tensor_figures(const GradientAnalysis& analysis);
+// A row for each step, or for `most` of them: means over the ranks, of the whole vector.
+Figures step_figures(const GradientAnalysis& analysis, std::size_t most);
+// A row for each codec: means over the gradients, and the largest of the largest errors.
+Figures codec_figures(std::span<const StudiedCodec> codecs);
+// A row for each codec and number of messages.
+Figures merge_figures(std::span<const StudiedCodec> codecs);
+
+}  // namespace sotto

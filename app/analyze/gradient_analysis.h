@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/analyze/tensor_statistics.h"
+#include "sotto/codec/basis.h"
+#include "app/train/captured_file.h"
+
+namespace sotto {
+
+// One tensor of one captured file, or all of them as one vector.
+struct AnalysedTensor {
+  bool memory = false;
+  std::uint64_t step = 0;
+  std::optional<int> rank{};
+  std::string name;  // whole_vector: all tensors
+  std::vector<std::int64_t> shape{};
+  TensorStatistics statistics{};
+  BasisWeights weights{};  // none of the whole vector, nor without spectra
+  // Of a memory: its norm as a multiple of the gradient's of that step and rank, and the cosine between them. Nothing
+  // if that gradient was not captured, or one of the two is zero.
+  std::optional<double> beside_gradient{}, cosine_to_gradient{};
+
+  // How many singular values have nine tenths of |G|^2 together.
+  std::size_t rank90() const;
+};
+
+// How far the gradients of several ranks point the same way: the mean cosine over all pairs of ranks.
+struct Agreement {
+  std::uint64_t step = 0;
+  std::string name;
+  std::size_t ranks = 0;  // whose gradient is not zero
+  double cosine = 0;
+};
+
+struct GradientAnalysis {
+  static constexpr std::string_view whole_vector = "(all)";
+
+  std::vector<std::string> names;  // of the tensors, in the model's order; the whole vector is last
+  std::vector<AnalysedTensor> tensors;
+  std::vector<Agreement> agreements;  // of steps with several ranks
+  std::size_t files = 0;
+};
+
+// Called before each part of a long work, with its name.
+using AnalysisProgress = std::function<void(std::string_view part)>;
+
+// Analyses the captured files, in the order of captured_files(). With `spectra` it computes singular values, which
+// takes longest. FileError, which names the file: it is damaged, holds other tensors than the first one, or a value
+// that is not finite.
+GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra, const AnalysisProgress& progress);
+
+}  // namespace sotto

@@ -1,0 +1,317 @@
+#include "app/advise/advisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sotto/aggregate/auto_codec.h"
+#include "app/cli/advise_check.h"
+#include "app/cli/commands.h"
+#include "app/cli/freed_memory.h"
+#include "app/cli/train_flags.h"
+#include "sotto/comm/compute_threads.h"
+#include "sotto/core/error.h"
+#include "sotto/core/output.h"
+#include "app/report/text_table.h"
+#include "app/train/amp.h"
+#include "app/train/run_folder.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view examples = R"text(
+Measures in this process what a rank computes in a step, and what each sentence makes of its gradients: ranks are threads
+that work one at a time, and average by the code of a run. A step is then replayed over the link, with exchanges beside
+backward as `sotto train` has them. Each host is taken to be like this one, with one rank that has all cores, or with
+--ranks-per-host. The model, its data and the exchange are described by the flags of `sotto train`. Sentences whose loss
+is not known come last; --check 200 trains for a moment with each, from the same parameters and on the same examples.
+
+Examples:
+  sotto advise --model resnet20 --link 100mbit,20ms --ranks 8
+  sotto advise --model lenet --link 1gbit --ranks 4 --quality high
+  sotto advise --model lenet --link 20mbit,5ms --ranks 2 --codecs "ef | topk(0.01)" "power(2)" --check 200)text";
+
+constexpr std::size_t shown = 5;
+constexpr double busy = 0.9;             // with a smaller share of the time a rank is disturbed
+constexpr std::int64_t most_ranks = 64;  // each is a thread with vectors of its own
+
+struct AdviseOptions {
+  std::string quality = "medium";
+  std::int64_t ranks_per_host = 1;
+  std::optional<std::int64_t> check;
+  bool all = false;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option(
+        "quality", quality,
+        "leave out sentences of lower quality, and of your own put those last: high keeps the loss of dense training, "
+        "medium is near it",
+        {text_of(Quality::high), text_of(Quality::medium), text_of(Quality::low)});
+    v.option("ranks-per-host", ranks_per_host, "ranks that share a host like this one, and its cores", {1, 64});
+    v.option("check", check,
+             "also train for so many steps with `none` and each sentence that is shown, here, to see the losses",
+             {1, 1e9});
+    v.option("all", all, "show all sentences, not the best five");
+    v.option("json", json, "print JSON, of all sentences");
+  }
+};
+
+// Options of `sotto train` that have no effect on the steps that are predicted.
+constexpr std::array<std::string_view, 29> unused{"codec-start-after",
+                                                  "codec-warmup",
+                                                  "final-average",
+                                                  "backend",
+                                                  "master",
+                                                  "interface",
+                                                  "address",
+                                                  "secret",
+                                                  "relay",
+                                                  "streams",
+                                                  "deadline",
+                                                  "disk-deadline",
+                                                  "epochs",
+                                                  "max-steps",
+                                                  "test-batch-size",
+                                                  "train-dir",
+                                                  "resume",
+                                                  "checkpoint-every",
+                                                  "checkpoint-minutes",
+                                                  "eval-freq",
+                                                  "until",
+                                                  "keep-best",
+                                                  "check-replicas",
+                                                  "capture",
+                                                  "measure-errors",
+                                                  "csv-format",
+                                                  "csv-tag",
+                                                  "tensorboard",
+                                                  "metrics-port"};
+
+// Refuses what the replay of a step does not know.
+void check(const Flags& flags, const Choices& choices) {
+  for (const std::string_view name : unused) {
+    if (flags.given(name)) throw ConfigError(fmt::format("--{}: changes nothing in a step; leave it out", name));
+  }
+  const TrainOptions& options = choices.options;
+  if (!options.link) throw ConfigError("sotto advise: say over which link, as --link 100mbit,20ms");
+  if (options.ranks < 2 || options.ranks > most_ranks) {
+    throw ConfigError(fmt::format("--ranks {}: from 2 to {} ranks can be advised", options.ranks, most_ranks));
+  }
+  if (options.algorithm != TrainOptions{}.algorithm) {
+    throw ConfigError(fmt::format("--algorithm {}: only steps of `sync` can be predicted", options.algorithm));
+  }
+  if (scales_loss(choices.amp)) {
+    throw ConfigError(
+        fmt::format("--amp {}: ranks agree on overflows in each step, which is not predicted; bf16 is", options.amp));
+  }
+  if (options.average_batch_norm) throw ConfigError("--average-batch-norm: what it adds to a step is not predicted");
+}
+
+// What is known of a method that may stand in the table of the program.
+std::optional<Quality> known_quality(const Recipe& recipe) {
+  for (const Candidate& candidate : candidates()) {
+    if (read_recipe(candidate.sentence).text() == recipe.text()) return candidate.quality;
+  }
+  return std::nullopt;
+}
+
+// The user's own sentences, and always `none`.
+std::vector<Method> read_methods(std::span<const std::string> codecs, const Sentence& aggregator) {
+  std::vector<Method> methods{{read_recipe("none"), Quality::high}};
+  for (const std::string& codec : codecs) {
+    if (codec == "none") continue;
+    const Recipe recipe = read_recipe(parse_sentence("codecs", codec), &aggregator);
+    if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
+      throw ConfigError(fmt::format("--codecs {}: it measures the link, and there is none; leave it out", codec));
+    }
+    methods.push_back({recipe, known_quality(recipe)});
+  }
+  return methods;
+}
+
+// The sentences that the program knows. Those that the aggregator does not suit are refused.
+std::vector<Method> known_methods(Quality least, const Sentence& aggregator, std::vector<Refusal>& refused) {
+  std::vector<Method> methods;
+  for (const Candidate& candidate : candidates()) {
+    if (candidate.quality > least) continue;
+    const Sentence sentence = parse_sentence("codec", candidate.sentence);
+    const bool dense = candidate.sentence == "none";  // it stays as it is, for a comparison
+    try {
+      methods.push_back({read_recipe(sentence, dense ? nullptr : &aggregator), candidate.quality});
+    } catch (const ConfigError& error) {
+      refused.push_back({std::string(candidate.sentence), error.text(flag_spelling)});
+    }
+  }
+  return methods;
+}
+
+const Prediction& dense_of(const Advice& advice) {
+  return *std::ranges::find(advice.ranked, "none", &Prediction::sentence);
+}
+
+std::string loss_text(const Prediction& p) {
+  constexpr std::array<std::string_view, 3> losses{"that of dense", "near that of dense", "may be higher"};
+  if (p.checked) return std::isfinite(p.checked->loss) ? fmt::format("{:.4g}", p.checked->loss) : "diverged";
+  return p.quality ? std::string(losses[static_cast<std::size_t>(*p.quality)]) : "not known";
+}
+
+// Those that are shown. They are checked, too.
+std::size_t count_of_shown(const Advice& advice, const AdviseOptions& own) {
+  return own.all ? advice.ranked.size() : std::min(shown, advice.ranked.size());
+}
+
+// Finds out the losses of those that are shown, and how good they are beside that of `none`. Leaves out those whose
+// training failed. Returns the status of a signal that ended it, or 0.
+int check(const TrainOptions& options, const AdviseOptions& own, const std::string& folder, Advice& advice) {
+  std::vector<Prediction*> checked{&*std::ranges::find(advice.ranked, "none", &Prediction::sentence)};
+  for (Prediction& prediction : std::span(advice.ranked).first(count_of_shown(advice, own))) {
+    if (&prediction != checked[0]) checked.push_back(&prediction);
+  }
+  std::vector<std::string> codecs;
+  for (const Prediction* prediction : checked) codecs.push_back(prediction->sentence);
+  std::vector<CheckedRun> runs;
+  if (const int status = train_for_check(options, *own.check, folder, codecs, runs); status != 0) return status;
+  for (std::size_t i = 0; i < checked.size(); ++i) {
+    checked[i]->checked = {*own.check, runs[i].last_loss, runs[0].last_loss, runs[i].tested};
+    checked[i]->quality = checked[i]->checked->quality(runs[0].first_loss);
+  }
+  for (std::size_t i = 0; i < codecs.size(); ++i) {
+    if (runs[i].error.empty()) continue;
+    advice.refused.push_back({codecs[i], "its check failed: " + runs[i].error});
+    std::erase_if(advice.ranked, [&](const Prediction& p) { return p.sentence == codecs[i]; });
+  }
+  return 0;
+}
+
+std::string advice_text(const Advice& advice, const AdviseOptions& own) {
+  return spelled(verdict(advice.ranked, quality_of(own.quality)), flag_spelling);
+}
+
+void print_table(const Advice& advice, const Choices& choices, const AdviseOptions& own) {
+  const TrainOptions& options = choices.options;
+  const auto plural = [](std::int64_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  };
+  const Prediction& dense = dense_of(advice);
+  fmt::print("model    {}, {} parameters in {}: {} ms of computing a step, on {}\n", options.model,
+             advice.compute.layout.numel(), plural(static_cast<std::int64_t>(advice.compute.buckets.size()), "bucket"),
+             milliseconds(advice.compute.times.total()), plural(advice.host.threads, "thread"));
+  fmt::print("link     {}, {} ranks of {} core{} each\n\n", *options.link, options.ranks, advice.host.cores(),
+             advice.host.cores() == 1 ? "" : "s");
+  std::vector<std::string> head{"codec",
+                                "averaged by",
+                                "ms a step",
+                                "waiting",
+                                "work of the codec",
+                                "sent a rank and step",
+                                "ratio",
+                                "error",
+                                own.check ? fmt::format("loss after {} steps", *own.check) : "loss"};
+  if (own.check) head.push_back(fmt::format("test {}", choices.task->goal));
+  TextTable table(head);
+  for (const std::size_t column : {0, 1}) table.left(column);
+  if (!own.check) table.left(8);
+  const auto add = [&](const Prediction& p) {
+    table.add({p.sentence, p.aggregator, milliseconds(p.seconds), milliseconds(p.waiting), milliseconds(p.work),
+               bytes_text(p.bytes_sent), fmt::format("{:.1f}", p.bytes_sent > 0 ? dense.bytes_sent / p.bytes_sent : 0),
+               fmt::format("{:.3g}", p.relative_error), loss_text(p), p.checked ? p.checked->tested : ""});
+  };
+  const auto best = std::span(advice.ranked).first(count_of_shown(advice, own));
+  for (const Prediction& prediction : best) add(prediction);
+  if (std::ranges::find(best, "none", &Prediction::sentence) == best.end()) add(dense);
+  fmt::print("{}\n", table.plain());
+  for (const auto& [sentence, reason] : advice.refused) fmt::print("left out `{}`: {}\n", sentence, reason);
+  fmt::print("advice   {}\n", advice_text(advice, own));
+  const Prediction& first = advice.ranked.front();
+  if (!first.remark.empty()) fmt::print("`{}`: {}\n", first.sentence, first.remark);
+}
+
+void print_json(const Advice& advice, const Choices& choices, const AdviseOptions& own) {
+  auto codecs = nlohmann::ordered_json::array();
+  for (const Prediction& p : advice.ranked) {
+    codecs.push_back({{"codec", p.sentence},
+                      {"quality", p.quality ? nlohmann::ordered_json(text_of(*p.quality)) : nullptr},
+                      {"aggregator", p.aggregator},
+                      {"remark", p.remark},
+                      {"ms_per_step", 1e3 * p.seconds},
+                      {"waiting_ms", 1e3 * p.waiting},
+                      {"work_ms", 1e3 * p.work},
+                      {"bytes_per_step", p.bytes_sent},
+                      {"ratio", p.bytes_sent > 0 ? dense_of(advice).bytes_sent / p.bytes_sent : 0},
+                      {"relative_error", p.relative_error}});
+    if (!p.checked) continue;
+    codecs.back()["checked"] = {{"steps", p.checked->steps}, {"loss", p.checked->loss}, {"test", p.checked->tested}};
+  }
+  auto refused = nlohmann::ordered_json::array();
+  for (const auto& [sentence, reason] : advice.refused) refused.push_back({{"codec", sentence}, {"reason", reason}});
+  const nlohmann::ordered_json json{{"model", choices.options.model},
+                                    {"parameters", advice.compute.layout.numel()},
+                                    {"link", *choices.options.link},
+                                    {"ranks", choices.options.ranks},
+                                    {"threads", advice.host.threads},
+                                    {"cores", advice.host.cores()},
+                                    {"compute_ms", 1e3 * advice.compute.times.total()},
+                                    {"codecs", codecs},
+                                    {"refused", refused},
+                                    {"advice", advice_text(advice, own)}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+int run_advise(std::span<const std::string> arguments) {
+  TrainOptions options;
+  AdviseOptions own;
+  std::vector<std::string> codecs;
+  Flags flags("advise", "Predicts how long a step takes over a link with each of many codecs, and says which to use.",
+              examples);
+  flags.alias("codecs", "codec");
+  flags.add_list("codecs", codecs,
+                 "what to predict, each a sentence in quotes; otherwise those that the program knows");
+  flags.add(own);
+  add_train_flags(flags, options);
+  if (!flags.parse(arguments)) return 0;
+  assign_train_flags(flags, options);
+  flags.assign(own);
+  options.codec = TrainOptions{}.codec;  // the flag has a list here
+  if (options.ranks == 0) options.ranks = 2;
+  Choices choices = read_choices(options);
+  choices.spelling = flag_spelling;
+  check(flags, choices);
+  const Sentence aggregator = parse_sentence("aggregator", options.aggregator);
+  std::vector<Refusal> refused;
+  const auto methods =
+      codecs.empty() ? known_methods(quality_of(own.quality), aggregator, refused) : read_methods(codecs, aggregator);
+  if (own.ranks_per_host > options.ranks) {
+    throw ConfigError(fmt::format("--ranks-per-host {}: there are {} ranks", own.ranks_per_host, options.ranks));
+  }
+  const std::int64_t threads =
+      options.threads.value_or(std::max<std::int64_t>(1, Host::machine_cores() / own.ranks_per_host));
+  set_compute_threads(static_cast<int>(threads));
+  keep_freed_memory();
+  const Quality least = quality_of(own.quality);
+  Advice advice = advise(choices, methods, {threads, own.ranks_per_host}, least);
+  advice.refused.insert(advice.refused.begin(), refused.begin(), refused.end());
+  if (advice.compute.share < busy) {
+    print_error(fmt::format(
+        "sotto: warning: other work had this machine for {:.0f} % of the time: steps are shorter on an idle one\n",
+        100 * (1 - advice.compute.share)));
+  }
+  if (own.check) {
+    const std::string folder = new_run_folder("advise");
+    if (const int status = check(options, own, folder, advice); status != 0) return status;
+    rank_predictions(advice.ranked, least);
+    print_error(fmt::format("the runs of the check are in {}\n", folder));
+  }
+  if (own.json) {
+    print_json(advice, choices, own);
+  } else {
+    print_table(advice, choices, own);
+  }
+  return 0;
+}
+
+}  // namespace sotto

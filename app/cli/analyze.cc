@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "app/analyze/codec_study.h"
+#include "app/analyze/csv.h"
+#include "app/analyze/figures.h"
+#include "app/analyze/gradient_analysis.h"
+#include "app/analyze/page.h"
+#include "app/cli/commands.h"
+#include "app/cli/flags.h"
+#include "app/cli/measurements.h"
+#include "app/cli/swept_sentence.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/options.h"
+#include "app/launch/console.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view examples = R"text(
+The folder is that of `sotto train --capture every=10,dir=DIR`, with ranks=all or memory=true for more.
+
+Examples:
+  sotto analyze gradients --csv tables
+  sotto analyze gradients --codec "topk(0.01)" "qsgd(4) | rans" -o gradients.html
+  sotto analyze gradients --codec "qsgd(bits={})" --values 1..8 --merge 4 64 1024)text";
+
+constexpr std::size_t most_steps = 20;  // in the table of a terminal
+
+struct OwnOptions {
+  std::optional<std::string> out, csv;
+  bool spectra = true;
+  std::int64_t repeats = 3;
+  std::int64_t threads = 1;
+  void visit(OptionVisitor& v) {
+    v.option("out", out, "write a page of plots and tables to this .html file; auto: none");
+    v.option(
+        "csv", csv,
+        "write everything to tables in this folder: tensors.csv, ranks.csv, histograms.csv, spectra.csv, codecs.csv "
+        "and merges.csv; auto: none");
+    v.option("spectra", spectra, "compute singular values, which takes longest");
+    v.option("repeats", repeats, "how often a codec is timed on a gradient; medians count", {1, 10000});
+    v.option("threads", threads, "threads that encode and decode", {1, 256});
+  }
+};
+
+std::vector<StudiedCodec> sentences_of(std::span<const std::string> said, std::span<const std::string> values) {
+  std::vector<StudiedCodec> studied;
+  for (const std::string& sentence : said) {
+    if (!is_swept(sentence)) {
+      studied.push_back({sentence});
+      continue;
+    }
+    if (values.empty()) throw ConfigError(fmt::format("--codec \"{}\": say which values with --values", sentence));
+    for (const SweptSentence& one : sweep(sentence, values)) studied.push_back({one.sentence, one.value});
+  }
+  if (!values.empty() && std::ranges::none_of(said, is_swept)) {
+    throw ConfigError("--values: no sentence of --codec has a {} where they could go");
+  }
+  return studied;
+}
+
+std::vector<std::size_t> numbers_of(std::span<const std::string> texts) {
+  std::vector<std::size_t> numbers;
+  for (const std::string& text : texts) {
+    numbers.push_back(static_cast<std::size_t>(parse_int("--merge", text, Bounds{1, 65536})));
+  }
+  return numbers;
+}
+
+// Of a folder, or the one that is given.
+std::vector<CapturedFile> files_of(const std::string& path) {
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(path, missing)) return captured_files(path);
+  if (const auto file = captured_file(path)) return {*file};
+  throw ConfigError(
+      fmt::format("{}: no capture calls a file so, but gradient-000100.sotto; `sotto codec measure --codec .. --input "
+                  "{}` measures codecs on other files",
+                  path, path));
+}
+
+}  // namespace
+
+int run_analyze(std::span<const std::string> arguments) {
+  OwnOptions own;
+  std::string folder;
+  std::vector<std::string> said, values, merge_texts;
+  Flags flags("analyze", "Analyses captured gradients: statistics of each tensor, and errors of codecs.", examples);
+  flags.alias("out", "o");
+  flags.add_positional("dir", folder, "folder of captured gradients, or one of its files", true);
+  flags.add_list("codec", said,
+                 "what to measure on each gradient; each a sentence in quotes, whose memory is left out");
+  flags.add_list("values", values, "values for {} in the sentences, as `sotto codec sweep` takes them");
+  flags.add_list(
+      "merge", merge_texts,
+      "also time how long it takes to add up messages, for each of these numbers of them, as 4 16 64 256 1024");
+  if (!flags.read(arguments, own)) return 0;
+  if (own.out) require_ending("out", *own.out, ".html");
+  if (own.csv) require_possible_folder(*own.csv);
+  std::vector<StudiedCodec> studied = sentences_of(said, values);
+  const std::vector<std::size_t> merges = numbers_of(merge_texts);
+  if (!merges.empty() && studied.empty()) throw ConfigError("--merge: say whose messages with --codec");
+  const auto pool = std::make_shared<ThreadPool>(static_cast<int>(own.threads));
+  std::vector<std::unique_ptr<Codec>> codecs;
+  for (StudiedCodec& one : studied)
+    one.sentence = codecs.emplace_back(measured_codec(one.sentence, pool))->traits().sentence;
+
+  const std::vector<CapturedFile> files = files_of(folder);
+  if (std::ranges::all_of(files, &CapturedFile::memory)) {
+    throw FileError(
+        fmt::format("{}: no captured gradients, which are called as gradient-000100.sotto; `sotto train "
+                    "--capture every=100,dir={}` writes some",
+                    folder, folder));
+  }
+  GradientAnalysis analysis;
+  {
+    Console console;  // ends before tables are printed, since it ignores SIGPIPE
+    const AnalysisProgress progress = [&](std::string_view part) { console.progress(part); };
+    analysis = analyse(files, own.spectra, progress);
+    study(codecs, files, static_cast<int>(own.repeats), merges, progress, studied);
+  }
+  // Before the files: what took so long is seen, even if one of them cannot be written.
+  fmt::print("{}\n{}", step_figures(analysis, most_steps).text(), tensor_figures(analysis).text());
+  if (!studied.empty()) fmt::print("\n{}", codec_figures(studied).text());
+  if (!merges.empty()) fmt::print("\n{}", merge_figures(studied).text());
+  if (own.csv) write_csv(*own.csv, analysis, studied);
+  if (own.out) write_file_atomic(*own.out, analysis_page(folder, analysis, studied));
+  return 0;
+}
+
+}  // namespace sotto

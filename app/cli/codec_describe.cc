@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sotto/aggregate/presets.h"
+#include "sotto/aggregate/recipe.h"
+#include "app/cli/codec_actions.h"
+#include "app/cli/flags.h"
+#include "sotto/codec/contract.h"
+#include "sotto/codec/stages.h"
+#include "sotto/core/table.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view own_name = "codec describe";
+
+// Gives sizes for one matrix.
+const Layout& example() {
+  static const Layout layout({{"example", 0, {1000, 1000}}}, 1000000);
+  return layout;
+}
+
+std::string example_bytes(std::size_t bytes) {
+  return fmt::format("{} for a segment of {} floats, {:.4g} bit an element", bytes,
+                     fmt::join(example().segments().front().shape, " x "),
+                     8.0 * static_cast<double>(bytes) / static_cast<double>(example().size()));
+}
+
+std::string heading(std::string_view name, std::string_view kind, std::string_view summary, std::string_view paper) {
+  const std::string text = fmt::format("{} ({}): {}\n", name, kind, summary);
+  return paper.empty() ? text : text + fmt::format("  paper      {}\n", paper);
+}
+
+std::string options_text(const AnyOptions& options) {
+  const std::string help = help_options(options);
+  return help.empty() ? "" : "options\n" + help;
+}
+
+std::string memory_text(const MemoryEntry& memory) {
+  return heading(memory.name, "memory", memory.summary, memory.paper) + options_text(memory.options());
+}
+
+std::string stage_text(const StageEntry& stage) {
+  return heading(stage.name, name_of(stage.kind), stage.summary, stage.paper) +
+         fmt::format("  wire       {}\n", stage.bytes) + options_text(stage.options());
+}
+
+std::string optimiser_text(const OptimiserEntry& entry) {
+  return heading(entry.name, "optimiser", entry.summary, entry.paper) +
+         fmt::format("  asked for  --optimiser {}, beside the sentence\n", entry.name) + "options\n" +
+         help_options(entry.options());
+}
+
+// Describes a recipe that is a codec, with or without a memory.
+std::string contract_lines(const Recipe& recipe) {
+  const auto codec = make_codec(recipe.stages);
+  const std::size_t bytes = codec->max_bytes(example(), {0, example().size()});
+  const std::string whose = recipe.memory ? fmt::format("after `{}`: ", recipe.memory.entry->name) : "";
+  return fmt::format("  sentence   {}\n  contract   {}{}\n  bytes      at most {}\n", recipe.text(), whose,
+                     describe(codec->contract(example())), example_bytes(bytes));
+}
+
+// Describes a recipe in which an aggregator takes the place of a codec.
+std::string method_text(const Recipe& recipe) {
+  const AggregatorEntry& entry = *recipe.aggregator.entry;
+  std::string text = heading(entry.name, "aggregator", entry.summary, entry.paper);
+  text += fmt::format("  sentence   {}\n  contract   {}\n  wire       {}\n", recipe.text(), entry.method->contract,
+                      entry.method->bytes);
+  if (entry.method->bytes_of != nullptr) {
+    const auto codec = make_codec(recipe.stages);
+    text += fmt::format("  bytes      {}\n",
+                        example_bytes(entry.method->bytes_of(recipe.aggregator.options, *codec, example())));
+  }
+  return text + options_text(entry.options());
+}
+
+std::string aggregator_text(const AggregatorEntry& entry) {
+  return heading(entry.name, "aggregator", entry.summary, entry.paper) +
+         fmt::format("  asked for  --aggregator {}, beside the sentence\n", entry.name) + options_text(entry.options());
+}
+
+std::string preset_text(const Preset& preset, const Recipe& recipe) {
+  std::string text = heading(preset.name, "preset", preset.summary, preset.paper);
+  text += fmt::format("  means      {}\n", sentence_of(preset));
+  text += fmt::format("  aggregator {}\n", recipe.by_itself()            ? "that of the sentence"
+                                           : preset.aggregator == "auto" ? "auto, or another"
+                                                                         : preset.aggregator);
+  text += fmt::format("  optimiser  {}\n", preset.optimiser == "auto" ? "sgd, or another" : preset.optimiser);
+  if (!preset.pitfalls.empty()) text += fmt::format("  pitfalls   {}\n", preset.pitfalls);
+  if (recipe.by_itself()) return text;
+  for (const StageSpec& stage : recipe.stages) {
+    text += fmt::format("  wire       {}: {}\n", stage.entry->name, stage.entry->bytes);
+  }
+  return text + contract_lines(recipe);
+}
+
+Recipe read(std::string_view text) { return read_recipe(parse_sentence(own_name, text)); }
+
+// Describes every component of this name.
+std::vector<std::string> texts_of_name(std::string_view name) {
+  std::vector<std::string> texts;
+  if (const MemoryEntry* memory = memory_table().find(name)) texts.push_back(memory_text(*memory));
+  if (const Preset* preset = preset_table().find(name)) {
+    const Recipe recipe = read(name);
+    texts.push_back(preset_text(*preset, recipe));
+    if (recipe.by_itself()) texts.push_back(method_text(recipe));
+  }
+  if (const StageEntry* stage = stage_table().find(name)) {
+    const std::string called =
+        stage->example.empty() ? stage->name.data() + std::string("()") : std::string(stage->example);
+    texts.push_back(stage_text(*stage) + contract_lines(read(called)));
+  }
+  const AggregatorEntry* aggregator = aggregator_table().find(name);
+  if (aggregator != nullptr && aggregator->method == nullptr) texts.push_back(aggregator_text(*aggregator));
+  if (const OptimiserEntry* optimiser = optimiser_table().find(name)) texts.push_back(optimiser_text(*optimiser));
+  return texts;
+}
+
+// The error for a single word that is in no table. The nearest name may be in any table.
+void require_known(const Sentence& sentence) {
+  const Call& call = sentence.calls.front();
+  if (text_of(sentence, call) != sentence.text) return;
+  std::vector<std::string_view> known;
+  const auto add = [&](const auto& table) {
+    for (const auto& entry : table) {
+      if (std::ranges::find(known, entry.name) == known.end()) known.push_back(entry.name);
+    }
+  };
+  add(preset_table());
+  add(memory_table());
+  add(aggregator_table());
+  add(stage_table());
+  add(optimiser_table());
+  if (std::ranges::find(known, call.name) != known.end()) return;
+  fail_at(sentence, call, call.position, unknown_name("name", call.name, known));
+}
+
+std::vector<std::string> texts_of_sentence(std::string_view text) {
+  const Sentence sentence = parse_sentence(own_name, text);
+  require_known(sentence);
+  const Recipe recipe = read_recipe(sentence);
+  std::vector<std::string> texts;
+  if (recipe.memory) texts.push_back(memory_text(*recipe.memory.entry));
+  if (recipe.by_itself()) {
+    texts.push_back(method_text(recipe));
+    return texts;
+  }
+  for (const StageSpec& stage : recipe.stages) texts.push_back(stage_text(*stage.entry));
+  texts.push_back(contract_lines(recipe));
+  return texts;
+}
+
+}  // namespace
+
+int describe_sentence(std::span<const std::string> arguments) {
+  std::string text;
+  Flags flags("codec describe", "Says what a preset, memory, aggregator, stage or optimiser is, or a whole sentence.",
+              "");
+  flags.add_positional("sentence", text, "a name, as `sotto codec list` has them, or a sentence in quotes", true);
+  if (!flags.parse(arguments)) return 0;
+  auto texts = texts_of_name(text);
+  if (texts.empty()) texts = texts_of_sentence(text);
+  fmt::print("{}", fmt::join(texts, "\n"));
+  return 0;
+}
+
+}  // namespace sotto

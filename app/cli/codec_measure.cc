@@ -1,0 +1,24 @@
+#include <fmt/format.h>
+
+#include "app/cli/codec_actions.h"
+#include "app/cli/measurements.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+int measure_codecs(std::span<const std::string> arguments) {
+  MeasureOptions options;
+  std::vector<std::string> sentences;
+  Flags flags("codec measure", "Measures codecs, in turns: rates are of float input, 1e9 bytes a second.", R"text(
+Examples:
+  sotto codec measure --codec "topk(0.01)" "topk(0.01) | qsgd(4)" --elements 25000000
+  sotto codec measure --codec "svd | atomo(s=3)" --elements 262144 --rows 512
+  python -c "import torch; torch.save(model.weight.grad, 'gradient.pt')"; sotto codec measure --codec svd --input gradient.pt)text");
+  flags.add_list("codec", sentences, "what to measure; each a sentence in quotes, whose memory is left out");
+  if (!flags.read(arguments, options)) return 0;
+  if (sentences.empty()) throw ConfigError("sotto codec measure: say what with --codec");
+  fmt::print("{}", to_text(measure_all(sentences, options, flags), options));
+  return 0;
+}
+
+}  // namespace sotto

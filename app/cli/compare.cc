@@ -1,0 +1,220 @@
+#include "app/cli/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/algorithm.h"
+#include "app/cli/commands.h"
+#include "app/cli/compare_table.h"
+#include "app/cli/train_flags.h"
+#include "app/cli/train_job.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/output.h"
+#include "app/launch/signals.h"
+#include "app/report/run_summary.h"
+#include "app/task/table.h"
+#include "app/train/run_folder.h"
+#include "app/train/trainer.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view examples = R"text(
+Every flag of `sotto train` but --codec and --algorithm applies to all of them; --topology and --mixing to the algorithms
+that use them. The table shows means of rank 0; compute overlaps with the exchange unless --no-overlap is given, so the
+parts of a step may add up to more than the step.
+
+Examples:
+  sotto compare --codecs none "qsgd(bits=4)" "ef | topk(0.01)" --ranks 4 --link 100mbit --max-steps 200
+  sotto compare --algorithms sync push_sum d_psgd --topology ring --ranks 4
+  sotto compare --codecs none int8 --seeds 3 --model resnet18 --data cifar10 --data-dir DIR --markdown)text";
+
+struct OwnOptions {
+  std::int64_t seeds = 1;
+  bool markdown = false;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option("seeds", seeds,
+             "train each with so many seeds, --seed and the numbers after it; the table has means and deviations",
+             {1, 1000});
+    v.option("markdown", markdown, "print the table as markdown");
+    v.option("json", json, "print the summaries as JSON");
+  }
+};
+
+// The same job with this algorithm and codec.
+TrainOptions job_of(TrainOptions options, const std::string& algorithm, const std::string& codec) {
+  options.algorithm = algorithm;
+  options.codec = codec;
+  options.master.clear();
+  if (!read_algorithm("algorithms", algorithm).entry->uses_topology) {
+    options.topology.reset();
+    options.mixing.reset();
+  }
+  return options;
+}
+
+void tell_error(const std::string& run, const std::string& error) {
+  print_error(fmt::format("sotto: {}: {}\n", run, error));
+}
+
+// The runs of a comparison, in the order in which they are made.
+std::vector<ComparedRow> rows_of(const TrainOptions& options, std::span<const std::string> algorithms,
+                                 std::span<const std::string> codecs, std::int64_t seeds) {
+  const std::size_t count = algorithms.size() * codecs.size() * static_cast<std::size_t>(seeds);
+  std::vector<ComparedRow> rows;
+  std::size_t number = 0;
+  for (const std::string& algorithm : algorithms) {
+    for (const std::string& codec : codecs) {
+      ComparedRow& row = rows.emplace_back(ComparedRow{.algorithm = algorithm, .codec = codec});
+      for (std::int64_t seed = options.seed; seed < options.seed + seeds; ++seed) {
+        std::string name = algorithms.size() == 1 ? codec : fmt::format("{} {}", algorithm, codec);
+        if (seeds > 1) name += fmt::format(", seed {}", seed);
+        const std::string folder = fmt::format("{}/{}", options.train_dir, folder_name(++number, count, name));
+        row.runs.push_back({.seed = seed, .name = std::move(name), .folder = folder});
+      }
+    }
+  }
+  return rows;
+}
+
+// Runs the job, fills in its result, and returns its status; after a signal, that of the signal.
+int run_job(TrainOptions options, const std::string& label, ComparedRun& run, RunWarnings& warnings) {
+  options.seed = run.seed;
+  options.train_dir = run.folder;
+  LaunchSpec spec = train_job(options);
+  spec.show_lines = false;
+  Console console;
+  console.label(label);
+  const LaunchResult result = run_train_job(spec, run.folder, console);
+  warnings.add(run.name, result.warnings);
+  const int status = result.signal == 0 ? result.status : 128 + result.signal;
+  if (result.status == 0) {
+    run.summary = read_summary(run.folder);
+    return status;
+  }
+  run.error = result.error;
+  run.interrupted = is_stop_status(status);
+  run.diverged = result.reason == Reason::not_finite;
+  if (!result.error.empty()) tell_error(run.name, result.error);
+  return status;
+}
+
+// Why the job cannot be trained, or empty.
+std::string refusal_of(const TrainOptions& job) {
+  try {
+    require_trainable(read_choices(job));
+    return "";
+  } catch (const ConfigError& error) {
+    return error.text(flag_spelling);
+  }
+}
+
+}  // namespace
+
+int compare_runs(const TrainOptions& options, std::span<const std::string> algorithms,
+                 std::span<const std::string> codecs, TableStyle style, std::int64_t seeds) {
+  require_several("sotto compare", options);
+  std::vector<ComparedRow> rows = rows_of(options, algorithms, codecs, seeds);
+  const std::size_t count = rows.size() * static_cast<std::size_t>(seeds);
+  for (const ComparedRow& row : rows) {
+    for (const ComparedRun& run : row.runs) {
+      if (!path_exists(run.folder + "/steps.csv")) continue;
+      throw ConfigError(
+          fmt::format("{}: {} is a run already; choose another folder, or continue that run with "
+                      "`sotto train`",
+                      named("train-dir", options.train_dir), run.folder));
+    }
+  }
+  std::vector<std::string> refused(rows.size());  // why a row cannot be trained; all are told before the first run
+  for (std::size_t r = 0; r < rows.size() && !Signals::pending(); ++r) {
+    refused[r] = refusal_of(job_of(options, rows[r].algorithm, rows[r].codec));
+    if (!refused[r].empty()) tell_error(fmt::format("{}, {}", rows[r].algorithm, rows[r].codec), refused[r]);
+  }
+  const Signals signals;  // one between two runs ends the comparison with its table, too
+  int status = 0;
+  RunWarnings warnings;
+  std::size_t begun = 0;
+  for (std::size_t r = 0; r < rows.size() && !is_stop_status(status); ++r) {
+    const TrainOptions job = job_of(options, rows[r].algorithm, rows[r].codec);
+    for (std::size_t s = 0; s < rows[r].runs.size() && !is_stop_status(status); ++s) {
+      ComparedRun& run = rows[r].runs[s];
+      run.error = refused[r];
+      const std::string label = fmt::format("{}/{} {}  ", ++begun, count, run.name);
+      const int ended = run.error.empty() ? run_job(job, label, run, warnings) : 2;
+      const bool at_its_end = run.summary.has_value();  // of the run: the signal came too late for it
+      const bool stops = is_stop_status(ended) && !(at_its_end && begun == count);
+      if (stops || (status == 0 && !at_its_end)) status = ended;
+      if (!stops) continue;
+      print_error(fmt::format("sotto: interrupted {} run {} of {}{}\n", at_its_end ? "after" : "in", begun, count,
+                              begun < count ? "; those after it were not begun" : ""));
+      rows[r].runs.resize(s + 1);
+      rows.resize(r + 1);
+      break;
+    }
+  }
+  const std::string_view goal = read_choices(job_of(options, algorithms[0], TrainOptions{}.codec)).task->goal;
+  switch (style) {
+    case TableStyle::plain: fmt::print("{}", to_table(rows, goal, options.until).plain()); break;
+    case TableStyle::markdown: fmt::print("{}", to_table(rows, goal, options.until).markdown()); break;
+    case TableStyle::json: fmt::print("{}", to_json(rows)); break;
+  }
+  warnings.print();
+  return status;
+}
+
+namespace {
+
+// Refuses what is wrong for all jobs, and sentences that are no codec. An option that is wrong for one job alone stands
+// in the row of that job; the others are trained.
+void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
+  for (const std::string& codec : codecs) read_recipe(parse_sentence("codecs", codec));
+  bool graphs = false;
+  for (const std::string& algorithm : algorithms) {
+    const TrainOptions job = job_of(options, algorithm, TrainOptions{}.codec);
+    graphs = graphs || read_choices(job).algorithm.entry->uses_topology;
+  }
+  if (!graphs && (options.topology || options.mixing)) {
+    throw ConfigError("--topology and --mixing: no algorithm here exchanges with neighbours");
+  }
+}
+
+}  // namespace
+
+int run_compare(std::span<const std::string> arguments) {
+  TrainOptions options;
+  OwnOptions own;
+  std::vector<std::string> algorithms, codecs;
+  Flags flags("compare", "Trains the same job once with each of several codecs or algorithms, and prints one table.",
+              examples);
+  flags.alias("algorithms", "algorithm");  // the plural flags have the singular names of `sotto train`, too
+  flags.alias("codecs", "codec");
+  flags.add_list("algorithms", algorithms, "what to compare; each with every codec");
+  flags.add_list("codecs", codecs, "what to compare; each a sentence in quotes");
+  flags.add(own);
+  add_train_flags(flags, options);
+  if (!flags.parse(arguments)) return 0;
+  assign_train_flags(flags, options);
+  flags.assign(own);
+  if (codecs.empty() && algorithms.empty()) {
+    throw ConfigError(
+        "sotto compare: say what to compare, as --codecs none \"ef | topk(0.01)\", or --algorithms sync push_sum");
+  }
+  if (codecs.empty()) codecs.push_back(options.codec);
+  if (algorithms.empty()) algorithms.push_back(options.algorithm);
+  if (own.markdown && own.json) throw ConfigError("--markdown: contradicts --json");
+  if (options.ranks == 0) options.ranks = 1;
+  if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
+  check(options, algorithms, codecs);
+  if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");
+  return compare_runs(options, algorithms, codecs,
+                      own.json       ? TableStyle::json
+                      : own.markdown ? TableStyle::markdown
+                                     : TableStyle::plain,
+                      own.seeds);
+}
+
+}  // namespace sotto

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/cli/flags.h"
+#include "sotto/codec/measure.h"
+
+namespace sotto {
+
+// The input on which codecs are measured, how they are measured, and how the result is printed.
+struct MeasureOptions {
+  std::string input = "generated";
+  std::string tensor;
+  std::string sample = "gaussian";
+  std::int64_t elements = 1 << 22;
+  std::int64_t rows = 1;
+  std::int64_t seed = 1;
+  std::int64_t repeats = 7;
+  std::int64_t threads = 1;
+  bool csv = false;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option("input", input,
+             "`generated`, or a file: a captured gradient, .npy, safetensors, tensors of torch.save, or raw float32 in "
+             "a file that is "
+             "called .f32, .raw or .bin");
+    v.option("tensor", tensor, "only this tensor of the file; empty: all");
+    v.option("sample", sample, "what is generated: gaussian, student or sparse values");
+    v.option("elements", elements, "number of generated values", {1, 1e9});
+    v.option("rows", rows, "rows of the generated values as a matrix, which svd needs", {1, 1e9});
+    v.option("seed", seed, "seed of generated values", Bounds::at_least(0));
+    v.option("repeats", repeats, "how often it is timed; medians are printed", {1, 10000});
+    v.option("threads", threads, "threads that encode and decode", {1, 256});
+    v.option("csv", csv, "print CSV");
+    v.option("json", json, "print JSON");
+  }
+};
+
+struct MeasuredCodec {
+  std::string sentence;  // canonical
+  std::string value;     // of the swept parameter; empty: none
+  Measurement result;
+};
+
+// The codec of a sentence, whose memory is left out. ConfigError.
+std::unique_ptr<Codec> measured_codec(const std::string& sentence, std::shared_ptr<ThreadPool> pool);
+
+// Measures the sentences in turns on the same input. The memory of a sentence is left out; ConfigError if it then has
+// no stages. REQUIRES parsed flags.
+std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
+                                       const Flags& flags);
+// Prints in the form that the options choose. In JSON one codec is an object, several are an array of objects.
+std::string to_text(std::span<const MeasuredCodec> codecs, const MeasureOptions& options);
+
+}  // namespace sotto

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/cli/train_job.h"
+#include "app/cli/trials.h"
+#include "sotto/core/timer.h"
+#include "app/launch/launcher.h"
+#include "app/tune/halving.h"
+
+namespace sotto {
+
+// Runs the trials of a search, round by round, several at a time, and shows how far they are.
+class Search {
+ public:
+  // The trials are those of the record, `seeds` for each contender; a round counts contenders. `jobs`: how many trials
+  // may run at a time.
+  Search(std::vector<Trial>& trials, std::size_t seeds, std::vector<Round> rounds, Scoring scoring,
+         const TrialRecord& record, std::size_t jobs);
+
+  // Runs the trials that are not done. A trial that diverged is done; one that ended in another error is tried again.
+  // Returns 0, or the status of the first trial that ended in another error, or the status of a signal, which ends all
+  // trials.
+  int run();
+
+  // The contenders, the best one first: those of later rounds before those of earlier ones, in a round those that
+  // reached their target, after the fewest steps first, and at the end those that diverged or failed.
+  std::vector<Contender> order() const;
+
+  // Of the trials that run() has started.
+  const RunWarnings& warnings() const { return warnings_; }
+
+ private:
+  std::uint64_t steps_after(std::size_t round) const;
+  void run_round(std::size_t round, const std::vector<std::size_t>& members);  // contenders
+  void ended(std::size_t index, std::size_t round, const LaunchResult& result);
+  void show(std::size_t index, std::string_view text);
+  std::string so_far() const;
+  std::string take_result(Trial& trial, std::size_t round);
+  std::vector<std::size_t> ranked(std::span<const std::size_t> members, std::span<const double> scores) const;
+  void append_in_order(bool sound, std::vector<Contender>& order) const;
+
+  std::vector<Trial>& trials_;
+  std::size_t seeds_;
+  std::vector<Contender> contenders_;
+  std::vector<Round> rounds_;
+  Scoring scoring_;
+  const TrialRecord& record_;
+  std::size_t jobs_;
+  Console console_;
+  RunWarnings warnings_;
+  std::map<std::size_t, std::string> running_;  // how far each trial is
+  std::size_t pending_ = 0, ended_ = 0;         // trials of this round
+  // The steps that trials make in this round and start; and those of all trials that have ended, or are to end.
+  std::map<std::size_t, std::uint64_t> to_make_;
+  std::uint64_t made_ = 0, left_ = 0;
+  Timer since_;         // the beginning of the search, or of this start of it
+  double seconds_ = 0;  // from there to the last end of a trial
+  int status_ = 0;
+  bool is_short_ = false;  // a training had fewer steps than a trial was to make
+};
+
+}  // namespace sotto

@@ -1,0 +1,46 @@
+#include "app/data/source.h"
+
+#include <fmt/format.h>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+void check_source(const DataOptions& options, std::string_view name, std::string_view files) {
+  if (!files.empty() && options.data_dir.empty()) {
+    throw ConfigError(
+        fmt::format("{} needs {}, the folder that holds {}", named("data", name), named("data-dir"), files));
+  }
+  if (files.empty()) {
+    const auto refuse = [&](std::string_view option, const std::string& said, const std::string& usual) {
+      if (said == usual) return;
+      throw ConfigError(fmt::format("{}: {} is made, and reads no files; leave it out", named(option, said), name));
+    };
+    const DataOptions usual;
+    refuse("data-dir", options.data_dir, usual.data_dir);
+    refuse("tokens", options.tokens, usual.tokens);
+    refuse("languages", options.languages, usual.languages);
+    refuse("test-set", options.test_set, usual.test_set);
+  }
+  if (!files.empty() && options.data_seed != DataOptions{}.data_seed) {
+    throw ConfigError(fmt::format("{}: {} is read from files, and has no seed; leave it out",
+                                  named("data-seed", std::to_string(options.data_seed)), name));
+  }
+}
+
+void check_kind(const DataOptions& options, std::string_view kind) {
+  const auto is_for = [&](std::string_view other, bool said, std::string_view option, const std::string& value) {
+    if (!said || kind == other) return;
+    throw ConfigError(fmt::format("{}: is for {}, and these data are {}", named(option, value), other, kind));
+  };
+  const DataOptions usual;
+  is_for("images", options.augment != "none" && options.augment != usual.augment, "augment", options.augment);
+  is_for("images", options.image_size.has_value(), "image-size", format_optional(options.image_size));
+  is_for("images", options.strict, "strict", "");
+  is_for("images", options.data_threads.has_value(), "data-threads", format_optional(options.data_threads));
+  is_for("text", options.tokens != usual.tokens, "tokens", options.tokens);
+  is_for("sentences", options.languages != usual.languages, "languages", options.languages);
+  is_for("sentences", options.test_set != usual.test_set, "test-set", options.test_set);
+}
+
+}  // namespace sotto

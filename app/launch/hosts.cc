@@ -1,0 +1,170 @@
+#include "app/launch/hosts.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::int64_t most_ranks = 65535;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // some programs write it before a text
+
+// What the number of a host counts: all of its ranks, or those of one of its queues.
+enum class Counted { nothing, host, queue };
+struct SaidHost {
+  JobHost host;
+  Counted counted = Counted::nothing;
+};
+
+std::int64_t read_ranks(const std::string& where, std::string_view text) {
+  return parse_int(where + ": the number of ranks", text, {1, most_ranks});
+}
+
+// ssh would take a name that begins with a dash for an option.
+void require_name(const std::string& where, std::string_view name) {
+  const auto fits = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-._@:%").find(c) != std::string_view::npos;
+  };
+  const std::string_view host = name.substr(name.rfind('@') + 1);
+  if (!host.empty() && host[0] != '-' && name[0] != '-' && name[0] != '@' && std::ranges::all_of(name, fits)) return;
+  throw ConfigError(fmt::format("{}: `{}` is no name of a host", where, name));
+}
+
+// "node1", "node1:4", "me@[fd00::1]:4", "fd00::1"
+SaidHost read_host(const std::string& where, std::string_view word) {
+  JobHost host;
+  const std::size_t open = word.find('['), close = word.find(']');
+  const bool bracketed =
+      open != word.npos && close != word.npos && open < close && (open == 0 || word[open - 1] == '@');
+  const std::size_t colon = bracketed ? close + 1 : std::min(word.find(':'), word.size());
+  const bool is_address = !bracketed && word.find(':', colon + 1) != word.npos;  // its colons begin no number
+  std::string_view rest = is_address ? "" : word.substr(colon);
+  host.name = bracketed ? fmt::format("{}{}", word.substr(0, open), word.substr(open + 1, close - open - 1))
+                        : std::string(is_address ? word : word.substr(0, colon));
+  require_name(where, host.name);
+  in6_addr unused{};
+  if (is_address && inet_pton(AF_INET6, host.name.substr(host.name.rfind('@') + 1).c_str(), &unused) != 1) {
+    throw ConfigError(fmt::format("{}: `{}` is no address; say HOST:RANKS, or [fd00::1]:RANKS", where, word));
+  }
+  if (rest.empty()) return {std::move(host)};
+  if (rest[0] != ':') throw ConfigError(fmt::format("{}: `{}` is no host", where, word));
+  host.ranks = read_ranks(where, rest.substr(1));
+  return {std::move(host), Counted::host};
+}
+
+// "slots = 4" as "slots=4"
+std::string without_spaces_at_equals(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const std::size_t next = line.find_first_not_of(" \t", i);
+    const bool before = next != line.npos && line[next] == '=';
+    if (std::isblank(static_cast<unsigned char>(line[i])) != 0 && (before || text.ends_with('='))) continue;
+    text += line[i];
+  }
+  return text;
+}
+
+SaidHost read_line(const std::string& where, std::string_view line) {
+  std::istringstream words(without_spaces_at_equals(line));
+  std::string word;
+  words >> word;
+  SaidHost said = read_host(where, word);
+  for (int place = 2; words >> word; ++place) {
+    const std::size_t equals = word.find('=');
+    if (place == 2 && word.find_first_not_of("0123456789") == word.npos) {
+      said.host.ranks = read_ranks(where, word);
+      said.counted = Counted::queue;
+    } else if (said.counted == Counted::queue) {  // the queue, and processors
+      if (place > 4 || (place == 3 && word.find('@') == word.npos)) {
+        throw ConfigError(fmt::format("{}: `{}` is not known here; write one host a line, as {} slots={}", where, word,
+                                      said.host.name, said.host.ranks));
+      }
+    } else if (equals == std::string::npos) {
+      continue;  // another name of the host
+    } else if (word.starts_with("slots=")) {
+      said.host.ranks = read_ranks(where, word.substr(equals + 1));
+      said.counted = Counted::host;
+    } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {
+      throw ConfigError(fmt::format("{}: `{}` is not known here, only slots=N", where, word));
+    }
+  }
+  return said;
+}
+
+// PBS and Slurm write a host once for each of its ranks, and Grid Engine once for each of its queues.
+void add_line(const std::string& where, const SaidHost& said, std::vector<SaidHost>& all) {
+  const auto same = std::ranges::find_if(all, [&](const SaidHost& other) { return other.host.name == said.host.name; });
+  if (same == all.end()) return all.push_back(said);
+  if (same->counted != said.counted || said.counted == Counted::host) {
+    throw ConfigError(fmt::format("{}: {} stands there twice; say once how many ranks it has", where, said.host.name));
+  }
+  same->host.ranks += said.host.ranks;
+}
+
+std::vector<JobHost> read_file_of_hosts(const std::string& path) {
+  std::string text = read_text(path);
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+  std::istringstream file(text);
+  std::vector<SaidHost> all;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    line = line.substr(0, line.find('#'));
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string where = fmt::format("{}: line {}", named("hosts", path), number);
+    add_line(where, read_line(where, line), all);
+  }
+  std::vector<JobHost> hosts;
+  for (SaidHost& said : all) hosts.push_back(std::move(said.host));
+  return hosts;
+}
+
+std::vector<JobHost> read_list(const std::string& text) {
+  std::vector<JobHost> hosts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    JobHost host = read_host(named("hosts", text), std::string_view(text).substr(at, end - at)).host;
+    if (std::ranges::find(hosts, host.name, &JobHost::name) != hosts.end()) {
+      throw ConfigError(fmt::format("{}: {} stands there twice", named("hosts", text), host.name));
+    }
+    hosts.push_back(std::move(host));
+    at = end + 1;
+  }
+  return hosts;
+}
+
+}  // namespace
+
+std::vector<JobHost> read_hosts(const std::string& text) {
+  std::error_code missing;
+  const bool is_file = std::filesystem::is_regular_file(text, missing);
+  if (!is_file && text.find('/') != std::string::npos) {
+    throw ConfigError(named("hosts", text) +
+                      (std::filesystem::exists(text, missing) ? ": is no file" : ": there is no such file"));
+  }
+  std::vector<JobHost> hosts = is_file ? read_file_of_hosts(text) : read_list(text);
+  if (hosts.empty()) throw ConfigError(named("hosts", text) + ": the file names no host");
+  if (ranks_of(hosts) > most_ranks) {
+    throw ConfigError(fmt::format("{}: at most {} ranks make a job", named("hosts", text), most_ranks));
+  }
+  return hosts;
+}
+
+std::int64_t ranks_of(const std::vector<JobHost>& hosts) {
+  std::int64_t sum = 0;
+  for (const JobHost& host : hosts) sum += host.ranks;
+  return sum;
+}
+
+}  // namespace sotto

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdio>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/comm/generations.h"
+#include "sotto/comm/world.h"
+#include "app/launch/elastic_group.h"
+#include "app/launch/job.h"
+#include "app/launch/message.h"
+#include "app/launch/spawn.h"
+
+namespace sotto {
+
+// In the environment of a rank: the descriptor at which it hands over the reason of its end, a
+// Reason and a text.
+inline constexpr const char* report_variable = "SOTTO_REPORT";
+
+// The ranks of this machine: all of the job, or its share of a job of several machines.
+class LocalJob final : public Job, private RankStarter {
+ public:
+  LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progress);  // starts the ranks
+  ~LocalJob() override;
+
+  bool running() const override;
+  void add_to(std::vector<pollfd>& polled) const override;
+  std::optional<Clock::time_point> next_step() const override;
+  void pass_on(int signal) override;
+  void look_after() override;
+  LaunchResult result() override;
+
+ private:
+  struct Rank {
+    Process process;
+    bool lost = false;         // the others train without it: it is lost, or has not joined yet
+    bool hung = false;         // it was killed because it did not answer
+    std::string out, err;      // lines that are not complete yet
+    std::string report;        // what it handed over as the reason of its end
+    std::optional<int> ended;  // the status of waitpid
+    bool by_us = false;        // ended because we wanted it to
+  };
+
+  void choose_meeting_place();
+  void begin();
+  void begin_empty();
+  void start(std::size_t rank, std::uint64_t generation);
+  std::vector<std::string> environment(std::size_t rank, std::uint64_t generation) const;
+  void read_all();
+  void read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to);
+  void show(std::size_t rank, std::FILE* to, std::string_view line);
+  bool hears_launcher();
+  void follow_orders();
+  void reap();
+  void escalate();
+  // Of jobs whose ranks may be lost, in elastic_job.cc:
+  bool can_start(int id) override;
+  void start_rank(int id, std::uint64_t generation) override;
+  void give_up_rank(int id) override;
+  bool goes_on_without(std::size_t rank);
+  void look_after_group();
+  void dismiss_all();
+  void follow_group_order(const HostMessage& order);
+  // Of jobs whose group changes as planned, in planned_job.cc:
+  void begin_plan();
+  void follow_plan();
+  void dismiss(std::size_t rank);
+  void kill_all(int number);
+  void kill_and_wait();
+  LaunchResult decide() const;
+  Ending ending(const Rank& rank) const;
+  bool is_done(const Rank& rank) const;
+  bool is_stop(const Rank& rank) const;
+  bool is_planned() const { return !spec_.groups.empty(); }
+  bool is_elastic() const { return spec_.least_ranks > 0; }
+  bool is_ordered() const { return is_elastic() && spec_.share != nullptr; }  // its launcher says which ranks it starts
+  std::size_t number(std::size_t rank) const;                                 // in the whole job
+  std::size_t place_of(int id) const;                                         // in ranks_
+  std::int64_t all_ranks() const;
+  std::string explain(std::size_t rank) const;
+
+  const LaunchSpec& spec_;
+  Console& console_;
+  OnProgress on_progress_;
+  std::string master_;                      // where the ranks meet
+  Clock::time_point heard_ = Clock::now();  // when the launcher of a share gave its last sign of life
+  std::optional<StoreServer> store_;
+  std::vector<Rank> ranks_;
+  std::deque<std::string> held_;       // lines that are shown only if the job fails
+  std::vector<std::string> warnings_;  // of these lines, without the number of the rank
+  std::vector<std::size_t> order_;     // in which ranks ended
+  std::optional<Clock::time_point> failed_;
+  int stop_ = 0;  // the signal that we were stopped by
+  int killing_ = 0;
+
+  // Of jobs whose group may change; without a share the id of a rank is its index in ranks_.
+  std::optional<ElasticGroup> group_;
+  bool dismissed_ = false;  // the launcher of a share wants no more ranks of it
+  Generations plan_;
+};
+
+}  // namespace sotto

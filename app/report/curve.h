@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "app/report/step_rows.h"
+#include "app/train/evaluations.h"
+
+namespace sotto {
+
+// A value over the course of a run, or its mean over several runs with the lowest and the highest of them. The vectors
+// have the same length. Values that are not finite are gaps.
+struct Curve {
+  std::vector<double> step;     // steps made
+  std::vector<double> seconds;  // of training until then
+  std::vector<double> bytes;    // sent by all ranks until then
+  std::vector<double> mean, low, high;
+
+  std::size_t size() const { return step.size(); }
+  void add(double steps, double at_seconds, double at_bytes, double value);
+};
+
+// At each step the mean of `column`, and of the seconds, over the ranks that made it, and the bytes of all ranks until
+// then.
+Curve curve_of_steps(std::span<const StepFigures> rows, double StepFigures::*column);
+// This metric of the rows of this split.
+Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::string_view metric, Split split);
+
+// The mean over runs, at those steps that all of them have.
+Curve mean_of(std::span<const Curve> curves);
+
+// The number of buckets, from `least` to `most`, to which curves of these sizes must be cut (downsampled()), so that
+// they have about `budget` points together.
+std::size_t buckets_for(std::span<const std::size_t> sizes, std::size_t budget, std::size_t least, std::size_t most);
+// The first and the last point and, from each of `buckets` equal runs of points, the points with the lowest and the
+// highest value, so that no extreme is lost: at most 2 * buckets + 2 points, and one more for each bucket with a gap.
+Curve downsampled(const Curve& curve, std::size_t buckets);
+
+}  // namespace sotto

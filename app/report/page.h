@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/report/recorded_run.h"
+#include "app/report/settings.h"
+#include "app/task/metric.h"
+
+namespace sotto {
+
+// A run that a page cannot show.
+struct LeftOut {
+  std::string name;
+  std::string why;     // "has made no step"
+  std::string detail;  // the error, if there was one
+};
+
+// What a page shows.
+struct Report {
+  std::vector<RecordedRun> runs;  // each has made a step
+  std::vector<LeftOut> left_out;
+  std::vector<std::string> commands;  // of each run: the line that repeats it
+  std::vector<Settings> settings;     // of each run
+  std::vector<RunGroup> groups;
+  std::optional<Target> target;  // of some runs' tasks; others never reach it
+  std::string state;             // how a run stands that is being watched; empty: the page is a file
+  bool goes_on = false;          // in that case: the page asks for itself again and again
+
+  std::size_t group_of(std::size_t run) const;
+};
+
+// One HTML document, which needs nothing but itself.
+std::string to_page(const Report& report);
+
+// Its parts. Tables of HTML:
+std::string differences_html(const Report& report);
+std::string runs_html(const Report& report);
+std::string commands_html(const Report& report);
+std::string notes_html(const Report& report);
+// What the script of the page draws, as JSON.
+std::string page_data(const Report& report);
+
+}  // namespace sotto

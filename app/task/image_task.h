@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/data/dataset.h"
+#include "app/model/image_model.h"
+#include "app/task/table.h"
+
+namespace sotto {
+
+// What one task over labelled images does in its own way. Such tasks share the data sets, the table of models, and all
+// that make_image_task() does.
+struct ImageTraits {
+  std::span<const Metric> metrics;
+  Loss loss;
+  std::int64_t (*outputs)(const Dataset& data);  // of the model, for each example
+  // A tally is the sum of the losses, the number of examples, and `sums` more numbers, to which this function adds a
+  // batch. `outputs` are those of one example after the other.
+  std::size_t sums;
+  void (*add)(std::span<const float> outputs, const Batch& batch, std::span<double> sums);
+  // The values of the metrics, from the tally of at least one example.
+  std::vector<double> (*values)(const Tally& tally);
+  double (*loss_of_guessing)(const Dataset& data);  // see Task
+};
+
+// ConfigError or FileError for a model, data or share that cannot be used.
+std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits& traits);
+
+// A line for each model, and their options, for help.
+std::string image_models();
+// ConfigError, with a caret, for an unknown model or wrong options. `rate` scales the models' learning rates, which are
+// those of classification.
+ModelChoice read_image_model(const Sentence& sentence, double rate = 1);
+
+}  // namespace sotto

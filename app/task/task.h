@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/core/layout.h"
+#include "sotto/core/segment_calls.h"
+#include "app/data/epochs.h"
+#include "app/data/options.h"
+#include "app/task/metric.h"
+
+namespace sotto {
+
+// Sums over some examples, such as the loss and the number of right answers. Tallies of disjoint sets of examples may
+// be added element by element, also across ranks; Task::metrics() computes metrics from the sum.
+using Tally = std::vector<double>;
+
+// Hears after each batch of an evaluation how many of its examples are done. It may throw.
+using AfterBatch = std::function<void(std::uint64_t examples)>;
+
+// What one rank trains: a model with its data, loss and metrics, seen as flat vectors. Code above this folder knows
+// models only in this form; ModelTask, from which tasks derive, is a template. All ranks of a run have the same task,
+// each with its own share of the examples.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  virtual const Layout& layout() const = 0;         // of parameters() and gradient()
+  virtual const Layout& buffer_layout() const = 0;  // of buffers(), the batch-norm statistics
+  virtual std::span<float> parameters() = 0;
+  virtual std::span<float> gradient() = 0;
+  virtual std::span<float> buffers() = 0;
+
+  virtual std::uint64_t examples(Split split) const = 0;
+  // A hash of the number of examples, and of a sample spread over all of them. A run is not resumed if it differs.
+  virtual std::uint64_t sample_hash(Split split) const = 0;
+  // Which batch of which epoch a position is.
+  virtual const Epochs& epochs() const = 0;
+  // Goes on where other ranks stopped reading, with this share of the examples from then on. FileError when they cannot
+  // have read that much.
+  virtual void go_on(const ReadingStart& start, Share share) = 0;
+
+  // gradient() += scale * d(mean loss of a batch)/d(parameters); returns that loss. The examples of the batch are a
+  // pure function of the seed, `position` and this rank's share, so there is no state to save. Random draws, such as
+  // dropout, are a pure function of `random`. calls.ready() is not called for segments that the loss does not depend
+  // on.
+  virtual double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
+                                     const SegmentCalls& calls) = 0;
+  // A table of the examples that a partition gives to each rank, numbered from `first_rank`. Empty if all ranks share
+  // all examples.
+  virtual std::string data_report(int /*first_rank*/) const { return ""; }
+  virtual double data_seconds() const = 0;  // how long the last accumulate_gradient() waited for its examples
+
+  // The tally of this share of the examples of a split, in evaluation mode: no gradients, no random draws.
+  virtual Tally evaluate(Split split, Share share, const AfterBatch& after_batch = nullptr) = 0;
+  // One text for each example of the test data, in their order, such as a translation: what the last evaluate() of that
+  // split made, empty for examples of other shares. No texts at all if the task makes none; only `translate` does.
+  virtual std::span<const std::string> texts() const { return {}; }
+  // The tally of all accumulate_gradient() calls since it was last set to zeros. It is part of a checkpoint.
+  virtual Tally& trained() = 0;
+  // The metrics of a tally; without values when the tally counted no examples. Metrics that training does not count are
+  // NaN.
+  virtual Metrics metrics(const Tally& tally) const = 0;
+  // The loss of a model that has learned nothing; 0 if it cannot be known.
+  virtual double loss_of_guessing() const = 0;
+  // What the numbers in examples stand for: the names of columns or classes, or the vocabulary. A model is of use only
+  // for data with the same meaning. Of two that are known to different degrees, one begins with the other.
+  virtual std::string meaning() const { return ""; }
+  // Lines about the data that the user ought to know, such as examples that are left out. They name options by marks.
+  virtual std::vector<std::string> remarks() const { return {}; }
+};
+
+}  // namespace sotto

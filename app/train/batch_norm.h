@@ -1,0 +1,17 @@
+#pragma once
+
+#include "sotto/comm/communicator.h"
+#include "app/task/task.h"
+#include "app/train/choices.h"
+
+namespace sotto {
+
+// Whether the ranks average batch-norm statistics in every step. ConfigError if this is requested but the model has no
+// such statistics, or the algorithm does not make all ranks train the same model in lockstep.
+bool averages_batch_norm(const Choices& choices, Task& task, int ranks);
+
+// The first `idle` ranks do not train and have no statistics of their own: they take the mean of the other ranks'
+// statistics. That mean is then also the mean of all ranks. Collective.
+void lend_batch_norm(Task& task, int idle, Communicator& communicator);
+
+}  // namespace sotto

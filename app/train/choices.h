@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sotto/aggregate/recipe.h"
+#include "sotto/aggregate/warmup.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/links.h"
+#include "sotto/optim/schedule.h"
+#include "app/task/table.h"
+#include "app/train/amp.h"
+#include "app/train/buckets.h"
+#include "app/train/capture.h"
+#include "app/train/optimiser.h"
+#include "app/train/options.h"
+
+namespace sotto {
+
+struct Transport;
+
+// The meaning of a run's options: every name and sentence in them is parsed and checked once. Later code uses these,
+// and reads only numbers and paths from the options.
+struct Choices {
+  TrainOptions options;  // as recorded: alternative spellings are unified
+  const TaskEntry* task = nullptr;
+  ModelChoice model;
+  PartitionSpec partition;
+  const Transport* transport = nullptr;
+  Recipe recipe;
+  WarmupSpec codec_warmup;  // none: the codec uses its own ratio from the first step on
+  AlgorithmSpec algorithm;
+  TopologySpec topology;  // this and mixing: none if the algorithm uses none
+  MixingSpec mixing;
+  std::vector<TopologyPhase> peers;  // by epoch, if the number of peers changes
+  ChosenOptimiser optimiser;
+  AmpSpec amp;
+  ScheduleSpec schedule;
+  Links links;
+  Bucketing buckets;
+  CapturePlan capture;
+  std::optional<Target> until;
+  Spelling spelling = plain_spelling;  // how messages during the run spell options
+};
+
+// Parses the options. ConfigError for impossible choices, FileError for a named file that cannot be read. Unset options
+// stay unset in `options`: their meaning depends on model, codec and optimiser, which a replay may change.
+Choices read_choices(TrainOptions options);
+
+// Whether ranks do not wait for each other in every step.
+bool has_own_speed(const AlgorithmSpec& algorithm, int ranks);
+
+// Makes the task of a run for a rank with this share of each step's examples.
+std::unique_ptr<Task> make_task(const Choices& choices, Share share);
+
+}  // namespace sotto

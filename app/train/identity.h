@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sotto/comm/communicator.h"
+#include "sotto/core/layout.h"
+#include "app/task/task.h"
+#include "app/train/checkpoint.h"
+#include "app/train/choices.h"
+
+namespace sotto {
+
+// The name of Task::meaning() in the identity of a checkpoint, which lacks it if it is empty.
+inline constexpr const char* data_meaning = "data-meaning";
+
+// Checks that ranks belong to one run, and that a checkpoint belongs to the run.
+
+// What a checkpoint must have in common with the run that continues it. `method` is canonical text.
+checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
+                                  int ranks);
+// The same with what the task's data are.
+checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, Task& task, int ranks);
+
+// ConfigError if the checkpoint in `folder` has the identity `found` and it differs from `wanted`.
+void require_identity(const std::string& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted);
+
+// These functions are collective. ConfigError on every rank if a rank's number differs from rank 0's: "rank 2
+// OTHERWISE".
+void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator);
+// Error on every rank if replicas differ after that step. No option is wrong then, and no rank can go on.
+void require_same_parameters(std::span<const float> parameters, std::uint64_t step, Communicator& communicator);
+
+// Ranks that were started by hand with different flags must not train a mixture: they need equal options, equal links,
+// the same data (of which a sample is compared) and equal initial parameters. If the group `may_change`, also the same
+// run folder, since another rank may take the place of rank 0.
+void require_same_start(const Choices& choices, Task& task, Communicator& communicator, bool may_change);
+
+}  // namespace sotto

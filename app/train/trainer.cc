@@ -1,0 +1,156 @@
+#include "app/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "sotto/comm/compute_threads.h"
+#include "sotto/comm/heartbeat.h"
+#include "sotto/comm/membership.h"
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+#include "app/train/groups.h"
+#include "app/train/run.h"
+#include "app/train/stop_signal.h"
+
+namespace sotto {
+namespace {
+
+// For a rank that waits for others which may never come: it writes a checkpoint by itself. `why` they may not.
+void save_alone(Choices choices, const World& world, Rollback& rollback, const std::string& why) {
+  if (!rollback.last()) return;
+  World alone;
+  alone.starter = world.starter;
+  alone.elastic = alone.alone = true;
+  alone.id = world.id;
+  alone.generation = world.generation + 1;
+  alone.failure = why;
+  choices.options.relay.clear();  // there is nobody to be reached
+  std::error_code missing;
+  choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
+  const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  try {
+    Run(with_groups(choices, alone), alone, &rollback).run();
+  } catch (const EndedWithCheckpoint& ended) {
+    say(ended.what());
+  } catch (const ConfigError& error) {
+    say("no checkpoint was written: " + error.text(choices.spelling));
+  } catch (const std::exception& error) {
+    say(std::string("no checkpoint was written: ") + error.what());
+  }
+}
+
+// Each generation of ranks is a Run of its own, which goes on where the one before was left. The first one has the
+// number 1. `heartbeat` is null if it is known beforehand how the group will change.
+TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartbeat) {
+  Rollback rollback;
+  const auto place = join_generation(world, StopSignal::caught);
+  if (!place) {
+    std::fprintf(stderr, "the run has come to its end without this rank\n");
+    TrainResult result;
+    result.train_dir = choices.options.train_dir;
+    return result;
+  }
+  world = *place;
+  for (;;) {
+    std::error_code missing;
+    if (world.generation > 1)
+      choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
+    if (heartbeat != nullptr) heartbeat->enter(world.generation);
+    std::string reason;
+    const bool is_new = !rollback.last();
+    const std::uint64_t before = rollback.begun();
+    try {
+      return Run(with_groups(choices, world), world, &rollback, heartbeat).run();
+    } catch (const Stopped&) {
+      throw;
+    } catch (const CommError& error) {
+      if (world.planned() && dynamic_cast<const GroupChange*>(&error) == nullptr) throw;
+      reason = error.what();
+    } catch (const ConfigError& error) {  // that others have other options, as only ranks of a coordinator can
+      if (!world.failure.empty()) {  // too few ranks are left for this method
+        throw Error(world.failure + "; no checkpoint was written: " + error.text(choices.spelling));
+      }
+      const bool came_first = rollback.last().has_value();
+      if (!world.coordinated || !came_first) throw;
+      reason = error.what();
+    } catch (const Error& error) {
+      const int signal = StopSignal::caught();
+      if (world.failure.empty() || signal == 0) throw;
+      if (world.rank == 0) std::fprintf(stderr, "%s\n", spelled(error.what(), choices.spelling).c_str());
+      throw Stopped(error.what(), signal);  // the launcher was asked to end the job
+    }
+    const Stop stop = world.ends_at_signal() ? StopSignal::caught : Stop();
+    try {
+      world = next_generation(world, reason, !is_new && rollback.begun() > before, stop);
+    } catch (const Stopped&) {
+      if (world.coordinated) {
+        save_alone(std::move(choices), world, rollback,
+                   fmt::format("rank {} was stopped while it waited for others", world.id));
+      }
+      throw;
+    } catch (const NotWanted&) {
+      throw;
+    } catch (const CommError& error) {  // the job ends, or nobody says how it goes on
+      if (world.coordinated) save_alone(std::move(choices), world, rollback, error.what());
+      throw;
+    }
+  }
+}
+
+TrainResult train_with_heartbeat(const Choices& choices, World world) {
+  // What a newcomer cannot read should be its error alone. The others wait for it from its first heartbeat on or, if
+  // they have a coordinator, since it has come.
+  if (world.generation > 1) make_task(choices, {0, 1});
+  // Later generations go on in the folder, which the first one may have lost a rank too early to look at.
+  const TrainOptions& options = choices.options;
+  if (!world.coordinated && world.generation == 1 && !options.resume && !options.train_dir.empty())
+    require_unused(options.train_dir);
+  Heartbeat heartbeat(world);
+  if (world.coordinated) {
+    try {
+      make_task(choices, {0, 1});
+    } catch (const std::exception& error) {
+      heartbeat.farewell({.words = error.what()});
+      throw;
+    }
+  }
+  try {
+    TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);
+    heartbeat.farewell({.words = result.signal == 0 ? "" : fmt::format("it was stopped by signal {}", result.signal)});
+    return result;
+  } catch (const Stopped& stopped) {
+    heartbeat.farewell({.words = stopped.what()});
+    throw;
+  } catch (const ConfigError& error) {  // it has never trained with the others
+    heartbeat.farewell({.words = error.what()});
+    throw;
+  } catch (const std::exception& error) {
+    heartbeat.farewell({.failed = true, .words = error.what()});
+    throw;
+  }
+}
+
+}  // namespace
+
+TrainResult train(const Choices& choices, const World& world) {
+  const std::optional<std::int64_t> threads = choices.options.threads;
+  // Our launcher says in OMP_NUM_THREADS how many; other starters must do so themselves.
+  if (threads && world.starter != "sotto") {
+    throw ConfigError(fmt::format("{}: {} started this rank; set OMP_NUM_THREADS there instead",
+                                  named("threads", std::to_string(*threads)), world.starter));
+  }
+  const char* const launched = std::getenv("OMP_NUM_THREADS");
+  if (world.starter == "sotto" && launched != nullptr) {
+    set_compute_threads(static_cast<int>(parse_int("OMP_NUM_THREADS", launched, {1, 4096})));
+  }
+  const StopSignal signals;
+  if (world.planned()) return train_in_generations(choices, world, nullptr);
+  if (world.elastic) return train_with_heartbeat(choices, world);
+  return Run(with_groups(choices, world), world).run();
+}
+
+}  // namespace sotto
