@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/optimiser.h"

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/c10d/store_service.h"
 #include "sotto/comm/communicator.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
@@ -64,7 +66,8 @@ double seconds(Communicator& communicator, int repeats, std::span<const std::byt
 }
 
 void run(const Arguments& arguments) {
-  const World world = find_world("");
+  World world = find_world("");
+  world.stores = &c10d_stores();
   const Transport& transport = transport_table().require("backend", arguments.backend);
   const auto communicator = transport.connect(
       world, {.secret = arguments.secret, .streams = arguments.streams, .deadline = std::chrono::minutes(10)});

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sotto/aggregate/vector_gossiper.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/topology/table.h"
 
 int main() {

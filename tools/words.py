@@ -15,7 +15,7 @@ import re
 import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("sotto", "app", "python", "docs", "tests", "bench", "examples", "launch", "tools")
+FOLDERS = ("sotto", "adapters", "app", "python", "docs", "tests", "bench", "examples", "launch", "tools")
 # Each with its name, and the most that there may be: what there was. A few are right where they stand.
 PHRASES = {
     "that of": (r"\b(that|those) of\b", 330),

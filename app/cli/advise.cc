@@ -12,7 +12,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/freed_memory.h"
 #include "app/cli/train_flags.h"
-#include "sotto/comm/compute_threads.h"
+#include "adapters/c10d/compute_threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
 #include "app/report/text_table.h"

@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/train/trainer.h"
 
 #include <fmt/format.h>
@@ -18,8 +19,9 @@
 #include "app/cli/train_job.h"
 #include "app/cli/train_replay.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/membership.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/comm/secret.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -155,6 +157,7 @@ World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_
   World world;
   world.host = place.host;
   world.port = place.port;
+  world.stores = &c10d_stores();
   world.coordinated = true;
   world.coordinator_wait = std::chrono::seconds(own.coordinator_wait);
   print_error(fmt::format("joining the job of the coordinator at {}, as soon as it answers\n", text));
@@ -234,6 +237,7 @@ int run_train(std::span<const std::string> arguments) {
   // The shell of an interactive job (`srun --pty bash`) is a step of one task, and starts ranks like any other.
   const bool starts = (flags.given("ranks") && options.ranks > 1) || !own.hosts.hosts.empty() || !own.elastic.empty();
   if (world.starter == "slurm" && world.size == 1 && starts) world = World();
+  world.stores = &c10d_stores();
   const bool started = world.starter != "single";
   flags.refuse_empty({"hosts", "elastic", "coordinator"});
   if (world.starter != "sotto" && !options.resume)

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "sotto/algorithm/algorithm.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "app/data/partition.h"
 #include "sotto/optim/clip.h"

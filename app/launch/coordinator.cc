@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/launch/coordinator.h"
 
 #include <fcntl.h>
@@ -110,7 +111,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
     : spec_(std::move(spec)),
       console_(console),
       lock_(lock_state(spec_.state)),
-      store_(spec_.place.host, spec_.place.port),
+      store_(c10d_stores(), spec_.place.host, spec_.place.port),
       generations_(spec_.least, spec_.most),
       job_(new_job_name()) {
   const State state = read_state(spec_.state);

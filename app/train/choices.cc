@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sotto/aggregate/hierarchical.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "app/train/sgp_csv.h"

@@ -8,7 +8,7 @@
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/codec/sample.h"
 #include "sotto/comm/secret.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "app/train/batch_norm.h"

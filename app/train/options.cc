@@ -13,6 +13,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"

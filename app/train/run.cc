@@ -7,7 +7,7 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/comm/shaped.h"
+#include "sotto/comm/emulated/shaped.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/file.h"
 #include "app/train/batch_norm.h"

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "sotto/comm/compute_threads.h"
-#include "sotto/comm/heartbeat.h"
-#include "sotto/comm/membership.h"
+#include "adapters/c10d/compute_threads.h"
+#include "sotto/comm/group/heartbeat.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "app/train/groups.h"

@@ -1,14 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "sotto/comm/communicator.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -52,12 +53,11 @@ struct Transport {
   std::string (*check)(const std::string& interface);
 
   // Waits until all ranks have come. Deadlines are Deadline::longest at most.
-  std::unique_ptr<Communicator> connect(const World& world, TransportOptions options) const;
+  std::unique_ptr<Communicator> connect(const World& world, TransportOptions options) const {
+    options.deadline = std::min(options.deadline, Deadline::longest);
+    options.connect_deadline = std::min(options.connect_deadline, Deadline::longest);
+    return make(world, options);
+  }
 };
-
-const Table<Transport>& transport_table();  // the default first
-
-// For help: "tcp; gloo; mpi, which wants mpirun or srun as the starter; or ..."
-std::string transport_choices();
 
 }  // namespace sotto

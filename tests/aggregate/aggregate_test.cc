@@ -9,7 +9,7 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/aggregate/mirror.h"

@@ -9,7 +9,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/aggregate/vector_averager.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/support/message_of.h"
