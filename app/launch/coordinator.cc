@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr auto settle = 1s;           // after a rank has come, for others that come with it
 constexpr auto silence = 30s;         // of a rank that is lost
-constexpr auto brief_silence = 2s;    // the same while the group changes, and the others wait
+constexpr auto brief_silence = 3s;    // the same while the group changes, and the others wait
 constexpr auto cut_silence = 1s;      // then, if others say that its connections were closed
 constexpr auto return_silence = 10s;  // then, of members of a coordinator that was started anew
 constexpr auto lingering = 2s;        // for ranks that come as the job ends
