@@ -43,7 +43,6 @@
 #include "sotto/codec/transform/dct2.h"
 #include "sotto/codec/transform/fft.h"
 #include "sotto/codec/transform/hadamard.h"
-#include "sotto/codec/transform/projection.h"
 #include "sotto/codec/transform/svd.h"
 #include "sotto/core/table.h"
 
@@ -92,8 +91,6 @@ constexpr std::array entries{
                        "Charikar et al., ICALP 2002; Rothchild et al., ICML 2020", "rows x columns values"),
     entry<CountMin>("count_min", "sums of positive and of negative elements, and the largest by the least of them",
                     "Cormode, Muthukrishnan, J. Algorithms 2005", "2 x rows x columns values"),
-    entry<Projection>("projection", "random projections of chunks, from which sparse ones are recovered: an experiment",
-                      "Blumensath, Davies, IEEE J-STSP 2010", "rows values a chunk"),
     entry<Atomo>("atomo", "atoms drawn at random, the likelier the larger: unbiased, of least variance",
                  "Wang et al., NeurIPS 2018",
                  "s values on average, or s rows of them, and indices of about a byte each at 1 %", "atomo(s=5%)"),
