@@ -104,7 +104,9 @@ int print_dry_run(const Choices& choices) {
     return 0;
   }
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
-             least == most ? "" : fmt::format(" at most, {} at least", least / run.exchanges));
+             run.bytes_vary   ? " of random gradients; the number depends on their values"
+             : least == most ? ""
+                             : fmt::format(" at most, {} at least", least / run.exchanges));
   if (!often) {
     fmt::print("exchanges     after {} of {} steps: {} bytes a step\n", run.exchanges, run.period, most / run.period);
   }
