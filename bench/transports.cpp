@@ -24,7 +24,8 @@ using namespace sotto;
 struct Arguments {
   std::string backend = "gloo", secret;
   std::size_t bytes = 64 << 20;  // of a message
-  int repeats = 9, streams = 1;
+  int repeats = 9;
+  std::int64_t streams = 1;
 };
 
 Arguments parse(int argc, char** argv) {
@@ -40,7 +41,7 @@ Arguments parse(int argc, char** argv) {
     } else if (name == "--repeats") {
       arguments.repeats = static_cast<int>(parse_int(name, value, Bounds{1, 1000}));
     } else if (name == "--streams") {
-      arguments.streams = static_cast<int>(parse_int(name, value, Bounds{1, 64}));
+      arguments.streams = parse_int(name, value, Bounds{1, 64});
     } else {
       throw ConfigError(fmt::format("{}: unknown", name));
     }

@@ -73,7 +73,7 @@ class StagedCommunicator final : public Communicator {
         outgoing_(backend_.device),
         incoming_(backend_.device) {
     try {
-      group_ = backend_.connect(as_c10d(meeting_->section(group), deadline()));
+      group_ = backend_.connect(as_c10d(meeting_->section(group), Communicator::deadline()));
       meet();
     } catch (const CommError&) {
       throw;

@@ -13,23 +13,61 @@
 namespace sotto {
 namespace {
 
+constexpr std::array<std::string_view, 2> networks{"interface", "address"};
+constexpr std::string_view in_the_clear = "what it sends can be read on the way";
+
+constexpr std::array gloo_refuses{
+    Transport::Refusal{"secret", in_the_clear},
+    Transport::Refusal{"relay", "ranks connect to each other directly"},
+    Transport::Refusal{"streams", "ranks have one connection to each peer"},
+};
+constexpr std::string_view mpirun_chooses =
+    "it is mpirun that chooses networks (Open MPI: its parameter btl_tcp_if_include)";
+constexpr std::array mpi_refuses{
+    Transport::Refusal{"interface", mpirun_chooses},          Transport::Refusal{"address", mpirun_chooses},
+    Transport::Refusal{"secret", in_the_clear},               Transport::Refusal{"relay", "MPI chooses its ways"},
+    Transport::Refusal{"streams", "MPI chooses its connections"},
+};
+constexpr std::string_view nccl_chooses = "NCCL chooses networks, as its variables say (NCCL_SOCKET_IFNAME=eth0)";
+constexpr std::array nccl_refuses{
+    Transport::Refusal{"interface", nccl_chooses},
+    Transport::Refusal{"address", nccl_chooses},
+    Transport::Refusal{"secret", in_the_clear},
+    Transport::Refusal{"relay", "NCCL chooses its ways"},
+    Transport::Refusal{"streams", "NCCL chooses its connections (NCCL_NSOCKS_PERTHREAD=4)"},
+};
+
 constexpr std::array entries{
-    Transport{"tcp", "TCP, on any machine, private with a secret", "", "", "", "", "", "", [](const World&) {},
-              connect_tcp,
-              [](const std::string&) { return try_two_ranks(connect_tcp, "") + "; other interfaces want a secret"; }},
-    Transport{"gloo", "TCP by Gloo, in the clear", "", "", "what it sends can be read on the way",
-              "ranks connect to each other directly", "ranks have one connection to each peer", "", [](const World&) {},
-              connect_gloo, [](const std::string& interface) { return try_two_ranks(connect_gloo, interface); }},
-    Transport{"mpi", "whatever networks MPI reaches", "mpirun or srun as the starter",
-              "it is mpirun that chooses networks (Open MPI: its parameter btl_tcp_if_include)",
-              "what it sends can be read on the way", "MPI chooses its ways", "MPI chooses its connections",
-              "the ranks find each other by themselves", require_mpi, connect_mpi,
-              [](const std::string&) { return mpi_library(); }},
-    Transport{"nccl", "the links of GPUs", "a GPU for each rank",
-              "NCCL chooses networks, as its variables say (NCCL_SOCKET_IFNAME=eth0)",
-              "what it sends can be read on the way", "NCCL chooses its ways",
-              "NCCL chooses its connections (NCCL_NSOCKS_PERTHREAD=4)", "", require_nccl, connect_nccl,
-              [](const std::string&) { return nccl_library(); }},
+    Transport{.name = "tcp",
+              .summary = "TCP, on any machine, private with a secret",
+              .takes = Transport::Takes::all,
+              .require = [](const World&) {},
+              .make = connect_tcp,
+              .check = [](const std::string&) {
+                return try_two_ranks(connect_tcp, "") + "; other interfaces want a secret";
+              }},
+    Transport{.name = "gloo",
+              .summary = "TCP by Gloo, in the clear",
+              .options = networks,
+              .refusals = gloo_refuses,
+              .require = [](const World&) {},
+              .make = connect_gloo,
+              .check = [](const std::string& interface) { return try_two_ranks(connect_gloo, interface); }},
+    Transport{.name = "mpi",
+              .summary = "whatever networks MPI reaches",
+              .needs = "mpirun or srun as the starter",
+              .own_meeting = "the ranks find each other by themselves",
+              .refusals = mpi_refuses,
+              .require = require_mpi,
+              .make = connect_mpi,
+              .check = [](const std::string&) { return mpi_library(); }},
+    Transport{.name = "nccl",
+              .summary = "the links of GPUs",
+              .needs = "a GPU for each rank",
+              .refusals = nccl_refuses,
+              .require = require_nccl,
+              .make = connect_nccl,
+              .check = [](const std::string&) { return nccl_library(); }},
 };
 constexpr Table<Transport> table("backend", entries);
 

@@ -131,7 +131,7 @@ int run_rank(const Choices& choices, const World& world) {
 int join_coordinator(const TrainOptions& options, const World& coordinator) {
   Console console;
   LaunchSpec spec = train_job(options);
-  const auto secret = options.secret.empty() ? std::nullopt : std::optional(read_secret(options.secret));
+  const auto secret = options.transport.secret.empty() ? std::nullopt : std::optional(read_secret(options.transport.secret));
   spec.coordinated = {
       .id = join_job(coordinator, secret), .most = std::exchange(spec.ranks, 1), .wait = coordinator.coordinator_wait};
   const LaunchResult result = launch(spec, console);
@@ -154,7 +154,7 @@ World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_
     throw ConfigError(said +
                       ": needs --train-dir, the same for all ranks, since those that come later go on with that run");
   }
-  if (!options.secret.empty()) static_cast<void>(read_secret(options.secret));  // before anybody is waited for
+  if (!options.transport.secret.empty()) static_cast<void>(read_secret(options.transport.secret));  // before anybody is waited for
   options.master = text;
   World world;
   world.host = place.host;
@@ -180,10 +180,10 @@ void require_elastic_job(const OwnOptions& own) {
 
 // Whether nobody else can read or change what ranks send over `tcp`. With a relay they need a secret anyway.
 bool are_private(const TrainOptions& options, const OwnOptions& own, const World& world) {
-  if (!own.hosts.hosts.empty() || !options.secret.empty() || !world.secret.empty() || !options.relay.empty())
+  if (!own.hosts.hosts.empty() || !options.transport.secret.empty() || !world.secret.empty() || !options.transport.relay.empty())
     return true;
   const bool here = world.starter == "single" || world.local_size == world.size;
-  return here && is_loopback(world.host) && options.interface.empty() && options.address.empty();
+  return here && is_loopback(world.host) && options.transport.interface.empty() && options.transport.address.empty();
 }
 
 int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_ranks, const JobHosts* hosts) {

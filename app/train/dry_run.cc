@@ -76,7 +76,7 @@ void check_files(const Choices& choices) {
   check_run_folder(options);
   check_tensorboard(options);
   check_capture_folder(choices);
-  if (!options.secret.empty()) read_secret(options.secret);
+  if (!options.transport.secret.empty()) read_secret(options.transport.secret);
 }
 
 // The same if it could not go on from its newest checkpoint. Whether the parts of that are whole is not looked at.

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,39 +13,58 @@
 #include "sotto/comm/deadline.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 
-// How a transport connects the ranks of a job. Each transport ignores the options that its entry rules out.
+// How a transport connects the ranks of a job. An option of users is a member and a line of visit(): its flag, help,
+// record and checks follow.
 struct TransportOptions {
   std::string interface = {};  // network interface ("eth0"); empty: by address
   std::string address = {};    // address or host name to bind; empty: the address that routes to the store
-  std::string secret = {};     // file with the secret of all ranks (secret.h); empty: that of the world, if any
+  std::string secret = {};     // file with the secret of all ranks (secret.h); empty: the world's, if it has one
   std::string relay = {};      // "host:port" of the relay through which peers come; empty: they connect directly
-  int streams = 1;             // connections to each peer, over which long messages are spread
+  std::int64_t streams = 1;    // connections to each peer, over which long messages are spread
+  // Not of users:
   std::chrono::milliseconds deadline{60000};          // of each operation
   std::chrono::milliseconds connect_deadline{60000};  // until all ranks have come
   Stop stop = {};                                     // called while they come and connect
+
+  void visit(OptionVisitor& v) {
+    v.option("interface", interface, "network interface that the transport uses");
+    v.option("address", address, "address that the transport binds; empty: the one that routes to the master");
+    v.option("secret", secret, "file with the secret of all ranks, which makes connections private; `sotto secret new`");
+    v.option("relay", relay,
+             "HOST:PORT of `sotto relay`, for a rank that others cannot reach, as behind NAT; wants a `secret`");
+    v.option("streams", streams,
+             "connections to each peer, which share long messages: for links with delay and losses", {1, 64});
+  }
 };
 
 // A way for the processes of a job to exchange messages; users choose it by name. Ranks that are threads of one process
 // (threads.h) and emulated links (shaped.h) are not in the table, since users do not choose them as a transport.
 struct Transport {
+  // Why an option has no effect, as a clause for an error.
+  struct Refusal {
+    std::string_view option, why;
+  };
+  enum class Takes { all, named };
+
   std::string_view name;
   std::string_view summary;
   std::string_view needs;  // what it needs from the machine, in words that follow "which wants"; empty: nothing
-
-  // The next five are empty if users have the choice. Otherwise each is a reason, as a clause for an error.
-  // Who chooses the network; empty: TransportOptions::interface and ::address do.
-  std::string_view own_networks;
-  // Why it takes no secret; empty: TransportOptions::secret makes its connections private.
-  std::string_view no_secret;
-  // Why its ranks cannot meet through a relay; empty: TransportOptions::relay is where they do.
-  std::string_view no_relay;
-  // Who chooses the number of connections; empty: TransportOptions::streams does.
-  std::string_view own_streams;
-  // How the ranks find each other; empty: they meet in a store at World::host and World::port.
+  // How the ranks find each other, as such a clause; empty: they meet in a store at World::host and World::port.
   std::string_view own_meeting;
+  Takes takes = Takes::named;                   // all TransportOptions, or those that `options` names
+  std::span<const std::string_view> options{};  // the others are refused, with these reasons:
+  std::span<const Refusal> refusals{};
+
+  // Why it takes no such option, as a clause; nothing if it does.
+  std::optional<std::string_view> refuses(std::string_view option) const {
+    if (takes == Takes::all || std::ranges::find(options, option) != options.end()) return std::nullopt;
+    const auto known = std::ranges::find(refusals, option, &Refusal::option);
+    return known == refusals.end() ? "there is no such option" : known->why;
+  }
 
   // ConfigError if the ranks of this world cannot use the transport: it was not built, or lacks what it needs. For
   // ranks that the launcher has not started yet, pass a world with the starter "single".

@@ -144,6 +144,9 @@ std::string help_options(AnyOptions options);
 // The names of the options, in the order of visit().
 std::vector<std::string> names_of_options(AnyOptions options);
 
+// The names of those whose values differ; both are of one type.
+std::vector<std::string> changed_options(AnyOptions options, AnyOptions others);
+
 // The value of a numeric option by its name; nothing if there is no such option, or it is left to the component.
 // set_number() returns whether there is such a value, and checks no bounds.
 std::optional<double> number_of(AnyOptions options, std::string_view name);

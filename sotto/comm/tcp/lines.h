@@ -34,7 +34,7 @@ class TcpLines {
  public:
   using Owner = TcpOwner;
 
-  // `io` and `owner` are borrowed. TcpStripes makes settings.streams of these. CommError if this rank cannot listen.
+  // `io` and `owner` are borrowed. TcpStripes makes options.streams of these. CommError if this rank cannot listen.
   TcpLines(asio::io_context& io, int rank, int size, const TcpSettings& settings, Owner& owner);
   ~TcpLines();
   TcpLines(const TcpLines&) = delete;

@@ -110,7 +110,7 @@ class TcpStripes::Lane final : private TcpOwner {
 
 TcpStripes::TcpStripes(asio::io_context& io, int rank, int size, const TcpSettings& settings, TcpOwner& owner)
     : io_(io), owner_(owner), peers_(static_cast<std::size_t>(size)) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(settings.streams); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(settings.options.streams); ++i) {
     lanes_.push_back(std::make_unique<Lane>(*this, i, io, rank, size, settings));
   }
 }

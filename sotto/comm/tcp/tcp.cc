@@ -236,7 +236,7 @@ asio::ip::address own_address(const World& world, const TransportOptions& option
 
 std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOptions& options) {
   const std::string& secret = options.secret.empty() ? world.secret : options.secret;
-  TcpSettings settings{.address = {}, .tls = nullptr, .streams = options.streams, .deadline = options.deadline};
+  TcpSettings settings{.options = options, .address = {}, .tls = nullptr, .deadline = options.deadline};
   if (!secret.empty()) settings.tls = std::make_shared<const Tls>(read_secret(secret));
   if (options.relay.empty()) {
     settings.address = own_address(world, options, settings.tls != nullptr);
