@@ -52,9 +52,9 @@ struct Transport {
 
   std::string_view name;
   std::string_view summary;
-  std::string_view needs;  // what it needs from the machine, in words that follow "which wants"; empty: nothing
+  std::string_view needs{};  // what it needs from the machine, in words that follow "which wants"; empty: nothing
   // How the ranks find each other, as such a clause; empty: they meet in a store at World::host and World::port.
-  std::string_view own_meeting;
+  std::string_view own_meeting{};
   Takes takes = Takes::named;                   // all TransportOptions, or those that `options` names
   std::span<const std::string_view> options{};  // the others are refused, with these reasons:
   std::span<const Refusal> refusals{};
