@@ -61,7 +61,7 @@ const Table<OptimiserEntry>& optimiser_table();
 
 using OptimiserSpec = Spec<OptimiserEntry>;
 
-// `layout` is that of the flat parameter vector.
+// `layout` describes the flat parameter vector.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, const Layout& layout);
 
 }  // namespace sotto
