@@ -40,9 +40,8 @@ struct Place {
   std::size_t position = 0;  // in the expression
 };
 
-// Grammar: expression = call { "|" call } ; call = name [ "(" [ argument { "," argument } ] ")" ] ; argument = [ key
-// "=" ] value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending
-// character.
+// Parses call { "|" call }, where a call is name [ "(" [ argument { "," argument } ] ")" ], and an argument [ key "=" ]
+// value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
 Sentence parse_sentence(std::string_view option, std::string_view text);
 
 // Parses arguments without a call around them, such as those from `begin` on in "*.bias: lr-scale=0.5". In errors the
