@@ -30,9 +30,9 @@ struct AutoCodecOptions {
 // Dense steps hold nothing back, and the chosen one begins with all that was not sent.
 class AutoCodec final : public Aggregator {
  public:
-  static constexpr std::size_t rounds = 6;  // of trials; the first is not counted
-  // Shares of the quickest candidate's quickest step: above it a candidate leaves, after the first counted round and
-  // after later ones.
+  static constexpr std::size_t rounds = 6;  // of trials; medians leave out the first
+  // A candidate leaves if its quickest step takes longer than this many times the quickest step of all: `far_slower`
+  // after the second round, `slower` after later ones.
   static constexpr float far_slower = 1.5F, slower = 1.2F;
 
   struct Candidate {
