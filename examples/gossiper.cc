@@ -1,4 +1,4 @@
-// Averages a vector of each rank with those of its neighbours. Here ranks are threads.
+// Averages each rank's vector with its neighbours' vectors. Here ranks are threads.
 #include <cstdio>
 #include <vector>
 

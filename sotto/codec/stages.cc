@@ -98,7 +98,7 @@ constexpr std::array entries{
                 "ceil(ratio n) values, and indices of about a byte each at 1 %, n/8 bytes at most"),
     entry<SampledTopK>("sampled_topk", "the largest elements, about as many: by a threshold from a sample",
                        "Lin et al., ICLR 2018", "0.8 to 1.3 times ceil(ratio n) values, and indices as topk"),
-    entry<Threshold>("threshold", "the elements that reach a magnitude: given, relative, fitted, or that of a share",
+    entry<Threshold>("threshold", "the elements that reach a magnitude: given, relative, fitted, or that a share reaches",
                      "Strom, Interspeech 2015; Abdelmoniem et al., MLSys 2021",
                      "as many values as reach it, and their indices, n/8 bytes at most"),
     entry<RandomK>("randomk", "elements at random, the same ones on all ranks or not",
@@ -161,7 +161,7 @@ constexpr std::array entries{
 
 constexpr Table<StageEntry> table("codec stage", entries);
 
-// Assembles the stages of a sentence in order, and refuses a stage that cannot follow the earlier ones.
+// Assembles the stages of a codec in order, and refuses a stage that cannot follow the earlier ones.
 class Assembly {
  public:
   void add(const StageSpec& spec) {

@@ -171,7 +171,7 @@ std::vector<std::string> list_sentences() {
   return sentences;
 }
 
-// Sentences such that each call, as it is written, occurs in four of them, or in all where fewer have it.
+// Codecs such that each call, as it is written, occurs in four of them, or in all where fewer have it.
 std::vector<std::string> sample(const std::vector<std::string>& sentences) {
   constexpr int enough = 4;
   std::map<std::string, int> kept;

@@ -17,7 +17,7 @@ from .transform import Dct, Dct2, Fft, Hadamard, Sketch, Svd
 
 
 def clusters(**options):
-    """(sentence, quantiser), two arguments of a Case."""
+    """(codec, quantiser), two arguments of a Case."""
     stage = Clusters(**options)
     return stage.sentence(), stage
 
