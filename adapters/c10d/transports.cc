@@ -48,7 +48,7 @@ constexpr std::array entries{
               }},
     Transport{.name = "gloo",
               .summary = "TCP by Gloo, in the clear",
-              .options = networks,
+              .taken = networks,
               .refusals = gloo_refuses,
               .require = [](const World&) {},
               .make = connect_gloo,

@@ -55,13 +55,13 @@ struct Transport {
   std::string_view needs{};  // what it needs from the machine, in words that follow "which wants"; empty: nothing
   // How the ranks find each other, as such a clause; empty: they meet in a store at World::host and World::port.
   std::string_view own_meeting{};
-  Takes takes = Takes::named;                   // all TransportOptions, or those that `options` names
-  std::span<const std::string_view> options{};  // the others are refused, with these reasons:
+  Takes takes = Takes::named;                   // all TransportOptions, or those that `taken` names
+  std::span<const std::string_view> taken{};    // the others are refused, with these reasons:
   std::span<const Refusal> refusals{};
 
   // Why it takes no such option, as a clause; nothing if it does.
   std::optional<std::string_view> refuses(std::string_view option) const {
-    if (takes == Takes::all || std::ranges::find(options, option) != options.end()) return std::nullopt;
+    if (takes == Takes::all || std::ranges::find(taken, option) != taken.end()) return std::nullopt;
     const auto known = std::ranges::find(refusals, option, &Refusal::option);
     return known == refusals.end() ? "there is no such option" : known->why;
   }
