@@ -28,7 +28,7 @@ PHRASES = {
     "so": (r"(?:^|[.;:!?] )So (?!that\b)", 67),
 }
 LONG_PARAGRAPH, LONG_SENTENCE = 700, 35
-LENGTHS = {"paragraphs": 3, "sentences": 38}  # longer than that many characters, or words
+LENGTHS = {"paragraphs": 1, "sentences": 26}  # longer than that many characters, or words
 
 
 @dataclasses.dataclass(frozen=True)
