@@ -52,7 +52,7 @@ def test_get_stops_on_a_signal(start, server):
     os.kill(job.process.pid, signal.SIGINT)
     job.finish()
     assert job.status == 130, job.err
-    assert "goes on from here" in job.err
+    assert "continues from here" in job.err
 
 
 def test_get_from_nowhere(run):

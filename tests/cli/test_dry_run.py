@@ -70,7 +70,7 @@ def test_steps_that_a_run_never_takes_do_not_fail(good, rounds, steps):
     flags = ["train", *TINY, "--max-steps", steps, "--algorithm", f"slowmo(h={rounds})", "--lr", "1e-300", "--ranks", 2]
     good(*flags, "--train-dir", "run")
     told = good(*flags, "--dry-run").out
-    assert "the run ends before, and never sends so" in told and "a rank sends " in told
+    assert "the run ends before, and never compresses" in told and "a rank sends " in told
 
 
 def test_a_resume(good, run):

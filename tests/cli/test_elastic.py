@@ -312,7 +312,7 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "3:2"], "--elastic 3:2: 3 is more than 2"),
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; give MIN alone"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
-    (["--elastic", "1:2", "--algorithm", "parameter_server(gradients=1)"], "--elastic: `parameter_server(gradients=1)` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco`, `parameter_server` can"),
+    (["--elastic", "1:2", "--algorithm", "parameter_server(gradients=1)"], "--elastic: `parameter_server(gradients=1)` cannot continue without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco`, `parameter_server` can"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks: --topology hypercube"),
     (["--elastic", "1:4", "--algorithm", "parameter_server(mode=async, servers=2)"], "--elastic: with 1 rank: --algorithm parameter_server(mode=async, servers=2): servers=2 of 1 ranks"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--node-size", 2], "--elastic: --node-size makes groups of one size; leave it out"),
@@ -321,7 +321,7 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "1:4", "--aggregator", "hierarchical(group=2)", "--codec", "ef | topk(0.1)"], "--elastic: `hierarchical` has groups of one size"),
     (["--elastic", "1:2", "--on-failure", "wait"], "--on-failure wait: must be continue, stop or checkpoint"),
     (["--ranks", 2, "--on-failure", "stop"], "--on-failure stop: without --elastic, a lost rank ends the job in any case"),
-    (["--elastic", "1:2", "--restarts", 1, "--on-failure", "checkpoint"], "--on-failure checkpoint: no lost rank is started anew; leave --restarts out"),
+    (["--elastic", "1:2", "--restarts", 1, "--on-failure", "checkpoint"], "--on-failure checkpoint: no lost rank is replaced; leave --restarts out"),
 ])  # fmt: skip
 def test_what_is_refused(run, flags, error):
     job = run("train", *SMALL, *flags)
