@@ -159,7 +159,7 @@ std::vector<std::string> texts_of_sentence(std::string_view text) {
 int describe_sentence(std::span<const std::string> arguments) {
   std::string text;
   Flags flags("codec describe", "Describes a preset, memory, aggregator, stage or optimiser, or a whole codec.", "");
-  flags.add_positional("sentence", text, "a name from `sotto codec list`, or a codec in quotes", true);
+  flags.add_positional("codec", text, "a name from `sotto codec list`, or a codec in quotes", true);
   if (!flags.parse(arguments)) return 0;
   auto texts = texts_of_name(text);
   if (texts.empty()) texts = texts_of_sentence(text);
