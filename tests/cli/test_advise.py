@@ -70,7 +70,7 @@ def test_sentences_of_the_user(good):
     order = [row["codec"] for row in found["codecs"]]
     assert order[-1] == "ef | topk(0.01, dense=0)" and rows[order[-1]]["ms_per_step"] == min(row["ms_per_step"] for row in rows.values())
     assert found["advice"].startswith("compress with `") and not found["advice"].startswith("compress with `ef | topk(0.01")
-    assert found["advice"].endswith("but its loss is not known: --check 200 trains with it beside `none`"), found["advice"]
+    assert found["advice"].endswith("but its loss is not known: --check 200 trains with it and with `none`"), found["advice"]
 
 
 def test_a_sentence_of_unknown_loss_alone(good):
