@@ -246,7 +246,7 @@ def test_one_without_the_secret_is_refused_and_the_others_go_on(coordinator, joi
     goes_on(jobs, lambda: has_step(folder, 20), "step 20")
     bare, wrong = join(port).finish(), join(port, "--secret", "other.secret").finish()
     assert bare.status == 2 and "is refused: it has no secret, and the ranks of this job have one: give it the same" in bare.err, bare.err
-    assert wrong.status == 2 and "is refused: its secret is another one than that of the ranks of this job" in wrong.err, wrong.err
+    assert wrong.status == 2 and "is refused: its secret differs from the secret of this job" in wrong.err, wrong.err
     steps = len((folder / "steps.csv").read_text().splitlines())
     goes_on(jobs, lambda: has_step(folder, steps), "the others go on")
     assert len(members(folder)) == 1, "their group has not changed"
@@ -258,7 +258,7 @@ def test_one_without_the_secret_is_refused_and_the_others_go_on(coordinator, joi
     os.kill(boss.process.pid, signal.SIGINT)  # the run may go on
     boss.finish()
     assert re.search(r"rank \d+, \S+ \(process \d+\), is refused: it has no secret", boss.err), boss.err
-    assert "is refused: its secret is another one" in boss.err
+    assert "is refused: its secret differs" in boss.err
 
 
 def test_one_with_a_secret_is_refused_where_the_others_have_none(coordinator, join, good, tmp_path):
@@ -293,7 +293,7 @@ def test_what_a_stranger_writes_into_the_store_is_bounded_and_visible(coordinato
     job = start("train", *SMALL, "--max-steps", 5, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}")
     for one in (job, boss):
         assert one.finish().status == 0, one.err
-    assert "ids of ranks; they go on from" in boss.err and len(boss.err) < 20000, boss.err
+    assert "ids of ranks; they continue from" in boss.err and len(boss.err) < 20000, boss.err
     assert "\x1b" not in boss.err and not re.search("^sotto: forged", boss.err, re.M), boss.err
 
 
@@ -302,7 +302,7 @@ def test_ranks_that_strangers_invent_do_not_keep_the_coordinator_from_ending(coo
     store = stranger(port)
     store.set("next id", "2000000000")
     line = boss.process.stderr.readline()
-    assert "somebody who is no rank has given out ids of ranks; they go on from" in line, line
+    assert "somebody who is no rank has given out ids of ranks; they continue from" in line, line
     store.set("application/1001", "none x\x1b[2J\nsotto: rank 9 has come")
     store.set("next id", "1002")
     assert "rank 1001 has come" in boss.process.stderr.readline()

@@ -49,7 +49,7 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
     kill(job, 1)
     job.finish()
     assert job.status == 0, job.err
-    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); going on with ranks 0, 2, 3" in job.err
+    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); continuing with ranks 0, 2, 3" in job.err
     job.nothing_left()
     first, then = members(tmp_path / "run")
     assert first == (1, 0, [0, 1, 2, 3]) and then[0] == 2 and then[2] == [0, 2, 3]
@@ -96,7 +96,7 @@ def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
         wait_until(lambda g=generation: job.process.poll() is not None or len(members(folder)) > g, "the next generation")
     job.finish()
     assert job.status == 0, job.err
-    assert job.err.count("(SIGKILL), and is started anew; going on with ranks 0, 1, 2") == 3, job.err
+    assert job.err.count("(SIGKILL), and is replaced; continuing with ranks 0, 1, 2") == 3, job.err
     job.nothing_left()
     rows = members(folder)
     assert [ids for _, _, ids in rows] == 4 * [[0, 1, 2]] and sorted(s for _, s, _ in rows) == [s for _, s, _ in rows]
@@ -204,7 +204,7 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     kill(job, 2, signal.SIGSTOP)
     job.finish()
     assert job.status == 0, job.err
-    assert "rank 2 did not answer, and was killed; going on with ranks 0, 1" in job.err
+    assert "rank 2 did not answer, and was killed; continuing with ranks 0, 1" in job.err
     job.nothing_left()
 
 

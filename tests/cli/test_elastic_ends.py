@@ -73,7 +73,7 @@ def test_a_loss_after_the_last_step(start, good, tmp_path, algorithm, end):
     job.finish()
     assert job.status == 0, job.err
     assert summary(folder)["steps"] == 10
-    if lost and "going on with ranks 0, 1" in job.err:
+    if lost and "continuing with ranks 0, 1" in job.err:
         assert members(folder)[-1][2] == [0, 1] and members(folder)[-1][1] < 10
         good("train", "--replay", "run", "--train-dir", "again")
 

@@ -185,7 +185,7 @@ def test_a_fork_server_that_hangs_costs_no_more_than_the_rank_it_should_start(st
     assert members(tmp_path / "run")[-1][2] == [0, 2]
     os.kill(job.process.pid, signal.SIGINT)
     assert job.finish().status == 130, job.err
-    assert "sotto: rank 1 cannot be started anew: cannot start a process: the process that forks ranks does not answer" in job.err
+    assert "sotto: rank 1 cannot be replaced: cannot start a process: the process that forks ranks does not answer" in job.err
     job.nothing_left()
 
 

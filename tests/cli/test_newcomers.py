@@ -38,7 +38,7 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     groups = rows_of(folder, "membership.csv")
     assert [group["new"] for group in groups[1:]] == [str(rank), ""] and all(group["members"] == "0 1 2" for group in groups)
     begin, end = int(groups[1]["step"]), int(groups[2]["step"])
-    assert end >= begin + 2 and f"sotto: newcomers have caught up after step {end}; going on with ranks 0, 1, 2" in job.err
+    assert end >= begin + 2 and f"sotto: newcomers have caught up after step {end}; continuing with ranks 0, 1, 2" in job.err
     steps = rows_of(folder, "steps.csv")
     made = [[int(row["step"]) for row in steps if int(row["rank"]) == other] for other in range(3)]
     assert all(made[other] == list(range(200)) for other in range(3) if other != rank)

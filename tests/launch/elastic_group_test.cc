@@ -229,7 +229,7 @@ TEST_F(ElasticGroupTest, TheReasonIsToldThoughTheFirstRankWaits) {
   testing::internal::CaptureStderr();
   group.look_after();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "sotto: rank 2 was killed, and is started anew; ranks 2, 3 are lost; going on with ranks 0, 1\n");
+            "sotto: rank 2 was killed, and is replaced; ranks 2, 3 are lost; continuing with ranks 0, 1\n");
 }
 
 TEST_F(ElasticGroupTest, TheOnlyRankIsStartedAnew) {
