@@ -270,7 +270,7 @@ def test_optimizers_of_parts_of_a_module_take_turns(pair):
     """A step of the one that was not given belongs to the next step of the given one."""
     (steps, ends, said), other = pair.values("optimizers_of_parts")
     assert other == [steps, ends, said] and steps == 3
-    assert "two optimizers, SGD and SGD, take steps" in said and "wrap the module anew with the second" in said
+    assert "two optimizers, SGD and SGD, take steps" in said and "wrap the module again with the second" in said
 
 
 def test_an_optimizer_as_accelerate_wraps_it(pair):

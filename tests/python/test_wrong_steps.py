@@ -101,7 +101,7 @@ def test_a_wrapper_of_another_group_of_ranks(pair):
 def test_uneven_commits(pair):
     """The error is the same on all ranks, and no CommError, after which a job would go back to the same commits."""
     assert pair.values("uneven_commits", how="local") == 2 * [
-        "ConfigError: the last commit of rank 1 was after step 12, and that of rank 0 after step 2; call commit() on all ranks "
+        "ConfigError: the last commit of rank 1 was after step 12, and rank 0's after step 2; call commit() on all ranks "
         "after the same steps"]
 
 
