@@ -44,11 +44,11 @@ def test_a_slow_link_wants_a_codec(good, tmp_path):
 
 
 def test_where_computing_takes_longest_none_is_wanted(good, tmp_path):
-    """Computing takes two seconds: whatever the machine does beside this, no codec saves a twentieth of that."""
+    """Computing takes two seconds: whatever else the machine does, no codec saves a twentieth of that."""
     ranks = "".join(f'[[rank]]\nrank = {rank}\ndelay = "2s"\n' for rank in range(2))
     (tmp_path / "slow.toml").write_text('rate = "100gbit"\n' + ranks)
     found, rows = advice(good, "--link", "slow.toml")
-    assert found["advice"].startswith("do not compress: `none` takes 2") and "hide behind computing; `" in found["advice"]
+    assert found["advice"].startswith("do not compress: `none` takes 2") and "overlap with computing; `" in found["advice"]
     assert 2000 < rows["none"]["ms_per_step"] < 2100
 
 

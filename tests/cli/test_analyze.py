@@ -1,4 +1,4 @@
-"""`sotto analyze`: its numbers are those of numpy."""
+"""`sotto analyze`: its numbers agree with numpy."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Every kind of bad input has a message that names it and an exit status; nothing hangs and nothing is left behind."""
+"""Every kind of bad input has a message that names it and an exit status; nothing hangs, and nothing remains."""
 
 import fcntl
 import socket

@@ -95,7 +95,7 @@ def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coor
     goes_on([first, second], lambda: has_step(folder, step + 50), "50 steps")
     os.kill(first.process.pid, signal.SIGTERM)
     assert first.finish().status == 143, first.err
-    wait_until(lambda: second.process.poll() is not None or len(members(folder)[-1][2]) == 1, "the other one goes on")
+    wait_until(lambda: second.process.poll() is not None or len(members(folder)[-1][2]) == 1, "the other one continues")
     _, last, _ = members(folder)[-1]
     assert last > step + 50, "no step was taken again from the beginning"
     goes_on([second], lambda: has_step(folder, last + 20), "20 steps more")
@@ -160,7 +160,7 @@ def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, joi
 
 
 def test_ranks_with_another_run_folder_are_refused(coordinator, join, start, start_other, sotto, tmp_path):
-    """One of them would go on there if rank 0 were lost."""
+    """One of them would continue there if rank 0 were lost."""
     boss, port = coordinator("--ranks", "1:2")
     first = join(port)
     generation([first], tmp_path / "run", 1)
@@ -188,7 +188,7 @@ def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
     goes_on([first, second, leaver], lambda: has_step(folder, step + 20), "20 steps")
     os.kill(leaver.process.pid, signal.SIGTERM)
     assert leaver.finish().status == 143, leaver.err
-    goes_on([first, second], lambda: members(folder)[-1][2] == [0, 1], "the others go on")
+    goes_on([first, second], lambda: members(folder)[-1][2] == [0, 1], "the others continue")
     _, step, _ = members(folder)[-1]
     goes_on([first, second], lambda: has_step(folder, step + 20), "20 steps")
     os.kill(second.ranks()[0], signal.SIGKILL)
@@ -248,14 +248,14 @@ def test_one_without_the_secret_is_refused_and_the_others_go_on(coordinator, joi
     assert bare.status == 2 and "is refused: it has no secret, and the ranks of this job have one: give it the same" in bare.err, bare.err
     assert wrong.status == 2 and "is refused: its secret differs from the secret of this job" in wrong.err, wrong.err
     steps = len((folder / "steps.csv").read_text().splitlines())
-    goes_on(jobs, lambda: has_step(folder, steps), "the others go on")
+    goes_on(jobs, lambda: has_step(folder, steps), "the others continue")
     assert len(members(folder)) == 1, "their group has not changed"
     jobs.append(join(port, *ours))
     assert len(generation(jobs, folder, 2)[2]) == 3
     for job in jobs:
         os.kill(job.process.pid, signal.SIGTERM)
     assert [job.finish().status for job in jobs] == [143] * 3, [job.err for job in jobs]
-    os.kill(boss.process.pid, signal.SIGINT)  # the run may go on
+    os.kill(boss.process.pid, signal.SIGINT)  # the run may continue
     boss.finish()
     assert re.search(r"rank \d+, \S+ \(process \d+\), is refused: it has no secret", boss.err), boss.err
     assert "is refused: its secret differs" in boss.err

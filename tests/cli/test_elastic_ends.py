@@ -79,7 +79,7 @@ def test_a_loss_after_the_last_step(start, good, tmp_path, algorithm, end):
 
 
 def test_what_a_checkpoint_counts_on_is_not_cut(start, good, tmp_path):
-    """The others go back behind a checkpoint, and the job is killed: --resume finds all rows up to its checkpoint."""
+    """The others go back to before a checkpoint, and the job is killed: --resume finds all rows up to its checkpoint."""
     folder = tmp_path / "run"
     (tmp_path / "slow.toml").write_text('[[rank]]\nrank = 0\ndelay = "50ms"\n[[rank]]\nrank = 1\ndelay = "50ms"\n')
     flags = ["train", *SMALL, *"--epochs 100000 --eval-freq 60 --no-keep-best --algorithm local(h=32) --link slow.toml --train-dir run".split()]

@@ -1,4 +1,4 @@
-"""`sotto train --hosts ... --elastic`: a job goes on when it loses ranks or hosts, with real sshds in network namespaces."""
+"""`sotto train --hosts ... --elastic`: a job survives the loss of ranks or hosts, with real sshds in network namespaces."""
 
 import os
 import pathlib
@@ -99,7 +99,7 @@ def test_a_host_whose_connection_ends_comes_back(net, elastic, tmp_path):  # noq
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("host", [1, 0])
 def test_a_host_is_cut_off(net, elastic, tmp_path, host):  # noqa: F811
-    """Its ranks end by themselves, later. Until then that with the number 0 keeps the others from the run folder."""
+    """Its ranks end by themselves, later. Until then rank 0 keeps the others from the run folder."""
     job = elastic(2, "--deadline", 4, ssh=net.ssh + " -o ServerAliveInterval=1")
     net.cable.plug(1 + host, "down")
     _, step, _ = group(job, tmp_path / "run", 2)

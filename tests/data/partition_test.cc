@@ -81,7 +81,8 @@ TEST(Partition, TheTableIsTried) {
   EXPECT_EQ(Partition().report(0), "");
 }
 
-// Where classes are equally large, and the number of shards is a multiple of that of classes, each shard has one label.
+// If classes are equally large, and the number of shards is a multiple of the number of classes, each shard has one
+// label.
 TEST(Shards, ARankHasAtMostNLabels) {
   const Labels labels = in_turn(1000, 10);
   for (const std::int64_t n : {1, 2, 5}) {
@@ -193,7 +194,7 @@ TEST(Dataset, LabelsAreThoseOfTheImages) {
 TEST(OwnExamples, AreGoneRoundWithoutEnd) {
   const std::vector<std::uint32_t> own{3, 5, 7, 11, 13};
   ExampleOrder order(24, {.rank = 1, .ranks = 2, .batch = 4}, own);
-  EXPECT_EQ(order.epochs().each, 3U) << "that of the mean";
+  EXPECT_EQ(order.epochs().each, 3U) << "by the mean number";
   std::vector<std::uint32_t> seen;
   for (std::uint64_t position = 0; position < 10; ++position) {
     const auto batch = order.at(position);

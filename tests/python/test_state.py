@@ -90,7 +90,7 @@ def test_damaged_states_are_refused(pair):
 
 
 def test_a_checkpoint_in_one_file(pair, tmp_path):
-    """Rank 0 writes it, and every rank goes on from it as if there had been no break."""
+    """Rank 0 writes it, and every rank continues from it as if there had been no break."""
     path = str(tmp_path / "checkpoint.pt")
     assert pair.values("save_gathered", steps=3, path=path) == [2, 0]
     assert pair.values("resume_gathered", first=3, steps=2, path=path) == pair.values("straight", steps=5)

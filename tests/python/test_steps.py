@@ -211,7 +211,7 @@ def test_statistics_are_averaged_where_models_are(trio):
 
 
 def test_buffers_keep_their_precision(trio):
-    """In the mean model, and behind take_average()."""
+    """In the mean model, and after take_average()."""
     for shown, taken in trio.values("precise_statistics"):
         assert shown == taken
         wide = shown.pop("wide")
@@ -256,7 +256,7 @@ def test_a_later_phase_has_another_optimizer(pair, how):
     """Models are mixed after its steps, too; in each by one wrapper alone."""
     one = pair.values("phases", how=how, anew=False)
     assert one[0] == one[1] and one[0][1] == [4]
-    if how != "diloco":  # whose outer momentum begins anew with the wrapper
+    if how != "diloco":  # whose outer momentum is reset with the wrapper
         assert pair.values("phases", how=how, anew=True) == 2 * [[one[0][0], [2, 2]]]
 
 
