@@ -13,7 +13,7 @@ RUN = ("sh", "toml", "python", "diff", "cpp")
 
 # The beginnings of blocks that are no code, and how each is checked.
 NOT_RUN = {
-    "README.md": {"qsgd(4) | rans  ": "sentences; tests/cli/test_shell_blocks.py describes each"},
+    "README.md": {"qsgd(4) | rans  ": "codecs; tests/cli/test_shell_blocks.py describes each"},
     "docs/algorithms/sparse.md": {"2 (W-1) h + b ((k + d)": "a formula; tests/aggregate/sparse_test.cc counts the bytes"},
     "docs/algorithms/local_steps.md": {"delta = s - x": "a formula; tests/algorithm/local_test.cc follows it"},
     "docs/algorithms/auto.md": {"cost of gather": "a formula; tests/aggregate/auto_test.cc holds the choice to it"},

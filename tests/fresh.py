@@ -1,8 +1,8 @@
-"""README from a fresh clone, its lines one after another as they are pasted, in one shell: `./dev fresh`.
+"""README in a fresh clone, its lines one after another as they are pasted, in one shell: `./dev fresh`.
 
-The clone, the home and the Python environment in it are new. Only the compiler's cache and pip's are those of the caller.
-The first command, the demo, runs as it is, and once more beside other work. Trainings after it are cut short by
-tests/cli/stand_in.py. No variable is set that users do not set, but for those of the caches and of the stand-in.
+The clone, the home and the Python environment in it are new. Only the compiler's cache and pip's are the caller's.
+The first command, the demo, runs as it is, and once more while the machine has other work. Trainings after it are cut short by
+tests/cli/stand_in.py. No variable is set that users do not set, except for the caches and the stand-in.
 """
 
 import os
@@ -43,7 +43,7 @@ AFTER_INSTALL = """
 
 
 def script():
-    """The blocks of the README in sh, each behind its line and the seconds so far."""
+    """The blocks of the README in sh, each after its line number and the seconds so far."""
     parts = []
     for block in blocks_of(ROOT / "README.md"):
         if block.language != "sh":

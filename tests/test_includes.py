@@ -148,8 +148,8 @@ def test_locks_are_checked(root):
     assert len(list(bad_locks([("a.h", "  Mutex mutex_;\n  std::mutex other_;")]))) == 2
 
 
-# These files turn a user's text into specs: those beside the tables, those that hold sentences of our own, and those of
-# the trainer that read the options of a run, or its record. All other files take specs.
+# These files turn a user's text into specs: files next to the tables, files that hold codecs of ours, and files of the
+# trainer that read the options of a run, or its record. All other files take specs.
 READERS = {
     "sotto/aggregate/candidates.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
     "sotto/algorithm/server/parameter_server.cc", "sotto/algorithm/table.cc",

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-# A program that serves, as those of tests/support/main.cc do.
+# A program that serves, as programs with tests/support/main.cc do.
 SERVER = """
 import os, sys, time
 assert sys.argv[1:] == ["--no-threads", "--serve"]

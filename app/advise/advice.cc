@@ -27,7 +27,7 @@ std::string ms(double seconds) { return milliseconds(seconds) + " ms"; }
 // What is against a method that is not good.
 std::string doubt(const Prediction& prediction) {
   if (!prediction.checked) {
-    return fmt::format("its loss {}: {} trains with it beside `none`",
+    return fmt::format("its loss {}: {} trains with it and with `none`",
                        prediction.quality ? "may be higher" : "is not known", named("check", "200"));
   }
   const auto& [steps, loss, dense, tested] = *prediction.checked;
@@ -38,7 +38,7 @@ std::string doubt(const Prediction& prediction) {
 // Why a step takes as long as it does.
 std::string reason(const Prediction& prediction) {
   const double share = prediction.waiting / prediction.seconds;
-  if (share < 0.05) return "its exchanges hide behind computing";
+  if (share < 0.05) return "its exchanges overlap with computing";
   return fmt::format("{:.0f} % of a step waits for exchanges{}", 100 * share,
                      prediction.work > 0.5 * prediction.waiting ? ", which are mostly work of the codec" : "");
 }

@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// What a short training with a method came to, beside one that sent everything: both from the same parameters, and on
+// The result of a short training with a method, and of one that sent everything: both from the same parameters, and on
 // the same examples.
 struct CheckedLoss {
   std::int64_t steps = 0;
@@ -24,7 +24,7 @@ struct CheckedLoss {
 // What a method would cost in each step.
 struct Prediction {
   std::string sentence;
-  std::optional<Quality> quality{};      // nothing: the loss is not known, as that of a user's own sentence
+  std::optional<Quality> quality{};      // nothing: the loss is not known, as with a user's codec
   std::optional<CheckedLoss> checked{};  // if the quality was found in that way
   bool plain = false;                    // dense, or a cast: nothing to choose, no memory
   double seconds = 0;                    // of a step
@@ -44,9 +44,8 @@ double work_of(std::span<const StepTrace> steps);
 // Whether it is dense or a cast.
 bool is_plain(const Recipe& recipe);
 
-// Best first: those that are good, and of these the quickest one. Methods whose steps are at most 3 % longer than that
-// of the quickest one left count as equally quick; of these the one of higher quality comes first, then the one of
-// smaller error.
+// Best first: good methods before others, then by time. Methods whose steps are at most 3 % longer than the shortest
+// ones left count as equally quick; among these, higher quality comes first, then smaller error.
 void rank_predictions(std::vector<Prediction>& predictions, Quality least = Quality::low);
 
 std::string milliseconds(double seconds);  // "12.3"; three digits below 1

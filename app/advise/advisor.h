@@ -25,7 +25,7 @@ struct Method {
   std::optional<Quality> quality{};  // nothing: unknown
 };
 
-// A sentence that cannot be used, and why.
+// A codec that cannot be used, and why.
 struct Refusal {
   std::string sentence, reason;
 };
@@ -37,10 +37,10 @@ struct Advice {
   std::vector<Refusal> refused{};
 };
 
-// Predicts a step of the run of these choices, over its links, with each of the methods in place of the run's own
-// codec. The first method must be `none`. This process computes with the threads that OpenMP gives it, which should be
-// as many as those of the host's ranks. `least`: the quality that is asked for, by which they are ranked. A method that
-// cannot be used is among those refused; ConfigError or NumericError if the first one cannot, or the run itself.
+// Predicts a step of the run of these choices, over its links, with each of the methods in place of the run's codec.
+// The first method must be `none`. This process computes with the threads that OpenMP gives it; they should be as many
+// as a rank of the host has. `least`: the wanted quality, by which methods are ranked. Methods that cannot be used are
+// listed as refused; ConfigError or NumericError if the first one, or the run itself, cannot be used.
 Advice advise(const Choices& choices, std::span<const Method> methods, const Host& host, Quality least);
 
 }  // namespace sotto

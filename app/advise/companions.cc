@@ -11,7 +11,7 @@ Companions::Companions(const Choices& choices, std::size_t count) {
     tasks_.push_back(make_task(choices, {static_cast<int>(i + 1) % ranks, ranks}));
   }
   for (const auto& task : tasks_) {
-    threads_.push_back(start_thread("a rank beside", [this, &choices, &task] {
+    threads_.push_back(start_thread("other rank", [this, &choices, &task] {
       LoneRank rank(choices, *task);
       try {
         while (!stop_) rank.step({});

@@ -38,9 +38,9 @@ struct Replayed {
 };
 
 // Replays these steps over other links, in the order of `sync`: each rank works as long as it did, and sends the
-// messages that it sent. The links are those of `shaped`, to the nanosecond, and may slow down a rank's computing. A
+// messages that it sent. The links behave as `shaped` does, to the nanosecond, and may slow down a rank's computing. A
 // message arrives later by its cost below the link (HostCost). Returns means over all steps but the first, which only
-// fills the links; if there is a single step, the times of that one.
+// fills the links; for a single step, its times.
 Replayed replay(const ComputeTimes& compute, std::span<const StepTrace> steps, const Links& links,
                 const Speeds& speeds = {}, const HostCost& host = {});
 

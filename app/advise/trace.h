@@ -24,8 +24,8 @@ struct Trace {
   double rest = 0;  // seconds
 };
 
-// Of all ranks that share a turn, only the one that holds it works. So its work takes as long as on a machine of its
-// own. A rank that waits for others does not hold the turn.
+// Among ranks that share a turn, only its holder works, and hence as fast as on a machine to itself. A rank that waits
+// for others does not hold the turn.
 using Turn = std::binary_semaphore;
 
 // Records what this rank does between and in the exchanges of another communicator. The rank holds the turn as long as

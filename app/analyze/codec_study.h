@@ -24,7 +24,7 @@ struct StudiedGradient {
   DecodedErrors errors{};  // of the last repeat
 };
 
-// How long it takes to add up so many messages of a codec, and how far the sum is from that of the vectors.
+// How long it takes to add up so many messages of a codec, and how far the result is from the sum of the vectors.
 struct Merge {
   std::size_t messages = 0;
   MeasuredMerge measured{};
@@ -39,7 +39,8 @@ struct StudiedCodec {
 };
 
 // Measures the codecs in turns on each gradient among the files (measure()), and then merges of these numbers of
-// messages, which are made of at most 16 of the gradients. Fills in all but sentences and values. FileError.
+// messages, which are made of at most 16 of the gradients. Fills in everything but the codecs' texts and values.
+// FileError.
 void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
            std::span<const std::size_t> merges, const AnalysisProgress& progress, std::span<StudiedCodec> studied);
 

@@ -97,7 +97,7 @@ void add_tensors(const CapturedFile& captured, const GradientFile& file, const G
   if (gradient != nullptr) compare_to(gradient->values, file.values, whole);
 }
 
-// Refuses files of several runs or formats, whose gradients would count as those of ranks of one run.
+// Refuses files of several runs or formats, which would be taken for gradients of different ranks of one run.
 void require_one_capture(std::span<const CapturedFile> files) {
   for (std::size_t i = 1; i < files.size(); ++i) {
     const CapturedFile &one = files[i - 1], &other = files[i];

@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t most_tensors = 9;   // that are drawn beside the whole vector: the page has ten colours
+constexpr std::size_t most_tensors = 9;   // drawn in addition to the whole vector: the page has ten colours
 constexpr std::size_t most_places = 200;  // of a line
 
 using Tensor = AnalysedTensor;
@@ -47,7 +47,7 @@ struct Places {
   }
 };
 
-// A plot with an axis of its own.
+// A plot with its own axis.
 class Plot {
  public:
   Plot(std::string_view id, std::string_view title, std::string_view across)

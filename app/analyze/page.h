@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// One HTML document that needs nothing but itself: tables of all tensors and codecs, and plots of the whole vector and
-// of the largest tensors. `name` is that of the captures.
+// One self-contained HTML document: tables of all tensors and codecs, and plots of the whole vector and of the largest
+// tensors. `name`: of the captures.
 std::string analysis_page(std::string_view name, const GradientAnalysis& analysis,
                           std::span<const StudiedCodec> codecs);
 

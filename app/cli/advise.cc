@@ -23,11 +23,11 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Measures in this process what a rank computes in a step, and what each sentence makes of its gradients: ranks are threads
-that work one at a time, and average by the code of a run. A step is then replayed over the link, with exchanges beside
-backward as `sotto train` has them. Each host is taken to be like this one, with one rank that has all cores, or with
---ranks-per-host. The model, its data and the exchange are described by the flags of `sotto train`. Sentences whose loss
-is not known come last; --check 200 trains for a moment with each, from the same parameters and on the same examples.
+Measures in this process what a rank computes in a step, and what each codec makes of its gradients. Ranks are threads
+that work one at a time and average with the code of a run. The step is then replayed over the link, with exchanges
+during backward as in `sotto train`. Each host is taken to be like this one, with one rank that has all cores, or with
+--ranks-per-host ranks. The flags of `sotto train` describe the model, its data and the exchange. Codecs whose loss is
+not known come last; --check 200 trains for 200 steps with each, from the same parameters and on the same examples.
 
 Examples:
   sotto advise --model resnet20 --link 100mbit,20ms --ranks 8
@@ -36,7 +36,7 @@ Examples:
 
 constexpr std::size_t shown = 5;
 constexpr double busy = 0.9;             // with a smaller share of the time a rank is disturbed
-constexpr std::int64_t most_ranks = 64;  // each is a thread with vectors of its own
+constexpr std::int64_t most_ranks = 64;  // each is a thread with its own vectors
 
 struct AdviseOptions {
   std::string quality = "medium";
@@ -45,21 +45,21 @@ struct AdviseOptions {
   bool all = false;
   bool json = false;
   void visit(OptionVisitor& v) {
-    v.option(
-        "quality", quality,
-        "leave out sentences of lower quality, and of your own put those last: high keeps the loss of dense training, "
-        "medium is near it",
-        {text_of(Quality::high), text_of(Quality::medium), text_of(Quality::low)});
+    v.option("quality", quality,
+             "the least quality; codecs below it are left out, or come last if --codecs names them: high keeps the "
+             "loss of dense training, medium is near it",
+             {text_of(Quality::high), text_of(Quality::medium), text_of(Quality::low)});
     v.option("ranks-per-host", ranks_per_host, "ranks that share a host like this one, and its cores", {1, 64});
     v.option("check", check,
-             "also train for so many steps with `none` and each sentence that is shown, here, to see the losses",
+             "also train for this many steps, on this machine, with `none` and each codec in the table, and compare "
+             "the losses",
              {1, 1e9});
-    v.option("all", all, "show all sentences, not the best five");
-    v.option("json", json, "print JSON, of all sentences");
+    v.option("all", all, "show all codecs, not the best five");
+    v.option("json", json, "print JSON, with all codecs");
   }
 };
 
-// Options of `sotto train` that have no effect on the steps that are predicted.
+// Options of `sotto train` that do not change the predicted steps.
 constexpr std::array<std::string_view, 24> unused{"codec-start-after",
                                                   "codec-warmup",
                                                   "final-average",
@@ -85,7 +85,7 @@ constexpr std::array<std::string_view, 24> unused{"codec-start-after",
                                                   "tensorboard",
                                                   "metrics-port"};
 
-// Refuses what the replay of a step does not know.
+// Refuses options that the replay of a step does not model.
 void check(const Flags& flags, const Choices& choices) {
   std::vector<std::string> names = names_of_options(TransportOptions());
   names.insert(names.end(), unused.begin(), unused.end());
@@ -107,7 +107,7 @@ void check(const Flags& flags, const Choices& choices) {
   if (options.average_batch_norm) throw ConfigError("--average-batch-norm: what it adds to a step is not predicted");
 }
 
-// What is known of a method that may stand in the table of the program.
+// The quality of a method, if the table of candidates has it.
 std::optional<Quality> known_quality(const Recipe& recipe) {
   for (const Candidate& candidate : candidates()) {
     if (read_recipe(candidate.sentence).text() == recipe.text()) return candidate.quality;
@@ -115,21 +115,21 @@ std::optional<Quality> known_quality(const Recipe& recipe) {
   return std::nullopt;
 }
 
-// The user's own sentences, and always `none`.
+// `none`, and the user's codecs.
 std::vector<Method> read_methods(std::span<const std::string> codecs, const Sentence& aggregator) {
   std::vector<Method> methods{{read_recipe("none"), Quality::high}};
   for (const std::string& codec : codecs) {
     if (codec == "none") continue;
     const Recipe recipe = read_recipe(parse_sentence("codecs", codec), &aggregator);
     if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
-      throw ConfigError(fmt::format("--codecs {}: it measures the link, and there is none; leave it out", codec));
+      throw ConfigError(fmt::format("--codecs {}: it needs a real link to measure; leave it out", codec));
     }
     methods.push_back({recipe, known_quality(recipe)});
   }
   return methods;
 }
 
-// The sentences that the program knows. Those that the aggregator does not suit are refused.
+// The codecs in the table of candidates. Those that do not work with the aggregator are refused.
 std::vector<Method> known_methods(Quality least, const Sentence& aggregator, std::vector<Refusal>& refused) {
   std::vector<Method> methods;
   for (const Candidate& candidate : candidates()) {
@@ -150,18 +150,18 @@ const Prediction& dense_of(const Advice& advice) {
 }
 
 std::string loss_text(const Prediction& p) {
-  constexpr std::array<std::string_view, 3> losses{"that of dense", "near that of dense", "may be higher"};
+  constexpr std::array<std::string_view, 3> losses{"as dense", "near dense", "may be higher"};
   if (p.checked) return std::isfinite(p.checked->loss) ? fmt::format("{:.4g}", p.checked->loss) : "diverged";
   return p.quality ? std::string(losses[static_cast<std::size_t>(*p.quality)]) : "not known";
 }
 
-// Those that are shown. They are checked, too.
+// How many rows are shown, and checked.
 std::size_t count_of_shown(const Advice& advice, const AdviseOptions& own) {
   return own.all ? advice.ranked.size() : std::min(shown, advice.ranked.size());
 }
 
-// Finds out the losses of those that are shown, and how good they are beside that of `none`. Leaves out those whose
-// training failed. Returns the status of a signal that ended it, or 0.
+// Trains with each codec that is shown, and judges its loss by the loss of `none`. Leaves out codecs whose training
+// failed. Returns 0, or the status of a signal that ended the check.
 int check(const TrainOptions& options, const AdviseOptions& own, const std::string& folder, Advice& advice) {
   std::vector<Prediction*> checked{&*std::ranges::find(advice.ranked, "none", &Prediction::sentence)};
   for (Prediction& prediction : std::span(advice.ranked).first(count_of_shown(advice, own))) {
@@ -263,11 +263,10 @@ int run_advise(std::span<const std::string> arguments) {
   TrainOptions options;
   AdviseOptions own;
   std::vector<std::string> codecs;
-  Flags flags("advise", "Predicts how long a step takes over a link with each of many codecs, and says which to use.",
+  Flags flags("advise", "Predicts the time of a step over a link with each of many codecs, and recommends one.",
               examples);
   flags.alias("codecs", "codec");
-  flags.add_list("codecs", codecs,
-                 "what to predict, each a sentence in quotes; otherwise those that the program knows");
+  flags.add_list("codecs", codecs, "what to predict, each codec in quotes; by default those in the program's table");
   flags.add(own);
   add_train_flags(flags, options);
   if (!flags.parse(arguments)) return 0;

@@ -23,7 +23,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-The folder is that of `sotto train --capture every=10,dir=DIR`, with ranks=all or memory=true for more.
+`sotto train --capture every=10,dir=DIR` writes the folder; ranks=all and memory=true add more to it.
 
 Examples:
   sotto analyze gradients --csv tables
@@ -60,7 +60,7 @@ std::vector<StudiedCodec> sentences_of(std::span<const std::string> said, std::s
     for (const SweptSentence& one : sweep(sentence, values)) studied.push_back({one.sentence, one.value});
   }
   if (!values.empty() && std::ranges::none_of(said, is_swept)) {
-    throw ConfigError("--values: no sentence of --codec has a {} where they could go");
+    throw ConfigError("--values: no codec of --codec has a {} where they could go");
   }
   return studied;
 }
@@ -73,14 +73,14 @@ std::vector<std::size_t> numbers_of(std::span<const std::string> texts) {
   return numbers;
 }
 
-// Of a folder, or the one that is given.
+// The captured files of a folder, or the one file that is given.
 std::vector<CapturedFile> files_of(const std::string& path) {
   std::error_code missing;
   if (!std::filesystem::is_regular_file(path, missing)) return captured_files(path);
   if (const auto file = captured_file(path)) return {*file};
   throw ConfigError(
-      fmt::format("{}: no capture calls a file so, but gradient-000100.sotto; `sotto codec measure --codec .. --input "
-                  "{}` measures codecs on other files",
+      fmt::format("{}: not the name of a captured gradient, such as gradient-000100.sotto; `sotto codec measure "
+                  "--codec .. --input {}` measures codecs on other files",
                   path, path));
 }
 
@@ -93,12 +93,10 @@ int run_analyze(std::span<const std::string> arguments) {
   Flags flags("analyze", "Analyses captured gradients: statistics of each tensor, and errors of codecs.", examples);
   flags.alias("out", "o");
   flags.add_positional("dir", folder, "folder of captured gradients, or one of its files", true);
-  flags.add_list("codec", said,
-                 "what to measure on each gradient; each a sentence in quotes, whose memory is left out");
-  flags.add_list("values", values, "values for {} in the sentences, as `sotto codec sweep` takes them");
-  flags.add_list(
-      "merge", merge_texts,
-      "also time how long it takes to add up messages, for each of these numbers of them, as 4 16 64 256 1024");
+  flags.add_list("codec", said, "what to measure on each gradient, each codec in quotes; memories are left out");
+  flags.add_list("values", values, "values for {} in the codecs, as `sotto codec sweep` takes them");
+  flags.add_list("merge", merge_texts,
+                 "also time the addition of so many messages, for each of these numbers, such as 4 16 64 256 1024");
   if (!flags.read(arguments, own)) return 0;
   if (own.out) require_ending("out", *own.out, ".html");
   if (own.csv) require_possible_folder(*own.csv);
@@ -113,8 +111,8 @@ int run_analyze(std::span<const std::string> arguments) {
   const std::vector<CapturedFile> files = files_of(folder);
   if (std::ranges::all_of(files, &CapturedFile::memory)) {
     throw FileError(
-        fmt::format("{}: no captured gradients, which are called as gradient-000100.sotto; `sotto train "
-                    "--capture every=100,dir={}` writes some",
+        fmt::format("{}: no captured gradients, such as gradient-000100.sotto, are there; `sotto train --capture "
+                    "every=100,dir={}` writes some",
                     folder, folder));
   }
   GradientAnalysis analysis;
@@ -124,7 +122,7 @@ int run_analyze(std::span<const std::string> arguments) {
     analysis = analyse(files, own.spectra, progress);
     study(codecs, files, static_cast<int>(own.repeats), merges, progress, studied);
   }
-  // Before the files: what took so long is seen, even if one of them cannot be written.
+  // Before the files are written, so that a failure there does not lose the results.
   fmt::print("{}\n{}", step_figures(analysis, most_steps).text(), tensor_figures(analysis).text());
   if (!studied.empty()) fmt::print("\n{}", codec_figures(studied).text());
   if (!merges.empty()) fmt::print("\n{}", merge_figures(studied).text());

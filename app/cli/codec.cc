@@ -9,9 +9,9 @@ namespace {
 constexpr std::string_view help = R"text(Lists, describes and measures codecs, and advises on a basis.
 
 Usage: sotto codec list [--what | --json]
-       sotto codec describe NAME-OR-SENTENCE
-       sotto codec measure --codec SENTENCE ... [--input FILE] [--csv | --json]
-       sotto codec sweep --codec "SENTENCE WITH {}" --values VALUE ... [--plot FILE.svg] [--csv | --json]
+       sotto codec describe NAME-OR-CODEC
+       sotto codec measure --codec CODEC ... [--input FILE] [--csv | --json]
+       sotto codec sweep --codec "CODEC WITH {}" --values VALUE ... [--plot FILE.svg] [--csv | --json]
        sotto codec advise-basis FILE [--chunk N] [--json]
 
 Examples:

@@ -50,7 +50,7 @@ std::string stage_text(const StageEntry& stage) {
 
 std::string optimiser_text(const OptimiserEntry& entry) {
   return heading(entry.name, "optimiser", entry.summary, entry.paper) +
-         fmt::format("  asked for  --optimiser {}, beside the sentence\n", entry.name) + "options\n" +
+         fmt::format("  asked for  --optimiser {}, in addition to the codec\n", entry.name) + "options\n" +
          help_options(entry.options());
 }
 
@@ -59,7 +59,7 @@ std::string contract_lines(const Recipe& recipe) {
   const auto codec = make_codec(recipe.stages);
   const std::size_t bytes = codec->max_bytes(example(), {0, example().size()});
   const std::string whose = recipe.memory ? fmt::format("after `{}`: ", recipe.memory.entry->name) : "";
-  return fmt::format("  sentence   {}\n  contract   {}{}\n  bytes      at most {}\n", recipe.text(), whose,
+  return fmt::format("  codec      {}\n  contract   {}{}\n  bytes      at most {}\n", recipe.text(), whose,
                      describe(codec->contract(example())), example_bytes(bytes));
 }
 
@@ -67,7 +67,7 @@ std::string contract_lines(const Recipe& recipe) {
 std::string method_text(const Recipe& recipe) {
   const AggregatorEntry& entry = *recipe.aggregator.entry;
   std::string text = heading(entry.name, "aggregator", entry.summary, entry.paper);
-  text += fmt::format("  sentence   {}\n  contract   {}\n  wire       {}\n", recipe.text(), entry.method->contract,
+  text += fmt::format("  codec      {}\n  contract   {}\n  wire       {}\n", recipe.text(), entry.method->contract,
                       entry.method->bytes);
   if (entry.method->bytes_of != nullptr) {
     const auto codec = make_codec(recipe.stages);
@@ -79,13 +79,14 @@ std::string method_text(const Recipe& recipe) {
 
 std::string aggregator_text(const AggregatorEntry& entry) {
   return heading(entry.name, "aggregator", entry.summary, entry.paper) +
-         fmt::format("  asked for  --aggregator {}, beside the sentence\n", entry.name) + options_text(entry.options());
+         fmt::format("  asked for  --aggregator {}, in addition to the codec\n", entry.name) +
+         options_text(entry.options());
 }
 
 std::string preset_text(const Preset& preset, const Recipe& recipe) {
   std::string text = heading(preset.name, "preset", preset.summary, preset.paper);
   text += fmt::format("  means      {}\n", sentence_of(preset));
-  text += fmt::format("  aggregator {}\n", recipe.by_itself()            ? "that of the sentence"
+  text += fmt::format("  aggregator {}\n", recipe.by_itself()            ? "chosen by the codec"
                                            : preset.aggregator == "auto" ? "auto, or another"
                                                                          : preset.aggregator);
   text += fmt::format("  optimiser  {}\n", preset.optimiser == "auto" ? "sgd, or another" : preset.optimiser);
@@ -157,9 +158,8 @@ std::vector<std::string> texts_of_sentence(std::string_view text) {
 
 int describe_sentence(std::span<const std::string> arguments) {
   std::string text;
-  Flags flags("codec describe", "Says what a preset, memory, aggregator, stage or optimiser is, or a whole sentence.",
-              "");
-  flags.add_positional("sentence", text, "a name, as `sotto codec list` has them, or a sentence in quotes", true);
+  Flags flags("codec describe", "Describes a preset, memory, aggregator, stage or optimiser, or a whole codec.", "");
+  flags.add_positional("codec", text, "a name from `sotto codec list`, or a codec in quotes", true);
   if (!flags.parse(arguments)) return 0;
   auto texts = texts_of_name(text);
   if (texts.empty()) texts = texts_of_sentence(text);

@@ -23,7 +23,7 @@ struct ListOptions {
   bool what = false;
   bool json = false;
   void visit(OptionVisitor& v) {
-    v.option("what", what, "say what each one is, too, in lines of up to 300 characters");
+    v.option("what", what, "also describe each one, in lines of up to 300 characters");
     v.option("json", json, "print JSON");
   }
 };
@@ -131,10 +131,11 @@ std::string to_table(std::span<const Line> lines, bool with_what) {
 int list_codecs(std::span<const std::string> arguments) {
   ListOptions options;
   Flags flags("codec list", "Lists presets, memories, aggregators and stages of codecs.",
-              "Bytes an element are those of a message of 256 x 256 normal values, header included. What is linear can "
-              "be summed\non its way. `sotto codec describe NAME` says more of each.");
+              "Bytes per element are measured on a message of 256 x 256 normal values, header included. Messages of a "
+              "linear codec\ncan be summed on their way. `sotto codec describe NAME` says more about each.");
   if (!flags.read(arguments, options)) return 0;
-  if (options.what && options.json) throw ConfigError("--what: JSON says it in any case; leave --what or --json out");
+  if (options.what && options.json)
+    throw ConfigError("--what: JSON has the descriptions in any case; leave --what or --json out");
   const std::vector<Line> lines = all_lines();
   fmt::print("{}", options.json ? to_json(lines) : to_table(lines, options.what));
   return 0;

@@ -23,7 +23,7 @@ struct SweepOptions {
   std::string codec;
   std::string plot;
   void visit(OptionVisitor& v) {
-    v.option("codec", codec, "sentence with {} where the values go; a memory in front of it is left out");
+    v.option("codec", codec, "codec with {} where the values go; its memory is left out");
     v.option("plot", plot, "draw bytes, error and rates into this .svg file");
   }
 };

@@ -38,7 +38,7 @@ struct OwnOptions {
   bool json = false;
   void visit(OptionVisitor& v) {
     v.option("seeds", seeds,
-             "train each with so many seeds, --seed and the numbers after it; the table has means and deviations",
+             "train each with this many seeds, --seed and the numbers after it; the table has means and deviations",
              {1, 1000});
     v.option("markdown", markdown, "print the table as markdown");
     v.option("json", json, "print the summaries as JSON");
@@ -81,7 +81,7 @@ std::vector<ComparedRow> rows_of(const TrainOptions& options, std::span<const st
   return rows;
 }
 
-// Runs the job, fills in its result, and returns its status; after a signal, that of the signal.
+// Runs the job, fills in its result, and returns its status, or the status of a signal.
 int run_job(TrainOptions options, const std::string& label, ComparedRun& run, RunWarnings& warnings) {
   options.seed = run.seed;
   options.train_dir = run.folder;
@@ -168,8 +168,8 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
 
 namespace {
 
-// Refuses what is wrong for all jobs, and sentences that are no codec. An option that is wrong for one job alone stands
-// in the row of that job; the others are trained.
+// Refuses what is wrong for all jobs, and codecs that cannot be parsed. An option that is wrong for one job alone is
+// named in its row; the others are trained.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
   for (const std::string& codec : codecs) read_recipe(parse_sentence("codecs", codec));
   bool graphs = false;
@@ -193,7 +193,7 @@ int run_compare(std::span<const std::string> arguments) {
   flags.alias("algorithms", "algorithm");  // the plural flags have the singular names of `sotto train`, too
   flags.alias("codecs", "codec");
   flags.add_list("algorithms", algorithms, "what to compare; each with every codec");
-  flags.add_list("codecs", codecs, "what to compare; each a sentence in quotes");
+  flags.add_list("codecs", codecs, "what to compare, each codec in quotes");
   flags.add(own);
   add_train_flags(flags, options);
   if (!flags.parse(arguments)) return 0;

@@ -46,7 +46,7 @@ std::string until_text(std::span<const RunSummary> runs) {
                      of([](const TargetReport& t) { return t.bytes_sent; }, bytes_text));
 }
 
-// What became of a contender of which no run came to its end.
+// Why a contender has no run that ended.
 std::string failure_of(const ComparedRow& row) {
   const auto any = [&](auto is) { return std::ranges::any_of(row.runs, is); };
   return any(&ComparedRun::interrupted) ? "interrupted" : any(&ComparedRun::diverged) ? "diverged" : "failed";

@@ -20,9 +20,9 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Ranks join and leave at any time, on any machine that reaches this one; the others go on. Training starts when MIN ranks
-are there, and waits while fewer are. Ctrl-C ends the coordinator alone: the ranks train on, but their group cannot
-change until there is a coordinator again at the same place with the same --state.
+Ranks join and leave at any time, on any machine that reaches this one; the others continue. Training starts when MIN
+ranks are there, and waits while fewer are. Ctrl-C ends only the coordinator: the ranks continue to train, but their
+group cannot change until a coordinator with the same --state runs at the same address again.
 
 Example, the second line once for each rank:
   sotto coordinator --ranks 2:4 --listen 10.0.0.1:29400 --state job.state
@@ -40,12 +40,12 @@ struct OwnOptions {
     v.option("ranks", ranks, "MIN:MAX, how many ranks the job has");
     v.option("listen", listen, "HOST:PORT, an address of this machine that the ranks reach; port 0: any free one");
     v.option("on-failure", on_failure,
-             "what the others do when a rank is lost: continue, stop, or checkpoint: they write one, and end");
-    v.option("state", state, "a file that lets a later coordinator go on with the job");
-    v.option(
-        "secret", secret,
-        "file with the secret that every rank must have; without it, that of the first rank, which this need not know");
-    v.option("patience", patience, "seconds until a rank that hangs while the others wait for it is given up",
+             "what the other ranks do when a rank is lost: continue, stop, or checkpoint (write one, then stop)");
+    v.option("state", state, "a file from which a later coordinator can continue the job");
+    v.option("secret", secret,
+             "file with the secret that every rank must have; without it, the first rank's secret is required of the "
+             "others");
+    v.option("patience", patience, "seconds after which a rank that hangs, while the others wait for it, is given up",
              {1, 1e6});
     v.option("metrics-port", metrics_port, "serve figures for Prometheus at this port of the loopback; 0: any free one",
              {0, 65535});
@@ -93,7 +93,7 @@ class MetricsPage {
 int run_coordinator(std::span<const std::string> arguments) {
   constexpr std::chrono::milliseconds between_looks(100);
   OwnOptions own;
-  Flags flags("coordinator", "Tells the ranks of a job that come and go who is in their group.", examples);
+  Flags flags("coordinator", "Lets the ranks of a job come and go: tells them who is in their group.", examples);
   if (!flags.read(arguments, own)) return 0;
   flags.refuse_empty({"secret"});
   if (own.ranks.empty()) throw ConfigError("--ranks: missing; say MIN:MAX, how many ranks the job has");

@@ -83,7 +83,7 @@ struct GetOptions {
   std::string data_dir;
   std::string url;
   void visit(OptionVisitor& v) {
-    v.option("data-dir", data_dir, "folder for the files; made when it is not there");
+    v.option("data-dir", data_dir, "folder for the files; created if missing");
     v.option("url", url, "address of a folder to download from, instead of the usual mirror");
   }
 };
@@ -92,7 +92,8 @@ int get(std::span<const std::string> arguments) {
   GetOptions options;
   std::string name;
   Flags flags("data get",
-              "Downloads the files of a data set and checks them. After an interruption the same command goes on.", "");
+              "Downloads the files of a data set and checks them. After an interruption, the same command continues.",
+              "");
   flags.add_positional("name", name, "data set, see `sotto data list`", true);
   if (!flags.read(arguments, options)) return 0;
   std::vector<std::string_view> can = set_names();
@@ -114,7 +115,7 @@ int get(std::span<const std::string> arguments) {
     case Fetched::done: fmt::print("{} is in {}\n", name, options.data_dir); return 0;
     case Fetched::cancelled: break;
   }
-  print_error(fmt::format("sotto: stopped; the same command goes on from here\n"));
+  print_error(fmt::format("sotto: stopped; the same command continues from here\n"));
   return 128 + StopSignal::caught();
 }
 
@@ -122,13 +123,13 @@ struct MakeOptions {
   DataOptions data;
   void visit(OptionVisitor& v) {
     const Bounds sizes{0, static_cast<double>(DataOptions::most_examples)};
-    v.option("data-dir", data.data_dir, "folder for the files; made when it is not there");
+    v.option("data-dir", data.data_dir, "folder for the files; created if missing");
     v.option("train-size", data.train_size,
-             "number of training examples (of a text: bytes); 0: as many as the made sets have", sizes);
+             "number of training examples (bytes, for a text); 0: as many as the generated sets have", sizes);
     v.option("test-size", data.test_size, "the same for tests", sizes);
-    v.option("data-seed", data.data_seed, "seed of what is made", Bounds::at_least(0));
-    v.option("languages", data.languages, "of parallel text: the endings of the files' names");
-    v.option("test-set", data.test_set, "of parallel text: how the names of the files for tests begin");
+    v.option("data-seed", data.data_seed, "seed of the generated examples", Bounds::at_least(0));
+    v.option("languages", data.languages, "for parallel text: the endings of the files' names");
+    v.option("test-set", data.test_set, "for parallel text: how the names of the test files begin");
   }
 };
 
@@ -147,10 +148,9 @@ void refuse_unused(const Flags& flags, std::string_view set, std::initializer_li
 
 int make(std::span<const std::string> arguments) {
   MakeOptions options;
-  Flags flags("data make",
-              "Writes files in the format of a data set, with made examples in them, so that its reader can be tried "
-              "without a download.",
-              "");
+  Flags flags(
+      "data make",
+      "Writes files in the format of a data set, with generated examples, to try its reader without a download.", "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   if (!flags.read(arguments, options)) return 0;
   require_set("make", options.data.data, stand_in_names());
@@ -169,11 +169,11 @@ struct PrepareOptions {
   void visit(OptionVisitor& v) {
     v.option("data-dir", data.data_dir, "folder of the data set's files");
     v.option("languages", data.languages,
-             "of parallel text: from which language to which, by the endings of the files' names");
+             "for parallel text: from which language to which, by the endings of the files' names");
     v.option("vocabulary", vocabulary, "number of tokens", {16, 65536});
-    v.option("out", out, "of pictures: the file to pack them into");
-    v.option("strict", data.strict, "of pictures: one that cannot be decoded is an error; otherwise it is left out");
-    v.option("data-threads", data.data_threads, "of pictures: threads that check them; auto: as many as cores",
+    v.option("out", out, "for pictures: the file to pack them into");
+    v.option("strict", data.strict, "for pictures: one that cannot be decoded is an error; otherwise it is left out");
+    v.option("data-threads", data.data_threads, "for pictures: threads that check them; auto: as many as cores",
              {1, 256});
   }
 };
@@ -206,8 +206,8 @@ int prepare_pictures(const PrepareOptions& options) {
 int prepare(std::span<const std::string> arguments) {
   PrepareOptions options;
   Flags flags("data prepare",
-              "Makes what a data set needs beside its files: of `text` and `parallel` a vocabulary, of pictures one "
-              "file that holds them all, and that opens at once.",
+              "Makes what a data set needs in addition to its files: for `text` and `parallel` a vocabulary, for "
+              "pictures one file that holds them all and opens at once.",
               "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   if (!flags.read(arguments, options)) return 0;
@@ -239,7 +239,8 @@ struct ShowOptions {
     v.option("split", split, "which half of the data", {"train", "test"});
     v.option("data-dir", data.data_dir, "folder of the data set's files");
     v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
-    v.option("image-size", data.image_size, "side of the images that pictures in files become; auto: 224", {8, 4096});
+    v.option("image-size", data.image_size, "side, in pixels, to which pictures in files are scaled; auto: 224",
+             {8, 4096});
   }
 };
 

@@ -146,11 +146,11 @@ struct InfoOptions {
   DataOptions data;
   void visit(OptionVisitor& v) {
     v.option("data-dir", data.data_dir,
-             "folder of the data set's files; of text or rows it may be the one file, of pictures a pack");
+             "folder of the data set's files; for text or rows it may be the one file, for pictures a pack");
     v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
     v.option("languages", data.languages,
-             "of parallel text: from which language to which, by the endings of the files' names");
-    v.option("test-set", data.test_set, "of parallel text: how the names of the files for tests begin");
+             "for parallel text: from which language to which, by the endings of the files' names");
+    v.option("test-set", data.test_set, "for parallel text: how the names of the test files begin");
   }
 };
 

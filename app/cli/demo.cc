@@ -50,14 +50,14 @@ int run_demo(std::span<const std::string> arguments) {
   Flags flags("demo", "Trains LeNet on four ranks over an emulated 100 Mbit/s link, dense and with three codecs.",
               examples);
   flags.alias("codecs", "codec");
-  flags.add_list("codecs", codecs, "what to compare; each a sentence in quotes");
+  flags.add_list("codecs", codecs, "what to compare, each codec in quotes");
   add_train_flags(flags, options);
   if (!flags.parse(arguments)) return 0;
   const Signals signals;  // Ctrl-C ends it with the table of what there is
   const std::int64_t ranks = options.ranks;
   assign_train_flags(flags, options);
   if (options.ranks == 0) options.ranks = ranks;
-  if (options.resume) throw ConfigError("--resume: a demo begins anew");
+  if (options.resume) throw ConfigError("--resume: a demo always starts from the beginning");
   TrainOptions checked = options;        // each job fills in the options that depend on its codec
   checked.codec = TrainOptions{}.codec;  // a bad codec is told in its row
   checked = read_choices(checked).options;
@@ -67,7 +67,7 @@ int run_demo(std::span<const std::string> arguments) {
       options.max_steps ? fmt::format("{} steps", *options.max_steps) : fmt::format("{} epochs", options.epochs);
   fmt::print("{} on `{}`, {}, {} processes that meet over TCP{}, {} images a rank and step.\n", checked.model,
              checked.data.data, length, options.ranks,
-             options.link ? fmt::format(", each behind a link of {}", *options.link) : "", options.batch_size);
+             options.link ? fmt::format(", each with a link of {}", *options.link) : "", options.batch_size);
   fmt::print("The same training with each of these, and the same seed: {}.\n", fmt::join(codecs, ";  "));
   fmt::print("`none` sends whole gradients, any other codec a compressed form of them. Run folders: {}\n\n",
              options.train_dir);

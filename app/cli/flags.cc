@@ -103,8 +103,7 @@ class Flags::Impl {
     return option != nullptr && option->count() > 0 ? option : nullptr;
   }
 
-  // Refuses what CLI11 would take for a value, or tell in words of its own: an option whose value was forgotten, and
-  // one that is given twice.
+  // Refuses an option without a value, for which CLI11 would take the next option, and an option that is given twice.
   void require_values(std::span<const std::string> arguments) const {
     std::set<const CLI::Option*> seen;
     for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
@@ -181,7 +180,7 @@ class Writer final : public OptionVisitor {
   void visit(const Option& option) override {
     const std::string text = option.text();
     if (!text.empty()) return flags.push_back(fmt::format("--{}={}", option.name, text));
-    // An empty text is written, too: otherwise a resumed run would take the text of its record.
+    // An empty string is written, too: otherwise a resumed run would take the value from its record.
     flags.push_back(fmt::format("--{}", option.name));
     flags.emplace_back();
   }
@@ -268,7 +267,7 @@ void Flags::refuse_empty(std::initializer_list<std::string_view> options) const 
   for (const std::string_view option : options) {
     const CLI::Option* found = impl_->find(option);
     if (found != nullptr && found->results().back().empty()) {
-      throw ConfigError(named(option) + ": it is empty; leave it out, or say what it is to be");
+      throw ConfigError(named(option) + ": it is empty; leave it out, or give it a value");
     }
   }
 }

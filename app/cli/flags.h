@@ -45,7 +45,7 @@ class Flags {
   // Returns false after printing help, if help was asked for. ConfigError for anything unknown or incomplete.
   bool parse(std::span<const std::string> arguments);
   bool given(std::string_view option) const;
-  // ConfigError if one of these options is given with an empty text, as --secret "$UNSET" is.
+  // ConfigError if one of these options is given with an empty string, as --secret "$UNSET" is.
   void refuse_empty(std::initializer_list<std::string_view> options) const;
   // ConfigError: "--lr -1: must be in [0, inf)".
   template <class Options>

@@ -2,8 +2,8 @@
 
 namespace sotto {
 
-// The next step allocates again what a step frees on the thread that computes. By default glibc returns large blocks to
-// the system; mapping and zeroing them anew is a fifth of each step (docs/performance.md). From now on they are kept.
+// Makes glibc keep freed memory. Each step allocates again what the step before freed, and by default glibc returns
+// large blocks to the system; to map and zero them again takes a fifth of each step (docs/performance.md).
 void keep_freed_memory();
 
 }  // namespace sotto

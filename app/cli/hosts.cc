@@ -34,7 +34,7 @@ constexpr std::string_view help =
     "  check   say which hosts ssh reaches, and whether they have this version of sotto, files, and the same run "
     "folder\n"
     "  push    copy files to the same path on all hosts\n"
-    "  serve   what ssh starts on a host; it talks to `sotto train` alone\n"
+    "  serve   what ssh starts on a host for `sotto train`; not for users\n"
     "\n"
     "Example:\n"
     "  sotto hosts check node1:4,node2:4 data/mnist --train-dir /shared/run\n";
@@ -186,7 +186,7 @@ int check(std::span<const std::string> arguments) {
   std::vector<std::string> paths;
   CheckOptions options;
   Flags flags(
-      "hosts check", "Says what is missing for a training on these hosts. Exit status 1 if anything is.",
+      "hosts check", "Checks that these hosts can train together. Exit status 1 if anything is missing.",
       "This folder must be on all hosts; so must the files that are named. Their contents are not compared. In\n"
       "--train-dir, or the folder above that is there, each host makes an empty file for the others to find, and\n"
       "removes it.\n"

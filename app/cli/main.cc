@@ -30,7 +30,7 @@ namespace {
 
 void print_help() {
   fmt::print(
-      "sotto: train neural networks over slow links, sending little.\n"
+      "sotto: train neural networks over slow links.\n"
       "\n"
       "Usage: sotto COMMAND [OPTIONS]        sotto help COMMAND says more\n"
       "\n"
@@ -38,7 +38,7 @@ void print_help() {
   for (const Command& command : command_table()) fmt::print("  {:<9} {}\n", command.name, command.summary);
   fmt::print(
       "\n"
-      "A codec is a sentence, `memory | transform | select | quantise | code`, each part with its options:\n"
+      "A codec is a chain of stages, `memory | transform | select | quantise | code`, each with its options:\n"
       "  none                         what training without compression sends\n"
       "  qsgd(bits=4)                 every element in 4 bits and a sign, unbiased\n"
       "  ef | topk(0.01)              the largest hundredth of the elements; the rest is remembered (error feedback)\n"
@@ -80,7 +80,7 @@ void spin_briefly(std::span<const std::string> arguments) {
   std::vector<char*> pointers{name.data()};
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  execv("/proc/self/exe", pointers.data());  // where that fails, it goes on as it is
+  execv("/proc/self/exe", pointers.data());  // if that fails, the process continues unchanged
 }
 
 int run(std::span<const std::string> arguments) {
@@ -151,8 +151,8 @@ int status_of(const std::vector<std::string>& arguments) {
   }
 }
 
-// Ends a process before the destructors of what was there before main(): those of LibTorch forget its operators one by
-// one, which takes a tenth of a second.
+// Ends a process before destructors of global objects run: LibTorch's unregister its operators one by one, which takes
+// a tenth of a second.
 void end_at_once(int status, void* /*unused*/) {
   stop_fork_server();
   std::fflush(nullptr);
@@ -167,8 +167,8 @@ int run_program(const std::vector<std::string>& arguments) {
   return status_of(arguments);
 }
 
-// A descriptor that is closed, as by `2>&-`, would be that of the next file which is opened, and messages would go into
-// it. Standard output still cannot be written to then.
+// If a descriptor is closed, as by `2>&-`, the next file opened would get its number, and messages would go into that
+// file. Standard output still cannot be written to then.
 void fill_closed_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) != -1) continue;

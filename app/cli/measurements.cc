@@ -76,7 +76,7 @@ std::string to_csv(std::span<const MeasuredCodec> codecs, const MeasureOptions& 
   std::string text =
       fmt::format("codec,{}threads,elements,bytes,ratio,relative_error,encode_gbps,decode_gbps,memcpy_gbps\n",
                   swept ? "value," : "");
-  for (const MeasuredCodec& codec : codecs) {  // no sentence contains quotes
+  for (const MeasuredCodec& codec : codecs) {  // no codec contains quotes
     const Measurement& m = codec.result;
     text += fmt::format("\"{}\",{}{},{},{},{:.6g},{:.6g},{:.4g},{:.4g},{:.4g}\n", codec.sentence,
                         swept ? fmt::format("\"{}\",", codec.value) : "", options.threads, m.elements, m.bytes, m.ratio,

@@ -29,11 +29,11 @@ struct MeasureOptions {
              "a file that is "
              "called .f32, .raw or .bin");
     v.option("tensor", tensor, "only this tensor of the file; empty: all");
-    v.option("sample", sample, "what is generated: gaussian, student or sparse values");
+    v.option("sample", sample, "distribution of generated values: gaussian, student or sparse");
     v.option("elements", elements, "number of generated values", {1, 1e9});
-    v.option("rows", rows, "rows of the generated values as a matrix, which svd needs", {1, 1e9});
+    v.option("rows", rows, "rows, if the generated values are to be a matrix, as svd needs", {1, 1e9});
     v.option("seed", seed, "seed of generated values", Bounds::at_least(0));
-    v.option("repeats", repeats, "how often it is timed; medians are printed", {1, 10000});
+    v.option("repeats", repeats, "how often each codec is timed; medians are printed", {1, 10000});
     v.option("threads", threads, "threads that encode and decode", {1, 256});
     v.option("csv", csv, "print CSV");
     v.option("json", json, "print JSON");
@@ -46,11 +46,11 @@ struct MeasuredCodec {
   Measurement result;
 };
 
-// The codec of a sentence, whose memory is left out. ConfigError.
+// Parses a codec, without its memory. ConfigError.
 std::unique_ptr<Codec> measured_codec(const std::string& sentence, std::shared_ptr<ThreadPool> pool);
 
-// Measures the sentences in turns on the same input. The memory of a sentence is left out; ConfigError if it then has
-// no stages. REQUIRES parsed flags.
+// Measures the codecs in turns on the same input. Memories are left out; ConfigError if no stages remain. REQUIRES
+// parsed flags.
 std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
                                        const Flags& flags);
 // Prints in the form that the options choose. In JSON one codec is an object, several are an array of objects.

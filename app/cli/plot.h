@@ -8,7 +8,7 @@ namespace sotto {
 
 struct PlotPoint {
   double x = 0, y = 0;
-  std::string label;  // beside the point; empty: none
+  std::string label;  // next to the point; empty: none
 };
 
 // A line through points.

@@ -17,9 +17,9 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Ranks behind NAT only connect outwards. They connect to a relay that all of them reach, and it carries what they send
-each other. It has no secret, and sees nothing but ciphertext. Ranks that others reach need no --relay; they and those
-behind NAT connect directly. Ctrl-C ends the relay; ranks that use it try to reach it again until their --deadline.
+Ranks behind NAT can only connect outwards. They connect to a relay that all of them reach, and it carries what they
+send each other. It has no secret, and sees only ciphertext. A rank that others can reach needs no --relay: ranks
+behind NAT connect to it directly. Ctrl-C ends the relay; ranks that use it try to reach it again until their --deadline.
 
 Example, on a machine that all reach, and for each rank behind NAT:
   sotto relay --listen 0.0.0.0:29600
@@ -44,7 +44,7 @@ void allow_many_files() {
 
 int run_relay(std::span<const std::string> arguments) {
   OwnOptions own;
-  Flags flags("relay", "Joins the connections of ranks that do not reach each other.", examples);
+  Flags flags("relay", "Joins the connections of ranks that cannot reach each other.", examples);
   if (!flags.read(arguments, own)) return 0;
   if (own.listen.empty()) throw ConfigError("--listen: missing; say HOST:PORT, such as 0.0.0.0:29600");
   const StopSignal signals;

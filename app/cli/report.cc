@@ -29,14 +29,15 @@ struct OwnOptions {
   std::string like = "page";
   std::optional<std::string> target;
   void visit(OptionVisitor& v) {
-    v.option("out", out, "where it goes; auto: report.html, or report.svg for figures");
+    v.option("out", out, "the file to write; auto: report.html, or report.svg for figures");
     v.option(
         "like", like,
         "page: one page of everything; sgp: the figures of papers on Stochastic Gradient Push, as SVG: error against "
         "epochs, iterations and time, time an iteration and speed-up against ranks",
         {"page", "sgp"});
-    v.option("target", target,
-             "shows the steps, time and bytes that each run took to it, as accuracy=0.97; auto: none");
+    v.option(
+        "target", target,
+        "also show the steps, time and bytes that each run took to this target, such as accuracy=0.97; auto: none");
   }
 };
 
@@ -47,14 +48,14 @@ std::string said_of(const Report& report, const std::string& out, std::size_t by
   return text;
 }
 
-// Whether it is a file that stands beside run folders, where `runs/x/*` names it: the record of a search, or a page.
+// Whether it is a file among run folders, which `runs/x/*` also matches: the record of a search, or a page.
 bool is_beside_runs(const std::filesystem::path& path) {
   std::error_code missing;
   return std::filesystem::is_regular_file(path, missing) &&
          (path.filename() == "tune.json" || path.extension() == ".html" || path.extension() == ".svg");
 }
 
-// Nothing if the run cannot be shown: it is left out. A folder that is not there was misspelled, which is an error.
+// Nothing if the run cannot be shown and is left out. A folder that does not exist is an error.
 std::optional<RecordedRun> read_or_leave_out(const std::string& folder, bool alone, std::vector<LeftOut>& left_out) {
   try {
     RecordedRun run = read_recorded_run(folder);

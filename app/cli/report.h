@@ -9,8 +9,8 @@
 namespace sotto {
 
 // Reads runs for one page. One that is damaged or has made no step is left out, with a warning if it is damaged.
-// FileError if a folder is not there, or no run is left; ConfigError if a folder is given twice, or no run has such a
-// metric as that of the target.
+// FileError if a folder is missing, or no run is left; ConfigError if a folder is given twice, or no run has the
+// target's metric.
 Report read_report(std::span<const std::string> folders, const std::optional<std::string>& target = {});
 
 // Writes the page of these run folders, and returns a line that says so. `target` is a metric and its value, as

@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-// The error in per cent, against steps and seconds. Epochs stand in the place of the bytes of a curve.
+// The error in per cent, against steps and seconds. A curve's bytes hold its epochs.
 Curve error_curve(const RecordedRun& run, Split split) {
   if (!metric_table(run.task->metrics).find("accuracy")) {
     throw ConfigError(fmt::format("{}: {}: its task {} has no accuracy, and so no error in per cent",

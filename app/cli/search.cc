@@ -18,7 +18,7 @@
 namespace sotto {
 namespace {
 
-// The first steps of the training. The run folder of an earlier round, or of an interrupted search, goes on.
+// The first steps of the training. Continues the run folder of an earlier round, or of an interrupted search.
 TrainOptions job_of(const Trial& trial, std::uint64_t steps) {
   TrainOptions options = trial.options;
   const auto most = static_cast<std::int64_t>(steps);
@@ -30,7 +30,7 @@ TrainOptions job_of(const Trial& trial, std::uint64_t steps) {
   return options;
 }
 
-// The step from which the run folder of a trial goes on.
+// The step from which the run folder of a trial continues.
 std::uint64_t first_step(const std::string& folder) {
   const std::vector<std::uint64_t> steps = checkpoint::find(folder);
   return steps.empty() ? 0 : steps.back();

@@ -17,8 +17,8 @@ namespace sotto {
 // Runs the trials of a search, round by round, several at a time, and shows how far they are.
 class Search {
  public:
-  // The trials are those of the record, `seeds` for each contender; a round counts contenders. `jobs`: how many trials
-  // may run at a time.
+  // The record holds the trials, `seeds` for each contender; a round counts contenders. `jobs`: how many trials may run
+  // at a time.
   Search(std::vector<Trial>& trials, std::size_t seeds, std::vector<Round> rounds, Scoring scoring,
          const TrialRecord& record, std::size_t jobs);
 
@@ -27,8 +27,8 @@ class Search {
   // trials.
   int run();
 
-  // The contenders, the best one first: those of later rounds before those of earlier ones, in a round those that
-  // reached their target, after the fewest steps first, and at the end those that diverged or failed.
+  // The contenders, best first. Later rounds come before earlier ones; in a round, those that reached their target come
+  // first, by fewest steps. Those that diverged or failed come last.
   std::vector<Contender> order() const;
 
   // Of the trials that run() has started.
@@ -55,7 +55,7 @@ class Search {
   RunWarnings warnings_;
   std::map<std::size_t, std::string> running_;  // how far each trial is
   std::size_t pending_ = 0, ended_ = 0;         // trials of this round
-  // The steps that trials make in this round and start; and those of all trials that have ended, or are to end.
+  // Steps that trials make in this round and start; steps of all trials that have ended, or are to end.
   std::map<std::size_t, std::uint64_t> to_make_;
   std::uint64_t made_ = 0, left_ = 0;
   Timer since_;         // the beginning of the search, or of this start of it

@@ -127,11 +127,11 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
       text += fmt::format("{:4} -> {}\n", rank, fmt::join(topology.round(i).out(rank), " "));
     }
     if (topology.ranks() > most_printed) continue;
-    text += "shares: what a row's rank then has of a column's\n";
+    text += "shares: row i, column j: how much of rank j's value rank i then has\n";
     text += matrix_text(MixingMatrix::of(topology.round(i), mixing));
   }
   if (topology.ranks() > most_printed) {
-    text += fmt::format("\nshares of more than {} ranks are in --json\n", most_printed);
+    text += fmt::format("\nfor more than {} ranks, shares are in --json\n", most_printed);
   }
   return text;
 }

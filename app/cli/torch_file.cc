@@ -32,7 +32,7 @@ struct Archive {
   std::unordered_map<const void*, std::size_t> sizes;
 };
 
-// The file itself is not held in memory beside its content.
+// The file is not kept in memory in addition to its content.
 class FileAdapter final : public caffe2::serialize::ReadAdapterInterface {
  public:
   explicit FileAdapter(const FileReader& file) : file_(file) {}

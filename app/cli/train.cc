@@ -40,8 +40,8 @@ Without any of these, start each rank by hand with the variables RANK, WORLD_SIZ
 that come and go while the job runs: `sotto coordinator` and --coordinator.
 
 --replay RUN takes the options of RUN, and changes the group of ranks at the steps that RUN/membership.csv names. It
-tells whether the parameters at the end are those of RUN. Beside it only --train-dir, --data-dir, --backend and options
-of what is written may be given.
+says whether it ends with the same parameters as RUN. It allows only --train-dir, --data-dir, --backend, and options
+that change what is written.
 
 Examples:
   sotto train --ranks 4 --codec "ef | topk(0.01)" --train-dir runs/topk
@@ -60,24 +60,23 @@ struct OwnOptions {
   std::string replay;
   HostFlags hosts;
   void visit(OptionVisitor& v) {
-    v.option("dry-run", dry_run, "only say what a step would send");
+    v.option("dry-run", dry_run, "only print what a step would send");
     v.option("restarts", restarts,
-             "how often to start the ranks again from the newest checkpoint when one failed; with --elastic, how many "
-             "lost ranks to start anew",
+             "how many times to restart all ranks from the newest checkpoint after one failed; with --elastic, how "
+             "many lost ranks to replace",
              {0, 1e6});
-    v.option(
-        "elastic", elastic,
-        "MIN or MIN:MAX: begin with MAX ranks, and go on without ranks that are killed or hang while MIN are left");
-    v.option(
-        "on-failure", on_failure,
-        "with --elastic, what the others do when a rank is lost: continue, stop, or checkpoint: they write one, and "
-        "end");
+    v.option("elastic", elastic,
+             "MIN or MIN:MAX: begin with MAX ranks, and continue without ranks that are killed or hang while at least "
+             "MIN are left");
+    v.option("on-failure", on_failure,
+             "with --elastic, what the other ranks do when a rank is lost: continue, stop, or checkpoint (write one, "
+             "then stop)");
     v.option("coordinator", coordinator,
              "HOST:PORT: join the job of the `sotto coordinator` there, as one rank; others may come and go meanwhile");
     v.option("coordinator-wait", coordinator_wait,
-             "seconds for which a rank that needs its coordinator waits for it, or for the next one", {1, 1e6});
+             "seconds that a rank waits for its coordinator, or for the next one, when it needs it", {1, 1e6});
     v.option("replay", replay,
-             "RUN: repeat the run of that folder to the bit, with the ranks that came and went; see below");
+             "RUN: repeat the run in that folder bit-for-bit, with the ranks that came and went; see below");
     hosts.visit(v);
   }
 };
@@ -92,7 +91,7 @@ int print_dry_run(const Choices& choices) {
   fmt::print("aggregator    {}\n", run.aggregator);
   if (run.first_step > 0) {
     fmt::print("from step     {}{}\n", run.first_step,
-               run.only_dense ? ": the run ends before, and never sends so" : "");
+               run.only_dense ? ": the run ends before, and never compresses" : "");
   }
   if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
   if (!run.phases_remark.empty()) fmt::print("remark        {}\n", spelled(run.phases_remark, flag_spelling));
@@ -126,8 +125,8 @@ int run_rank(const Choices& choices, const World& world) {
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
-// As one rank of a job whose ranks come by themselves. Unlike run_train_job(), this touches no checkpoint that others
-// may be writing.
+// Runs one rank of a job whose ranks join by themselves. Unlike run_train_job(), it touches no checkpoint, because
+// others may be writing it.
 int join_coordinator(const TrainOptions& options, const World& coordinator) {
   Console console;
   LaunchSpec spec = train_job(options);
@@ -152,7 +151,7 @@ World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_
   if (!options.master.empty()) throw ConfigError(said + ": the ranks meet there; leave --master out");
   if (options.train_dir.empty()) {
     throw ConfigError(said +
-                      ": needs --train-dir, the same for all ranks, since those that come later go on with that run");
+                      ": needs --train-dir, the same for all ranks, since ranks that join later continue that run");
   }
   if (!options.transport.secret.empty()) static_cast<void>(read_secret(options.transport.secret));  // before anybody is waited for
   options.master = text;
@@ -175,7 +174,7 @@ void require_elastic_job(const OwnOptions& own) {
   };
   if (!own.coordinator.empty()) refuse("the coordinator says what ranks do; give it to `sotto coordinator`");
   if (own.elastic.empty()) refuse("without --elastic, a lost rank ends the job in any case; add --elastic MIN:MAX");
-  if (own.restarts > 0) refuse("no lost rank is started anew; leave --restarts out");
+  if (own.restarts > 0) refuse("no lost rank is replaced; leave --restarts out");
 }
 
 // Whether nobody else can read or change what ranks send over `tcp`. With a relay they need a secret anyway.
@@ -247,7 +246,7 @@ int run_train(std::span<const std::string> arguments) {
   if (started) {  // for `ps` and `top`; without a space, since Slurm cannot find the processes of a name that has one
     prctl(PR_SET_NAME, fmt::format("sotto-rank{}", world.starter == "sotto" ? world.id : world.rank).c_str());
   }
-  // The number of a record or of a file of options gives way to those who say how many there are now.
+  // A number from a record or a file of options counts only if nothing else says how many ranks there are now.
   const bool counted = started || !own.hosts.hosts.empty() || !own.elastic.empty();
   if (counted && !flags.given("ranks")) options.ranks = 0;
   if (started && options.ranks != 0 && options.ranks != world.size) {
@@ -257,7 +256,7 @@ int run_train(std::span<const std::string> arguments) {
   for (const auto& [name, value] :
        {std::pair("weights", options.weights), {"weights-except", options.weights_except}}) {
     if (!options.resume || !flags.given(name) || value.empty()) continue;
-    throw ConfigError(named(name, value) + ": a resumed run goes on with its own; leave it out");
+    throw ConfigError(named(name, value) + ": a resumed run continues with its own parameters; leave it out");
   }
   if (joins && !(own.elastic.empty() && own.restarts == 0)) {
     throw ConfigError(
@@ -303,7 +302,7 @@ int run_train(std::span<const std::string> arguments) {
     require_elastic(joins ? "coordinator" : "elastic", choices, saves ? 1 : least_ranks, options.ranks);
   }
   if (own.dry_run) {
-    if (joins && !options.resume) choices.options.train_dir.clear();  // others may train there already, and this rank goes on with them
+    if (joins && !options.resume) choices.options.train_dir.clear();  // it may hold the run that this rank joins
     return print_dry_run(choices);
   }
   World wanted = world;

@@ -38,7 +38,7 @@ void require_elastic(std::string_view option, const Choices& choices, std::int64
       if (entry.elastic != nullptr && entry.elastic(entry.options())) others.push_back(fmt::format("`{}`", entry.name));
     }
     refuse("`" + choices.options.algorithm + "`",
-           fmt::format("cannot go on without some of its ranks; {} can", fmt::join(others, ", ")));
+           fmt::format("cannot continue without some of its ranks; {} can", fmt::join(others, ", ")));
   }
   if (choices.options.node_size > 1) refuse(named("node-size"), "makes groups of one size; leave it out");
   if (group_of(choices.recipe.aggregator))

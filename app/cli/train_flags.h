@@ -11,13 +11,13 @@ namespace sotto {
 struct TrainFlagOptions {
   std::string config;
   void visit(OptionVisitor& v) {
-    v.option("config", config, "file of options, such as the config.toml of a run; flags go before it");
+    v.option("config", config, "file of options, such as the config.toml of a run; flags override it");
   }
 };
 
 // All flags of TrainOptions, under headings, with their aliases.
 void add_train_flags(Flags& flags, TrainOptions& options);
-// Overwrites `options` with the values of --config, and then with those of the flags. `ranks` is 0 if neither gives it.
+// Overwrites `options` with the values in --config, and then with the flags. `ranks` is 0 if neither gives it.
 void assign_train_flags(const Flags& flags, TrainOptions& options);
 
 // The models and metrics of each task, for a help text.

@@ -73,7 +73,7 @@ TrainOptions options_of(const fs::path& run, const Flags& flags) {
   return options;
 }
 
-// Refuses runs of which no two are the same.
+// Refuses runs that are not deterministic.
 void require_same_bits(const std::string& said, const Choices& choices) {
   if (has_own_speed(choices.algorithm, static_cast<int>(choices.options.ranks))) {
     throw ConfigError(fmt::format("{}: ranks of `{}` go at their own speed, and no two runs are the same", said,
@@ -154,12 +154,12 @@ std::vector<PlannedGroup> groups_of(const Record& record) {
   return groups;
 }
 
-// Puts the checkpoint there with which the run began, and its tables, whose rows go on.
+// Copies the checkpoint with which the run began, and its tables, to which the replay appends.
 void begin_with_checkpoint(const std::string& said, const fs::path& run, const fs::path& train_dir,
                            std::uint64_t step) {
   const fs::path from = checkpoint::folder(run, step);
   if (!path_exists(from)) {
-    throw ConfigError(fmt::format("{}: it went on from {}, which is not there any more", said, from.string()));
+    throw ConfigError(fmt::format("{}: it continued from {}, which no longer exists", said, from.string()));
   }
   make_folder(train_dir);
   try {

@@ -146,7 +146,7 @@ bool TrialRecord::take_up(std::vector<Trial>& trials) const {
       if (std::ranges::find(plan_, name, &Setting::name) == plan_.end()) refuse(name, value, "(nothing)");
     }
     const Json& found = json.at("trials");
-    if (found.size() != trials.size()) throw FileError(path() + ": it has another number of trials than its plan");
+    if (found.size() != trials.size()) throw FileError(path() + ": the number of trials is not the one in its plan");
     for (std::size_t i = 0; i < trials.size(); ++i) {
       if (!path_exists(trials[i].folder)) continue;  // somebody removed it: it is made again
       trials[i].scores = found[i].at("scores").get<std::vector<double>>();

@@ -14,7 +14,7 @@
 
 namespace sotto {
 
-// One training of a search, in a run folder of its own.
+// One training of a search, in its own run folder.
 struct Trial {
   Point point;
   std::string name;                        // "lr=0.5, codec=none", with the seed if there are several
@@ -54,7 +54,7 @@ class Contender {
   std::span<const Trial> trials_;
 };
 
-// Those of a search. `seeds`: how many trials each has, one after another.
+// The contenders of a search. `seeds`: how many trials each has, one after another.
 std::vector<Contender> contenders_of(std::span<const Trial> trials, std::size_t seeds);
 
 // How good a run is, and what it cost.

@@ -29,13 +29,13 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-The other flags are those of `sotto train`, and describe the training that is tuned, with its own --epochs and --max-steps,
-over which its schedule runs. A trial is the first --steps of it. After Ctrl-C the same command goes on.
+The other flags are flags of `sotto train`, and describe the training that is tuned. Its schedule runs over its --epochs
+or --max-steps; a trial makes its first --steps. After Ctrl-C, the same command continues.
 
 Values in --grid, for any option of `sotto train` by its name, but --train-dir, --resume, --max-steps and what runs
 cannot share (--capture, --master, --tensorboard, --metrics-port):
   lr=0.1,0.05                        a list; commas inside parentheses and quotes belong to a value
-  codec=none,"ef | topk(0.01)"       so do the stages of a sentence
+  codec=none,"ef | topk(0.01)"       so do the stages of a codec
   lr=2^-7..2^-1                      every power between
   lr=0.001..0.1/5                    five numbers in equal ratios
   batch-size=4..8                    every whole number
@@ -64,10 +64,11 @@ struct TuneOptions {
     v.option("random", random, "number of trials to draw from the values, by the seed; auto: every combination",
              {1, static_cast<double>(most_trials)});
     v.option("seeds", seeds,
-             "train each with so many seeds, --seed and the numbers after it, and compare means; auto: 1", {1, 1000});
+             "train each with this many seeds, --seed and the numbers after it, and compare means; auto: 1", {1, 1000});
     v.option("steps", steps, "steps of a trial; with `halving`, in the first round", {1, 1e9});
-    v.option("halving", halving, "successive halving: the best third of the trials goes on for three times the steps");
-    v.option("eta", eta, "one in `eta` trials goes on, for `eta` times the steps; auto: 3", {2, 100});
+    v.option("halving", halving,
+             "successive halving: the best third of the trials continues, for three times the steps");
+    v.option("eta", eta, "one in `eta` trials continues, for `eta` times the steps; auto: 3", {2, 100});
     v.option(
         "metric", metric,
         "what is best: a metric of the task, on the test examples; auto: the training loss, averaged over the ranks "
@@ -78,7 +79,7 @@ struct TuneOptions {
   }
 };
 
-// Options of `sotto train` that are no part of what is tuned.
+// Options of `sotto train` that do not belong to the tuned training.
 constexpr std::array not_tuned = std::to_array<std::string_view>(
     {"train-dir", "resume", "max-steps", "capture", "master", "tensorboard", "metrics-port"});
 
@@ -115,7 +116,7 @@ std::optional<Metric> check(const Trial& trial, const TuneOptions& own, const Ta
   try {
     const Choices choices = read_choices(trial.options);
     if (task != nullptr && task != choices.task) {
-      throw ConfigError(fmt::format("its task is {}, that of others {}: their losses cannot be compared",
+      throw ConfigError(fmt::format("its task is {}, and others have {}: their losses cannot be compared",
                                     choices.task->name, task->name));
     }
     task = choices.task;
@@ -163,7 +164,7 @@ struct Contest {
   bool names_seeds = false;  // trials are named by them
 };
 
-// Takes the seeds out of what varies, as they are what a contender is not to depend on.
+// Takes the seeds out of what varies: contenders are compared over all seeds.
 Contest contest_of(std::vector<Dimension> space, const TuneOptions& own, std::int64_t first_seed) {
   Contest contest;
   const auto said = std::ranges::find(space, "seed", &Dimension::name);
@@ -188,9 +189,10 @@ Contest read_search(const Flags& flags, std::span<const std::string> grid, const
                     TrainOptions& training) {
   if (grid.empty()) throw ConfigError("sotto tune: say what to try, as --grid lr=2^-7..2^-1");
   if (own.eta && !own.halving) throw ConfigError("--eta: has no effect without --halving");
-  if (training.resume) throw ConfigError("--resume: the same command goes on by itself, without it");
+  if (training.resume) throw ConfigError("--resume: the same command continues by itself, without it");
   if (own.halving && training.final_average) {
-    throw ConfigError("--final-average: every round of --halving would end with it, and the next go on from the mean");
+    throw ConfigError(
+        "--final-average: every round of --halving would end with it, and the next continue from the mean");
   }
   require_several("sotto tune", training);
   if (training.ranks == 0) training.ranks = 1;
@@ -216,8 +218,8 @@ std::vector<Round> rounds_of(std::size_t trials, const TuneOptions& own) {
   std::vector<Round> rounds = halving_rounds(trials, steps, static_cast<std::uint64_t>(eta));
   if (rounds.size() < 2) {
     throw ConfigError(
-        fmt::format("--halving: one in {} of {} trials goes on, and a second round needs two of them; try {} values or "
-                    "more, take a smaller --eta, or leave --halving out",
+        fmt::format("--halving: one in {} of {} trials continues, and a second round needs two of them; try {} values "
+                    "or more, take a smaller --eta, or leave --halving out",
                     eta, trials, 2 * eta));
   }
   return rounds;
@@ -228,7 +230,7 @@ void say_plan(std::span<const Round> rounds, std::size_t seeds, std::size_t jobs
   std::string plan = fmt::format("{} trials of {} steps", rounds[0].trials * seeds, rounds[0].steps);
   for (const Round& round : rounds.subspan(1)) plan += fmt::format(", {} of {}", round.trials * seeds, round.steps);
   if (seeds > 1) plan += fmt::format("; {} seeds of {}", seeds, rounds[0].trials);
-  print_error(fmt::format("{}; {} at a time; {}{}\n", plan, jobs, goes_on ? "going on in " : "", folder));
+  print_error(fmt::format("{}; {} at a time; {}{}\n", plan, jobs, goes_on ? "continuing in " : "", folder));
 }
 
 }  // namespace
@@ -239,7 +241,7 @@ int run_tune(std::span<const std::string> all) {
   TrainOptions training;
   TuneOptions own;
   std::vector<std::string> grid;
-  Flags flags("tune", "Trains the beginning of one training with each of several options, and says which is best.",
+  Flags flags("tune", "Makes the first steps of a training with each of several options, and says which is best.",
               examples);
   flags.alias("train-dir", "o");
   flags.add_list("grid", grid, "what varies, as lr=2^-7..2^-1 codec=none,int8; see below");
@@ -293,8 +295,8 @@ int run_tune(std::span<const std::string> all) {
     std::string again = "sotto tune";
     for (const std::string& argument : arguments) again += " " + quoted(argument);
     if (is_unnamed) again += " --train-dir " + quoted(folder);
-    print_error(fmt::format("sotto: interrupted, with {} of {} trials not done; this goes on: {}\n", open,
-                            trials.size(), again));
+    print_error(fmt::format("sotto: interrupted, with {} of {} trials not done; to continue: {}\n", open, trials.size(),
+                            again));
     return status;
   }
   if (const auto folders = folders_of(trials); !folders.empty()) {

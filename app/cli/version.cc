@@ -23,7 +23,7 @@ constexpr std::string_view commit = SOTTO_COMMIT;  // of the source when CMake r
 
 }  // namespace
 
-// Does not use fmt, because torch's include folder, which this file sees, has a copy of its own.
+// Does not use fmt, because torch's include folder, which this file sees, has its own copy.
 std::string version_text() {
   std::string text = "sotto " + std::string(version);
   if (!commit.empty()) text += " (" + std::string(commit) + ")";

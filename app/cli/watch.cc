@@ -27,8 +27,8 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-On a terminal the view is drawn anew until the run ends; elsewhere it is a line for each look. Exit status: 0 when the
-run has ended, 1 when it diverged, failed or was killed.
+On a terminal, the view is redrawn until the run ends; elsewhere, each look prints a line. Exit status: 0 if the run
+has ended, 1 if it diverged, failed or was killed.
 
 Examples:
   sotto watch runs/topk
@@ -41,11 +41,10 @@ struct OwnOptions {
   std::optional<std::string> serve;
   void visit(OptionVisitor& v) {
     v.option("poll", poll, "seconds between two looks at the folder", {0.1, 3600});
-    v.option("wait", wait,
-             "seconds to wait for a run that is not at work, because it has not begun or is being restarted", {0, 1e6});
+    v.option("wait", wait, "seconds to wait for a run that has not begun, or is being restarted", {0, 1e6});
     v.option("serve", serve,
-             "HOST:PORT where the page of `sotto report` is shown live; port 0: any; anybody who can connect there can "
-             "read it; auto: nowhere");
+             "HOST:PORT at which to serve the page of `sotto report`, live; port 0: any free one; whoever can connect "
+             "can read it; auto: nowhere");
   }
 };
 
@@ -210,7 +209,7 @@ class Watch {
 int run_watch(std::span<const std::string> arguments) {
   OwnOptions own;
   std::string folder;
-  Flags flags("watch", "Shows a run while it goes on: its loss, rates and ranks.", examples);
+  Flags flags("watch", "Shows a run while it trains: its loss, rates and ranks.", examples);
   flags.add_positional("run", folder, "run folder", true);
   if (!flags.read(arguments, own)) return 0;
   return Watch(folder, own).run();

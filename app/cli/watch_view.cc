@@ -145,7 +145,7 @@ std::string state_line(const LiveRun& run) {
       s.signal != 0 ? fmt::format("stopped by signal {} ({})", s.signal, ::strsignal(s.signal)) : "ended";
   line += fmt::format(" after {} steps", s.steps);
   if (s.tested) line += fmt::format(": test {} {}", s.goal.name, s.tested_text());
-  if (s.diverged) line += "; it diverged: its test loss is far worse than that of guessing";
+  if (s.diverged) line += "; it diverged: its test loss is far worse than guessing";
   if (s.until)
     line += fmt::format("; {} {}{}", s.until->target.text(), s.until->reached ? "reached " : "", s.until->text());
   return line;

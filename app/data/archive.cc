@@ -36,7 +36,7 @@ std::optional<std::size_t> octal(std::string_view field) {
                                                                                       : std::nullopt;
 }
 
-// The sum of a header's bytes, those of the sum itself taken for spaces.
+// The sum of a header's bytes, where the bytes of the sum itself count as spaces.
 std::size_t tar_checksum(std::string_view header) {
   std::size_t sum = 0;
   for (std::size_t i = 0; i < header.size(); ++i) {

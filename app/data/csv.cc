@@ -49,8 +49,7 @@ std::optional<std::size_t> label_column(const std::vector<std::string_view>& nam
   return std::nullopt;
 }
 
-// Columns beside the label that have a name which labels usually have. One that repeats the label, as a feature, is all
-// that a model would learn.
+// Other columns with a usual name of labels. If such a column repeats the label, a model learns nothing but to copy it.
 std::string other_labels(const std::vector<std::string_view>& names, std::size_t label) {
   std::vector<std::string> others;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -58,8 +57,7 @@ std::string other_labels(const std::vector<std::string_view>& names, std::size_t
     others.push_back(fmt::format("`{}`", names[i]));
   }
   if (others.empty()) return "";
-  return fmt::format("{} beside it {}", fmt::join(others, " and "),
-                     others.size() == 1 ? "is a feature" : "are features");
+  return fmt::format("{} {}", fmt::join(others, " and "), others.size() == 1 ? "is a feature" : "are features");
 }
 
 // pandas numbers columns that have no names, and writes the numbers into the first line. Read as a row, they would be

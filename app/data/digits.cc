@@ -62,7 +62,7 @@ struct Sample {
   bool pen_down;  // whether a line leads here from the previous sample
 };
 
-// A Catmull-Rom curve through the knots. At corners and ends its direction is that of the chord.
+// A Catmull-Rom curve through the knots. At corners and ends it has the direction of the chord.
 void trace(std::span<const Knot> stroke, const Hand& hand, Philox& random, std::vector<Sample>& out) {
   std::array<Point, max_knots> p;
   const std::size_t n = stroke.size();

@@ -161,7 +161,7 @@ Answer request(const Download& source, const fs::path& path, const fs::path& par
   const auto fail = [&](std::string_view why) {
     if (kept == 0) fs::remove(part);
     const std::string next =
-        kept == 0 ? "" : fmt::format("; {} of {} bytes are kept, run it again to go on", kept, source.bytes);
+        kept == 0 ? "" : fmt::format("; {} of {} bytes are kept; run it again to continue", kept, source.bytes);
     throw FileError(fmt::format("cannot download {} to {}: {}{}", source.url, path.string(), why, next));
   };
   transfer.file.check();

@@ -18,8 +18,8 @@ struct Share {
   int rank = 0, ranks = 1;
 };
 
-// Where a run goes on after its number of ranks, or its batches, have changed. The rest of the epoch that was begun
-// comes first.
+// Where a run continues after its number of ranks, or its batches, have changed: first with the rest of the epoch that
+// was begun.
 struct ReadingStart {
   std::uint64_t position = 0;   // the first position of the new ranks
   std::uint64_t epoch = 0;      // the epoch that was begun

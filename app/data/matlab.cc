@@ -93,7 +93,7 @@ void read_array(std::span<const std::byte> matrix, std::span<const std::string_v
     left = length > 0 && left % length == 0 ? left / length : 0;
   }
   if (left != 1 || values.data.size() % each != 0) {
-    throw WireError(fmt::format("{} has {} bytes, which are not those of its shape", wanted, values.data.size()));
+    throw WireError(fmt::format("{} has {} bytes, which do not match its shape", wanted, values.data.size()));
   }
   array.values.assign(values.data.begin(), values.data.end());
 }

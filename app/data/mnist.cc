@@ -63,7 +63,7 @@ std::unique_ptr<Dataset> open_mnist(const DataOptions& options, Split split) {
   const std::size_t count = chosen_size(options, split, images.shape[0], images_path.string());
   std::string remark;
   if (height != usual_side || width != usual_side) {
-    remark = fmt::format("{}: images of {}x{} pixels, and those of {} as published have {}x{}", images_path.string(),
+    remark = fmt::format("{}: images of {}x{} pixels; images of {} as published have {}x{}", images_path.string(),
                          height, width, form.name, usual_side, usual_side);
   }
   return std::make_unique<StoredDataset>(ImageShape{1, height, width}, form.classes, form.normalisation, count,

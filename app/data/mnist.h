@@ -40,7 +40,7 @@ inline constexpr std::array mnist_forms{
 const MnistForm& mnist_form(std::string_view name);  // REQUIRES one of these names
 
 // Opens the one of these sets that options.data names from options.data_dir. Its files are gzipped or not, named as
-// their authors do (train-images-idx3-ubyte) or with a dot (train-images.idx3-ubyte); those of EMNIST's test split say
+// their authors do (train-images-idx3-ubyte) or with a dot (train-images.idx3-ubyte); names of EMNIST's test split say
 // test, not t10k. FileError for a missing or malformed file.
 std::unique_ptr<Dataset> open_mnist(const DataOptions& options, Split split);
 

@@ -45,8 +45,7 @@ struct DataOptions {
              "threads a rank that read and decode images; auto: a quarter of the cores, shared by the ranks; no bit "
              "depends on them",
              {1, 256});
-    v.option("tokens", tokens,
-             "tokens of a text; those of sentencepiece are in the model that `sotto data prepare text` makes",
+    v.option("tokens", tokens, "tokens of a text; for sentencepiece, `sotto data prepare text` makes the model first",
              {"bytes", "sentencepiece"});
     v.option("languages", languages,
              "of parallel text: from which language to which, by the endings of the files' names");

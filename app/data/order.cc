@@ -60,7 +60,7 @@ void ExampleOrder::go_on(const ReadingStart& start, Share share) {
 void ExampleOrder::make_round(std::uint64_t round) {
   if (!order_.empty() && round == round_) return;
   order_.resize(own_.empty() ? examples_ : own_.size());
-  // Otherwise ranks with equal numbers of their own examples would go through them in the same order.
+  // Otherwise ranks with equal numbers of examples would go through them in the same order.
   const std::uint64_t of_rank = own_.empty() ? 0 : (static_cast<std::uint64_t>(options_.rank) + 1) << 44;
   shuffle(order_, options_.seed, of_rank | round);
   round_ = round;

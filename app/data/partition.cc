@@ -34,7 +34,7 @@ std::vector<std::uint32_t> random_order(std::size_t count, std::uint64_t seed, s
   return order;
 }
 
-// All examples, class after class; those of a class in random order.
+// All examples, class after class; within a class in random order.
 std::vector<std::uint32_t> by_class(const Labels& labels, std::uint64_t seed) {
   std::vector<std::uint32_t> order = random_order(labels.classes.size(), seed, of_order);
   std::ranges::stable_sort(order, {}, [&](std::uint32_t example) { return labels.classes[example]; });
@@ -84,8 +84,8 @@ std::vector<double> dirichlet_shares(double alpha, std::size_t count, Philox& ra
   return shares;
 }
 
-// Hsu et al., 2019, in the form of Yurochkin et al., 2019: the shares are those of each class, so that no example is
-// used twice or never. As the latter do, draws again where a rank would have nothing.
+// Hsu et al., 2019, in the form of Yurochkin et al., 2019: each class is divided into shares, so that no example is
+// used twice or never. As the latter do, draws again if a rank would have nothing.
 Hands deal_dirichlet(const DirichletOptions& options, const Labels& labels, const Dealing& dealing) {
   if (labels.are_numbers) {
     throw ConfigError("the labels are numbers, and this deals classes; shards(n) deals numbers, too");
@@ -118,7 +118,7 @@ Hands deal_dirichlet(const DirichletOptions& options, const Labels& labels, cons
 AnyOptions no_options() { return {}; }
 
 constexpr std::array partitions{
-    PartitionEntry{"iid", "all ranks share all examples, dealt anew in each epoch", "", no_options, nullptr},
+    PartitionEntry{"iid", "all ranks share all examples, dealt again in each epoch", "", no_options, nullptr},
     PartitionEntry{"shards", "examples sorted by label and cut into shards, of which each rank has n",
                    "McMahan et al., AISTATS 2017", Made<deal_shards>::options, Made<deal_shards>::make},
     PartitionEntry{"dirichlet", "the shares that ranks have of a class are drawn from Dirichlet(alpha)",
@@ -182,9 +182,9 @@ std::string Partition::report(int first_rank) const {
     const auto [least, most] = std::ranges::minmax(values);
     return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
   };
-  std::string text =
-      fmt::format("partition {}: a rank has {} examples, of {} of the {} labels; its mix is {:.2f} from that of all\n",
-                  text_, range(sizes), range(kinds), names_.size(), distance);
+  std::string text = fmt::format(
+      "partition {}: a rank has {} examples, of {} of the {} labels; its mix is {:.2f} from the mix of all\n", text_,
+      range(sizes), range(kinds), names_.size(), distance);
   const auto begin_of = [&](std::size_t column) { return column * names_.size() / columns; };
   std::vector<std::string> titles;
   for (std::size_t column = 0; column < columns; ++column) {

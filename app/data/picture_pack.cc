@@ -102,7 +102,7 @@ class PackStore final : public PictureStore {
     try {
       read_index(split);
     } catch (const WireError& error) {
-      throw FileError(fmt::format("{}: {}; make it anew", path_.string(), error.what()));
+      throw FileError(fmt::format("{}: {}; make it again", path_.string(), error.what()));
     }
   }
   std::size_t size() const override { return split_.items.size(); }
@@ -121,7 +121,7 @@ class PackStore final : public PictureStore {
     file_.read(item.begin, bytes);
     if (crc_of(bytes) != item.crc) {
       throw FileError(
-          fmt::format("{}: its checksum is wrong: the pack is damaged at {} bytes from byte {} on; make it anew",
+          fmt::format("{}: its checksum is wrong: the pack is damaged at {} bytes from byte {} on; make it again",
                       name(index), item.length, item.begin));
     }
   }

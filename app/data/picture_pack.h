@@ -35,8 +35,8 @@ using PackProgress = std::function<bool(std::size_t done, std::size_t all)>;
 std::optional<PackReport> write_picture_pack(const std::filesystem::path& folder, const std::filesystem::path& file,
                                              bool strict, ThreadPool& pool, const PackProgress& progress);
 
-// Opens the pack options.data_dir; its images are those of the folder. FileError, which names the file, if it is no
-// pack, truncated or damaged; damage of a picture is found when it is read.
+// Opens the pack options.data_dir; it has the images of the folder. FileError, which names the file, if it is no pack,
+// truncated or damaged; damage of a picture is found when it is read.
 std::unique_ptr<Dataset> open_picture_pack(const DataOptions& options, Split split);
 // Reads all pictures of a pack, until it is cancelled. FileError, which names the first one that is damaged.
 void check_picture_pack(const std::filesystem::path& file, const PackProgress& progress);

@@ -47,7 +47,7 @@ std::size_t chosen_size(const DataOptions& options, Split split, std::size_t ava
 // Images that are stored as bytes and normalised when they are read.
 class StoredDataset final : public Dataset {
  public:
-  // Keeps the first `count` of the images. The remark, if there is one, is that of remarks(). REQUIRES at least
+  // Keeps the first `count` of the images. The remark, if there is one, is for remarks(). REQUIRES at least
   // count*shape.size() pixels and count labels below `classes`.
   StoredDataset(ImageShape shape, std::int64_t classes, const Normalisation& normalisation, std::size_t count,
                 std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels, std::string remark = "");

@@ -24,8 +24,8 @@ const Table<TextEntry>& text_table();
 // See open_source(). The caller applies train_size and test_size, since it knows the length of an example.
 std::unique_ptr<Text> open_text(const DataOptions& options, Split split);
 
-// The vocabulary file of a user's own text; make_text_vocabulary() makes it from the training split and writes it
-// beside the text. FileError for a bad or missing file, ConfigError for a size that does not suit the text.
+// The vocabulary file of a user's text; make_text_vocabulary() makes it from the training split and writes it next to
+// the text. FileError for a bad or missing file, ConfigError for a size that does not suit the text.
 std::filesystem::path text_vocabulary_file(const std::filesystem::path& data_dir);
 void make_text_vocabulary(const DataOptions& options, std::int64_t size);
 

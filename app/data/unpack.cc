@@ -76,8 +76,7 @@ std::vector<std::byte> read_unpacked(const std::filesystem::path& path) {
   const std::string_view packer = packer_of(path);
   if (packer == "gzip" || packer == "xz") {
     throw FileError(
-        fmt::format("{}: its first bytes are not those of {} data, which its name promises: it is damaged, or "
-                    "has a wrong name",
+        fmt::format("{}: its name promises {} data, but its first bytes are others: it is damaged, or has a wrong name",
                     path.string(), packer));
   }
   if (!packer.empty()) {

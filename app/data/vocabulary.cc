@@ -123,7 +123,7 @@ std::string refusal_of(const std::string& message) {
 void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, Keeps keeps,
                          const std::filesystem::path& file) {
   if (path_exists(file)) {
-    throw FileError(file.string() + ": is there already, and is not overwritten; move it away, or go on with it");
+    throw FileError(file.string() + ": is there already, and is not overwritten; move it away, or use it");
   }
   std::string model;
   Sentences sentences(lines);

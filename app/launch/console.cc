@@ -49,8 +49,8 @@ void Console::write(std::FILE* file, std::string_view text) {
     text.remove_prefix(part.size());
   }
   if (error == 0 || file != stdout || std::exchange(out_failed_, true)) return;
-  write_text(stderr,
-             fmt::format("sotto: standard output cannot be written to ({}); the job goes on\n", std::strerror(error)));
+  write_text(stderr, fmt::format("sotto: standard output cannot be written to ({}); the job continues\n",
+                                 std::strerror(error)));
 }
 
 void Console::message(const HostMessage& message) { write(stdout, to_line(message)); }

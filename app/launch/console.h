@@ -13,8 +13,8 @@ namespace sotto {
 
 // What several processes print, on one screen: ordinary lines, and one progress line. When stderr is a terminal the
 // progress line is redrawn in place, cut to its width; otherwise it is printed as an ordinary line, once every few
-// seconds. A failure to write (the disk is full, nobody reads the pipe any more) is reported once and does not end the
-// job, which goes on without its lines. SIGPIPE is ignored while this lives.
+// seconds. A failure to write (the disk is full, nobody reads the pipe any more) is reported once; the job continues
+// without its lines. SIGPIPE is ignored while this lives.
 class Console {
  public:
   // `relay`: for the launcher on another machine, lines and progress become messages (message.h) on stdout.
@@ -31,7 +31,7 @@ class Console {
   void clear();                              // the progress line, from the screen
   void message(const HostMessage& message);  // to the launcher; REQUIRES To::relay
   // `work` is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls). It
-  // returns whether to go on waiting; if not, nothing more is written. Null ends that.
+  // returns whether to wait longer; if not, nothing more is written. Null: it is called no more.
   void while_blocked(std::function<bool()> work) { while_blocked_ = std::move(work); }
 
  private:

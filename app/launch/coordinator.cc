@@ -28,7 +28,7 @@ constexpr auto settle = 1s;           // after a rank has come, for others that 
 constexpr auto silence = 30s;         // of a rank that is lost
 constexpr auto brief_silence = 3s;    // the same while the group changes, and the others wait
 constexpr auto cut_silence = 1s;      // then, if others say that its connections were closed
-constexpr auto return_silence = 10s;  // then, of members of a coordinator that was started anew
+constexpr auto return_silence = 10s;  // then, of members of a restarted coordinator
 constexpr auto lingering = 2s;        // for ranks that come as the job ends
 constexpr auto between_doubts = 1s, doubts_at_once = 4s;  // a line a second, but for the first ones
 constexpr std::string_view heading = "sotto coordinator 2";  // of the file of its state
@@ -38,8 +38,8 @@ constexpr std::string_view no_secret = "none";               // in that file
 // of, since two ranks must not have the same one.
 constexpr int spare_ids = 100;
 
-// Anybody who reaches the store can give out ids by the million. So many may be given out before the ranks that took
-// them say so, and so many ranks may be there, with those that wait.
+// Anybody who reaches the store can give out ids by the million. These limits hold for ids whose ranks have not spoken
+// yet, and for ranks, including those that wait.
 int most_at_once(std::size_t ranks) { return std::max(1000, static_cast<int>(ranks)); }
 std::size_t most_there(std::size_t ranks) { return 2 * ranks + 100; }
 
@@ -88,8 +88,8 @@ State read_state(const std::string& path) {
 
 std::string lock_of(const std::string& state) { return state + ".lock"; }
 
-// The right to go on from that file, which ends with this process. The file itself cannot be locked, since each new
-// state is another file. A file system without locks refuses nobody.
+// The lock that gives this process the right to use the state file. The file itself cannot be locked, since each new
+// state is another file. On a file system without locks, nobody is refused.
 Descriptor lock_state(const std::string& path) {
   if (path.empty()) return {};
   const std::string name = lock_of(path);
@@ -156,7 +156,7 @@ void Coordinator::close() {
   std::remove(lock_of(spec_.state).c_str());
 }
 
-// Whether some rank has not yet heard that the job has ended: it would wait for a coordinator for long.
+// Whether some rank has not yet heard that the job has ended: it would wait long for a coordinator.
 bool Coordinator::is_awaited() {
   const auto waited = Clock::now() - *closed_;
   if (waited < lingering) return true;
@@ -212,7 +212,7 @@ void Coordinator::give_out_ids() {
     if (next_id_ > World::most_ids)
       throw CommError("there are no more ids for ranks, as others write to the port of this job");
     roster_.give_out(next_id_);
-    doubt(fmt::format("somebody who is no rank has given out ids of ranks; they go on from {}", next_id_));
+    doubt(fmt::format("somebody who is no rank has given out ids of ranks; they continue from {}", next_id_));
   }
 }
 
@@ -223,7 +223,7 @@ bool Coordinator::is_good(int id, const std::optional<Application>& application)
     if (!key_ || application->key == *key_) return "";
     if (application->key.empty()) return "it has no secret, and the ranks of this job have one: give it the same";
     if (key_->empty()) return "it has a secret, and the ranks of this job have none: leave it out";
-    return "its secret is another one than that of the ranks of this job: give it the same";
+    return "its secret differs from the secret of this job's ranks: give it the same";
   }();
   if (why.empty()) {
     key_ = application->key;
@@ -330,7 +330,7 @@ void Coordinator::try_to_save() {
     is_unsaved_ = false;
   } catch (const FileError& error) {
     if (!std::exchange(is_unsaved_, true)) {
-      console_.line(stderr, fmt::format("sotto: warning: {}; if this coordinator ends, none can go on with the job",
+      console_.line(stderr, fmt::format("sotto: warning: {}; if this coordinator ends, no other can continue the job",
                                         error.what()));
     }
   }

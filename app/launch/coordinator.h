@@ -26,8 +26,8 @@ struct CoordinatorSpec {
   std::chrono::seconds patience{180};  // a member that does not leave its group for so long after another did hangs
   // All ranks must have this one. Nothing: the one of the first rank, or none if that has none.
   std::optional<Secret> secret{};
-  // A file from which a later coordinator of the same job goes on; removed when the job ends. A file beside it, whose
-  // name ends in ".lock", keeps other coordinators from it. Empty: none.
+  // A file from which a later coordinator continues the job; removed when the job ends. A lock file in the same folder,
+  // whose name ends in ".lock", keeps other coordinators from it. Empty: none.
   std::string state;
 };
 
@@ -52,7 +52,7 @@ class Coordinator {
  private:
   struct Life {
     std::string beat;
-    bool was_member = false;  // it was a member before this coordinator was started anew
+    bool was_member = false;  // it was a member before this coordinator was restarted
     Clock::time_point heard = Clock::now();
   };
 

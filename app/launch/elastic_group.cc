@@ -92,7 +92,7 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
     console_.line(stderr, fmt::format("sotto: {}; it had come to the end of the run", why));
     return true;
   }
-  // Members first, because only what is said of them is a reason to change the group.
+  // Members first: only the loss of a member is a reason to change the group.
   const std::vector<int> waiting = generations_.waiting();
   const auto is_member = [&](int id) { return generations_.is_there(id) && !std::ranges::binary_search(waiting, id); };
   const auto newcomers = std::stable_partition(ids.begin(), ids.end(), is_member);
@@ -124,10 +124,10 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
       starter_.start_rank(id, generation() + 1);
       anew.push_back(id);
     } catch (const Error& error) {
-      console_.line(stderr, fmt::format("sotto: rank {} cannot be started anew: {}", id, error.what()));
+      console_.line(stderr, fmt::format("sotto: rank {} cannot be replaced: {}", id, error.what()));
     }
   }
-  if (!anew.empty()) why += ", and is started anew";
+  if (!anew.empty()) why += ", and is replaced";
   generations_.lose(ids.front(), why);
   for (const int id : std::span(ids).subspan(1)) generations_.lose(id, "");
   for (const int id : anew) {
@@ -159,7 +159,7 @@ void ElasticGroup::look_after() {
   if (!generations_.changing()) return;
   if (generations_.next()) {
     console_.line(stderr, fmt::format("sotto: {}; {} ranks {}", generations_.reason(),
-                                      generations_.failure().empty() ? "going on with" : "a checkpoint is written by",
+                                      generations_.failure().empty() ? "continuing with" : "a checkpoint is written by",
                                       fmt::join(generations_.members(), ", ")));
     return roster_.announce(generations_);
   }

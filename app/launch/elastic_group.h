@@ -30,8 +30,8 @@ class RankStarter {
   virtual void give_up_rank(int id) = 0;                          // kills a rank that hangs
 };
 
-// The group of ranks of a job that goes on when it loses some: LaunchSpec::least_ranks and the fields after it. The
-// owner says which ranks run and have ended; this tells the others, and starts lost ones anew.
+// The group of ranks of a job that survives the loss of some: LaunchSpec::least_ranks and the fields after it. The
+// owner says which ranks run and which have ended; this class tells the others, and replaces lost ones.
 class ElasticGroup {
  public:
   // All arguments are borrowed.
@@ -42,15 +42,15 @@ class ElasticGroup {
   // that does not live for long is given up.
   void expect(int id);
   bool is_expected(int id) const { return expected_.contains(id); }
-  // Whether one more of the lost ranks may be started anew; if so, it counts from now on.
+  // Whether one more lost rank may be replaced; if so, it counts from now on.
   bool take_replacement();
   bool has_replacement() const { return replaced_ < spec_.replacements && !stops_; }
 
   void leave(int id);                             // it has come to the end of the run
   void withdraw(int id, const std::string& why);  // it has ended because it was asked to
-  // The job is to end: nobody is started anew. Ranks that lost others write a checkpoint.
+  // The job is to end: nobody is replaced. Ranks that lost others write a checkpoint.
   void stop(const std::string& why);
-  // These ranks were killed, hang, or their machine is lost. Returns false if the job cannot go on without them.
+  // These ranks were killed, hang, or their machine is lost. Returns false if the job cannot continue without them.
   bool lose(std::vector<int> ids, std::string why);
   // To be called every tenth of a second. Announces the next generation when all ranks that are left wait for it.
   void look_after();

@@ -1,4 +1,4 @@
-// A job on hosts that goes on when it loses ranks or hosts.
+// A job on hosts that survives the loss of ranks or hosts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// The ranks of this machine in a job that goes on when it loses some. A share of such a job only starts and kills ranks
-// as its launcher orders, and tells how they ended.
+// The ranks of this machine in a job that survives the loss of some. A share of such a job only starts and kills ranks
+// as its launcher orders, and reports how they ended.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ void LocalJob::give_up_rank(int id) {
   kill(rank.process.pid, SIGKILL);  // reap() finds it
 }
 
-// Whether the job goes on without this rank, which has ended before the run.
+// Whether the job continues without this rank, which has ended before the run.
 bool LocalJob::goes_on_without(std::size_t r) {
   const int id = static_cast<int>(number(r));
   if (WIFEXITED(*ranks_[r].ended)) {
@@ -53,7 +53,7 @@ bool LocalJob::goes_on_without(std::size_t r) {
 void LocalJob::look_after_group() {
   if (failed_ || killing_ != 0 || !running()) return;
   group_->look_after();
-  if (group_->over()) return dismiss_all();  // while others were started anew
+  if (group_->over()) return dismiss_all();  // while others were replaced
   if (!group_->in_vain().empty()) failed_ = Clock::now();
 }
 

@@ -25,7 +25,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t passed = 5;  // descriptors of a request: a file with the texts, then those of the rank
+constexpr std::size_t passed = 5;  // descriptors of a request: a file with the texts, then the rank's
 
 // The server of this process: the connection, and its number; 0: none.
 Descriptor server;
@@ -68,7 +68,7 @@ std::optional<std::array<int, passed>> receive_request(int socket) {
   return descriptors;
 }
 
-// The number of arguments, the arguments and the environment, each with a NUL behind it.
+// The number of arguments, the arguments and the environment, each with a NUL after it.
 std::string joined(std::span<const std::string> arguments, std::span<const std::string> environment) {
   std::string all = fmt::format("{}", arguments.size()) + '\0';
   for (const auto& list : {arguments, environment}) {

@@ -32,10 +32,10 @@ struct JobHosts {
 // one serves the store where the ranks meet: at LaunchSpec::master, or at the address by which ssh reached it. The
 // first failure ends the job within a few seconds; so does the end of this process, whatever its cause.
 //
-// With LaunchSpec::least_ranks the job goes on when ranks or whole hosts are lost, and begins without hosts that do not
-// answer. This process then serves the store, at LaunchSpec::master, or at the address from which its ssh came to the
-// first host: the job ends with it in any case. Hosts that are missing are tried again. The ranks of one that did not
-// answer in the beginning join the others when it does; those of a lost one count as LaunchSpec::replacements.
+// With LaunchSpec::least_ranks the job survives the loss of ranks or hosts, but not of the launcher, and begins without
+// hosts that do not answer. This process then serves the store, at LaunchSpec::master, or at the address from which its
+// ssh came to the first host. Missing hosts are tried again. If a host did not answer in the beginning, its ranks join
+// the others when it does; if it was lost, they count as LaunchSpec::replacements.
 class HostsJob final : public Job, private RankStarter {
  public:
   HostsJob(const LaunchSpec& spec, Console& console, OnProgress on_progress);
@@ -65,7 +65,7 @@ class HostsJob final : public Job, private RankStarter {
     std::string report;  // what it handed over as the reason of its end
     // If ranks may be lost:
     bool ready = false;                      // none of its ranks of a former connection runs; it follows orders
-    bool missing = false;                    // the job goes on without this host
+    bool missing = false;                    // the job continues without this host
     bool was_there = false;                  // its ranks have been started before this connection
     std::chrono::seconds pause{};            // until it is tried again
     std::optional<Clock::time_point> retry;  // then

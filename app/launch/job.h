@@ -28,7 +28,7 @@ class Job {
   virtual LaunchResult result() = 0;  // REQUIRES that it does not run
 };
 
-// So many last lines are kept of a job that shows none.
+// How many of the last lines are kept of a job that shows none.
 inline constexpr std::size_t held_lines = 20;
 
 // How a process of a job ended.

@@ -34,10 +34,10 @@ struct LaunchSpec {
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
   std::int64_t beside = 1;                // so many such jobs share the cores
-  // The job goes on without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
+  // The job continues without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
   std::int64_t least_ranks = 0;
   OnFailure on_failure = OnFailure::go_on;  // when it loses one
-  std::int64_t replacements = 0;            // so many of those ranks are started anew
+  std::int64_t replacements = 0;            // so many of those ranks are replaced
   std::chrono::seconds patience{60};        // a rank that does not leave its group for so long after another did hangs
   std::chrono::seconds silence{10};         // the same if it sends no heartbeats
   std::vector<PlannedGroup> groups{};       // the job has these groups, one after the other; empty: all ranks
@@ -62,7 +62,7 @@ struct LaunchSpec {
 enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N', done = 'D' };
 
 struct LaunchResult {
-  int status = 0;       // 0; that of the rank that failed first; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
+  int status = 0;       // 0; the status of the first rank that failed; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
   std::string error{};  // why, in the words of the rank that failed first; empty when nothing failed
   int signal = 0;       // that asked this process to end the job, even if it then failed, or had come to its end
   Reason reason = Reason::other;     // not_finite: a loss, gradient or parameter was not, or too large; it diverged
@@ -71,18 +71,18 @@ struct LaunchResult {
   std::vector<std::string> warnings{};
 };
 
-// Starts the ranks with the variables that find_world() reads and those of OpenMP, and shows their output: lines as
-// "[2] text" (those of a single rank unchanged), and text that ends in '\r' as progress. The first failure ends the job
-// within two seconds: ranks that have not ended by themselves are killed. With `least_ranks`, a rank that is killed by
-// a signal from elsewhere is no failure as long as enough others are left (comm/group/membership.h). SIGINT and SIGTERM are
-// forwarded to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is
-// forwarded too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed
-// master, CommError if its port is in use.
+// Starts the ranks with the variables for find_world() and OpenMP, and shows their output: lines as "[2] text"
+// (unchanged for a single rank), and text that ends in '\r' as progress. The first failure ends the job within two
+// seconds: ranks that have not ended by themselves are killed. With `least_ranks`, a rank that is killed by a signal
+// from elsewhere is no failure as long as enough others are left (comm/group/membership.h). SIGINT and SIGTERM are forwarded
+// to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is forwarded
+// too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed master,
+// CommError if its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 
 using OnProgress = std::function<void(std::string_view text)>;
 
-// Callbacks about jobs that run beside each other. `job` is the index of the job.
+// Callbacks about jobs that run at the same time. `job` is the index of the job.
 struct LaunchNews {
   std::function<void(std::size_t job, std::string_view text)> progress;
   std::function<void(std::size_t job, const LaunchResult& result)> ended;

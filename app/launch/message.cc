@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t longest_message = std::size_t{1} << 24;  // an argument may be a long sentence
+constexpr std::size_t longest_message = std::size_t{1} << 24;  // an argument may be a long codec
 
 std::string unescaped(std::string_view text) {
   std::string plain;

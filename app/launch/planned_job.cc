@@ -51,7 +51,7 @@ void LocalJob::follow_plan() {
     return;
   }
   console_.line(stderr,
-                fmt::format("sotto: the group changes before step {}, as it is recorded; going on with ranks {}",
+                fmt::format("sotto: the group changes before step {}, as it is recorded; continuing with ranks {}",
                             spec_.groups[next - 1].end, fmt::join(plan_.members(), ", ")));
   roster.announce(plan_);
 }

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t longest_words = 2000;
 
-// The user's own options stand before ours, and ssh heeds the first of two. A host that does not answer is an error
-// after ten seconds, and a connection that has died after thirty. We must be able to end ssh alone, so it may not leave
-// a process for other connections behind.
+// The user's options stand before ours, since ssh takes the first of two. A host that does not answer is an error after
+// ten seconds, and a dead connection after thirty. No shared master connection: it would outlive this ssh, which we
+// must be able to end.
 constexpr std::string_view ssh_options =
     "-T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 -o ServerAliveCountMax=3 -o ControlMaster=no "
     "-o ClearAllForwardings=yes";

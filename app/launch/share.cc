@@ -168,8 +168,8 @@ bool is_of_another(const sockaddr* name, socklen_t size) {
 }
 
 // Waits until the ranks of a former connection from the same launcher have ended, as they do when that connection ends
-// or is silent. So no rank runs twice, though the launcher may have given up the first one long before. While it is
-// open, the socket is in the way of a later share; its name is in no file system, and free at the end of this process.
+// or is silent. Without it, a rank could run twice, since the launcher may have given up the first one long before. The
+// socket's name excludes later shares while it is open; it is in no file system, and free when this process ends.
 // Nothing if the launcher is gone.
 Descriptor wait_for_former(MessageReader& orders, const Work& work) {
   const std::string name = fmt::format("sotto {} {}", work.spec.master, work.share.first_rank);

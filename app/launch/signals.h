@@ -5,14 +5,14 @@
 
 namespace sotto {
 
-// While an object of this class lives, SIGINT, SIGTERM, SIGUSR1 and SIGHUP do not end this process: they are queued, one
-// by one, and the launcher waits for them together with its processes. SIGHUP stays ignored where it is (nohup).
+// While an object of this class lives, SIGINT, SIGTERM, SIGUSR1 and SIGHUP do not end this process: they are queued,
+// one by one, and the launcher waits for them together with its processes. SIGHUP stays ignored where it is (nohup).
 //
 // Handlers write them into a pipe, whichever thread the kernel chooses. A mask and a signalfd would lose them: a mask
-// holds only for threads that were made after it, and libraries have threads of their own. OpenMP starts one when a
+// holds only for threads that were made after it, and libraries have their own threads. OpenMP starts one when a
 // command builds a model before it starts ranks.
 //
-// An object that is made while another one lives uses the pipe of that one. So a command that starts several jobs
+// An object that is made while another one lives uses the other one's pipe, so that a command that starts several jobs
 // misses no signal between them. Objects end in the reverse order of their making.
 class Signals {
  public:

@@ -34,17 +34,17 @@ struct Process {
   void add_to(std::vector<pollfd>& polled) const;  // all that can be waited for
 };
 
-// `variables`, each "NAME=value", and those of this process that have other names.
+// `variables`, each "NAME=value", and this process's variables of other names.
 std::vector<std::string> with_inherited(std::vector<std::string> variables);
 
 constexpr int report_descriptor = 3;       // of the child
 constexpr int first_free_descriptor = 10;  // a child is given descriptors below this one
 
-// Starts a program in a process group of its own, so that a signal of the terminal reaches only its parent. It inherits
+// Starts a program in its own process group, so that a signal of the terminal reaches only its parent. It inherits
 // nothing but stdout, stderr and report_descriptor, which are pipes to us, and `input` as stdin; -1: its stdin is
 // empty. It is killed when this process ends. `environment` is whole: "NAME=value". `program` is a path; empty: this
-// program, which the fork server forks if it can (fork_server.h). One thread at a time may call it, beside others that
-// do anything else. Error when there is no process or descriptor left.
+// program, which the fork server forks if it can (fork_server.h). One thread at a time may call it, whatever other
+// threads do. Error when there is no process or descriptor left.
 Process spawn(const std::string& program, std::span<const std::string> arguments,
               std::span<const std::string> environment, int input = -1);
 

@@ -32,7 +32,7 @@ class FlatModule {
   void compute_in(Precision precision) { precision_ = precision; }
 
   // gradient() += scale * d(loss)/d(parameters), in training mode; returns the loss, a tensor of one element that
-  // `forward` computes, under autocast unless the precision is that of floats.
+  // `forward` computes, under autocast unless the precision is float32.
   double accumulate_gradient(float scale, const SegmentCalls& calls, const std::function<at::Tensor()>& forward);
   // Calls `forward` in evaluation mode, without gradients.
   double evaluate(const std::function<at::Tensor()>& forward);
@@ -55,7 +55,7 @@ class FlatModule {
   std::vector<char> announced_;          // for each segment, whether calls_->needed was called for this gradient
 };
 
-// A kind of model (ImageModel) whose flat vectors are those of a module.
+// A kind of model (ImageModel) whose flat vectors belong to a module.
 template <class Kind>
 class ModuleModel : public Kind {
  public:

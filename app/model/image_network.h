@@ -39,7 +39,8 @@ class ImageNetwork : public Network {
   // numbers, if any, are a pure function of `random`.
   virtual at::Tensor forward(const at::Tensor& images, std::uint64_t random) = 0;
 
-  // The module whose parameters are trained: this one, unless it stands for another, as that of a user's library does.
+  // The module whose parameters are trained: this one, unless it stands for another, as the one for a user's library
+  // does.
   virtual std::shared_ptr<torch::nn::Module> trained() { return shared_from_this(); }
 
   const ImageOptions& options() const { return options_; }

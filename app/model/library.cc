@@ -72,20 +72,20 @@ const OwnNetworkLibrary& load(const std::string& path) {
         "sotto/app/model/own_network.h describes");
   }
   if (found->interface_version != own_network_interface) {
-    throw ConfigError(fmt::format("it was built with interface {} of own_network.h, this sotto has {}; build it anew",
+    throw ConfigError(fmt::format("it was built with interface {} of own_network.h, this sotto has {}; build it again",
                                   found->interface_version, own_network_interface));
   }
   const std::string ours(version);
   if (found->sotto_version != ours) {
     throw ConfigError(
-        fmt::format("it was built with sotto {}, this is sotto {}; build it anew", found->sotto_version, ours));
+        fmt::format("it was built with sotto {}, this is sotto {}; build it again", found->sotto_version, ours));
   }
   if (std::strcmp(found->torch_version, TORCH_VERSION) != 0) {
-    throw ConfigError(fmt::format("it was built with torch {}, this sotto with torch {}; build it anew",
+    throw ConfigError(fmt::format("it was built with torch {}, this sotto with torch {}; build it again",
                                   found->torch_version, TORCH_VERSION));
   }
   if (found->has_new_strings != _GLIBCXX_USE_CXX11_ABI) {
-    throw ConfigError("it was built with another _GLIBCXX_USE_CXX11_ABI than this sotto; build it anew");
+    throw ConfigError("it was built with another _GLIBCXX_USE_CXX11_ABI than this sotto; build it again");
   }
   return *found;
 }
@@ -162,15 +162,8 @@ MadeNetwork make_of_library(const LibraryOptions& options, const ImageShape& sha
 
 AnyOptions no_library() { return LibraryOptions{}; }
 
-constexpr ImageModelEntry entry_of_libraries{"library",
-                                             "a network of one's own, in a shared library",
-                                             {},
-                                             0,
-                                             1,
-                                             0.01,
-                                             0.9,
-                                             no_library,
-                                             Made<make_of_library>::make};
+constexpr ImageModelEntry entry_of_libraries{
+    "library", "your own network, in a shared library", {}, 0, 1, 0.01, 0.9, no_library, Made<make_of_library>::make};
 
 }  // namespace
 

@@ -19,7 +19,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  virtual const std::string& name() const = 0;      // its sentence
+  virtual const std::string& name() const = 0;      // its name with options
   virtual const Layout& layout() const = 0;         // in registration order
   virtual const Layout& buffer_layout() const = 0;  // floats only; counters such as num_batches_tracked are left out
   virtual std::span<float> parameters() = 0;

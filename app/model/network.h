@@ -20,10 +20,10 @@ struct InitialWeight {
   static InitialWeight normal(double deviation, bool zero_bias = true);
 };
 
-// Base class of all networks: a torch module whose parameters and float buffers FlatModule moves into flat vectors. So
-// a network may neither replace a parameter nor keep pointers into one. Networks call layers that have parameters as
-// through(layer, x) (through.h). Random numbers, if any, are a pure function of an argument: torch's own generator is
-// shared by everything in the process.
+// Base class of all networks: a torch module whose parameters and float buffers FlatModule moves into flat vectors.
+// Therefore a network may neither replace a parameter nor keep pointers into one. Networks call layers that have
+// parameters as through(layer, x) (through.h). Random numbers, if any, are a pure function of an argument: torch's own
+// generator is shared by everything in the process.
 class Network : public torch::nn::Module {
  public:
   // How the weight of this layer is drawn. By default as in torch: uniform within 1/sqrt(fan_in).

@@ -108,7 +108,7 @@ class Resnet final : public ImageNetwork {
     const auto widened = [&](std::int64_t channels) {
       return std::max<std::int64_t>(1, std::llround(static_cast<double>(channels) * options.width));
     };
-    // The width of a bottleneck is that of its 3x3 convolution alone.
+    // The width of a bottleneck means its 3x3 convolution alone.
     std::int64_t in = shape.bottleneck ? shape.channels[0] : widened(shape.channels[0]);
     stem_ = register_module("conv1", Conv(torch::nn::Conv2dOptions(images.channels, in, large ? 7 : 3)
                                               .stride(large ? 2 : 1)

@@ -150,7 +150,7 @@ std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const a
     const at::Tensor last = network.decode(prefixes, memory, none).select(1, length - 1);
     at::Tensor next = at::log_softmax(network.logits(last), 1);
     const std::int64_t vocabulary = next.size(1);
-    // A hypothesis that has ended, or is as long as it may be, goes on with pads, which cost nothing.
+    // A hypothesis that has ended, or is as long as it may be, is filled up with pads, which cost nothing.
     next.masked_fill_(stays.unsqueeze(1), -HUGE_VAL);
     next.select(1, pad_token).copy_(at::where(stays, 0.0, -HUGE_VAL));
     const auto [best, chosen] = (scores.view({rows, 1}) + next).view({count, beam * vocabulary}).topk(beam, 1);

@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t pace_steps = 50;  // the pace is that of so many steps
+constexpr std::size_t pace_steps = 50;  // the pace is measured over so many steps
 
 // The last rows of each rank of the group that made the last step.
 std::map<std::uint64_t, std::vector<StepFigures>> last_rows(std::span<const StepFigures> rows, std::size_t most) {

@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// A run that may still go on, as its folder shows it.
+// A run that may still train, as its folder shows it.
 struct LiveRun {
   std::string name;      // the folder
   bool running = false;  // a process is at work there

@@ -25,7 +25,7 @@ struct CurvePlot {
   std::vector<Line> lines;
 };
 
-// A line for each group: the mean over its runs. `curve_of` gives that of one run.
+// A line for each group: the mean over its runs. `curve_of` gives the curve of one run.
 template <class F>
 void add_lines(const Report& report, std::string_view name, F&& curve_of, CurvePlot& plot) {
   for (std::size_t g = 0; g < report.groups.size(); ++g) {

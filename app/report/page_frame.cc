@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-// A script must not end in a text of its own.
+// A string in a script must not close the script element.
 std::string script(std::string_view text) { return fmt::format("<script>\n{}\n</script>\n", text); }
 
 // Nothing is loaded from anywhere, even if a text of a run had been taken for markup. A page that is watched asks its

@@ -55,8 +55,8 @@ std::optional<Spread> figure_of(const Column& column, const Report& report, cons
   return values.empty() ? std::nullopt : std::optional(spread_of(values));
 }
 
-// Marks the best of the groups, and those with just the same mean, if the others are further behind than the spread of
-// seeds explains. A group in which some runs lack the figure, as they did not reach the target, is not the best.
+// Marks the best groups (with equal means) if the spread of seeds does not explain the distance to the others. A group
+// with runs that lack the figure, because they did not reach the target, is not the best.
 std::vector<bool> marks_of(const Column& column, const Report& report, std::span<const std::optional<Spread>> figures) {
   std::vector<bool> marks(figures.size(), false);
   if (column.best == Column::Best::none || !can_be_compared(report)) return marks;

@@ -66,8 +66,7 @@ class MissingRows {
   std::string first_;
 };
 
-// Notes in what the rows differ from those of a run without trouble. A run that has a summary has all rows until its
-// end.
+// Notes how the rows differ from an undisturbed run's. A run that has a summary has all rows until its end.
 void check_rows(const StepRows& steps, const std::optional<RunSummary>& summary, std::int64_t ranks,
                 std::vector<Note>& notes) {
   std::map<std::uint64_t, std::uint64_t> next;  // of each rank
@@ -111,7 +110,7 @@ void check_summary(std::optional<RunSummary>& summary, std::span<const StepFigur
   if (outdated) summary.reset();
   if (!summary) {
     notes.push_back({fmt::format("{}: it failed, was killed, or still runs",
-                                 outdated ? "it went on after its summary.json" : "it has no summary.json")});
+                                 outdated ? "it continued after its summary.json" : "it has no summary.json")});
     return;
   }
   if (summary->signal != 0) {
@@ -126,7 +125,7 @@ void check_summary(std::optional<RunSummary>& summary, std::span<const StepFigur
     notes.push_back({fmt::format("it did not reach {}", summary->until->target.text())});
   }
   if (summary->first_step > 0) {
-    notes.push_back({fmt::format("its last start went on from step {}", summary->first_step), false});
+    notes.push_back({fmt::format("its last start continued from step {}", summary->first_step), false});
   }
   if (!summary->remark.empty()) notes.push_back({summary->remark, false});
 }

@@ -31,8 +31,8 @@ struct TargetReport {
 struct RunSummary {
   std::string codec;
   Metric goal;  // decides which of two models is better
-  // Its value on the test examples, for the mean model if ranks have models of their own; nothing if a signal ended the
-  // run before they were tested.
+  // Its value on the test examples, for the mean model if each rank has its own; nothing if a signal ended the run
+  // before the test.
   std::optional<double> tested;
   std::vector<double> rank_goals;  // its value for each of those models
   double consensus_distance = 0;   // how far those models are apart
@@ -45,7 +45,7 @@ struct RunSummary {
   std::string remark;                         // what was chosen during the run, and why
   int signal = 0;                             // that ended the run early, or 0
   bool diverged = false;                      // it learned nothing, and its exit status was 1
-  std::uint64_t first_step = 0;               // of the last start: that of the checkpoint it went on from
+  std::uint64_t first_step = 0;               // of the last start: the step of its checkpoint
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;
   std::string parameters_sha256;  // at the end
@@ -54,7 +54,7 @@ struct RunSummary {
   std::string tested_text() const { return tested ? goal.with_unit(*tested) : "-"; }
 };
 
-// Whether there are rows of later steps: the run went on after it had written this, and has not ended since.
+// Whether there are rows of later steps: the run continued after it had written this, and has not ended since.
 bool is_outdated(const RunSummary& summary, std::span<const StepFigures> rows);
 
 // FileError if it is missing or no run wrote it.

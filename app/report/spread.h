@@ -21,9 +21,9 @@ struct Spread {
 // REQUIRES a value.
 Spread spread_of(std::span<const double> values);
 
-// For each figure, whether seeds alone may explain how far it is from the best one: their means are no further apart
-// than the root of the sum of the squares of both deviations. So it holds for the best one itself. A figure of one run
-// is taken to deviate like the one that deviates most. It holds for no mean that is not finite.
+// For each figure, whether seeds alone may explain its distance from the best one: the means are no further apart than
+// the root of the sum of the squares of both deviations. True for the best one. A figure of one run is taken to deviate
+// like the figure that deviates most. False for a mean that is not finite.
 std::vector<bool> near_best(std::span<const Spread> figures, bool rises);
 
 }  // namespace sotto

@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-// The words of a text as sacrebleu's tokenisation "13a" makes them (that of NIST's mteval-v13a, for UTF-8).
+// The words of a text as sacrebleu's tokenisation "13a" makes them (NIST's mteval-v13a, for UTF-8).
 std::vector<std::string> words_13a(std::string_view text);
 
 // The counts from which BLEU is computed (Papineni et al., ACL 2002): for n from 1 to 4 the number of n-grams of the

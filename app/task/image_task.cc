@@ -20,8 +20,8 @@
 namespace sotto {
 namespace {
 
-// Help for the options of all models, and for those of each family. A family is the models that one function makes with
-// the same options.
+// Help for the options of all models, and for the options of each family: the models that one function makes with the
+// same options.
 std::string image_model_options() {
   const std::string common = help_options(image_model_table().begin()->options());
   std::string text = "Options of all models:\n" + common;

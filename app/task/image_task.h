@@ -19,7 +19,7 @@ struct ImageTraits {
   Loss loss;
   std::int64_t (*outputs)(const Dataset& data);  // of the model, for each example
   // A tally is the sum of the losses, the number of examples, and `sums` more numbers, to which this function adds a
-  // batch. `outputs` are those of one example after the other.
+  // batch. `outputs`: of one example after the other.
   std::size_t sums;
   void (*add)(std::span<const float> outputs, const Batch& batch, std::span<double> sums);
   // The values of the metrics, from the tally of at least one example.
@@ -33,7 +33,7 @@ std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits&
 // A line for each model, and their options, for help.
 std::string image_models();
 // ConfigError, with a caret, for an unknown model or wrong options. `rate` scales the models' learning rates, which are
-// those of classification.
+// meant for classification.
 ModelChoice read_image_model(const Sentence& sentence, double rate = 1);
 
 }  // namespace sotto

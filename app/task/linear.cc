@@ -22,8 +22,8 @@ namespace sotto {
 namespace {
 
 // The parts in which the two tasks differ. A tally begins with the sum of the losses, the number of examples, and three
-// more sums. The tally of an evaluation goes on with the output of each example of the split, and then with all labels;
-// each rank has zeros at the examples of others, so that tallies can be added.
+// more sums. In an evaluation, the output of each example of the split follows, and then all labels; each rank has
+// zeros at the examples of others, so that tallies can be added.
 struct LinearTraits {
   const Table<LinearModelEntry>& (*models)();
   std::span<const Metric> metrics;

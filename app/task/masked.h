@@ -11,8 +11,8 @@ namespace sotto {
 
 // The task of finding hidden tokens of a text (Devlin et al., NAACL 2019). In each example 15 % of the places are
 // chosen, at least one. 80 % of the chosen tokens are replaced by the mark [MASK], 10 % by a random token of the text's
-// vocabulary, and 10 % stay; the model has to find the original tokens. [MASK] is the token after those of the
-// vocabulary. A tally counts the chosen places. Evaluations always choose the same places.
+// vocabulary, and 10 % stay; the model has to find the original tokens. [MASK] is the token after the vocabulary's
+// last. A tally counts the chosen places. Evaluations always choose the same places.
 inline constexpr std::array masked_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of a hidden token, in nats", .rises = false},
     Metric{.name = "accuracy",

@@ -7,7 +7,7 @@
 namespace sotto {
 namespace {
 
-// Errors of labels such as 0 .. 9 are larger than those of probabilities, and so are the gradients.
+// Errors of labels such as 0 .. 9 are larger than errors of probabilities, and so are the gradients.
 constexpr double rate = 0.02;
 
 // The sums are the labels and their squares.
@@ -51,7 +51,7 @@ double r2_of(double errors, double count, double sum, double squares) {
 }
 
 std::string regress_models() {
-  return fmt::format("  those of classify, with learning rates {} times as large\n", rate);
+  return fmt::format("  the models of classify, with learning rates {} times as large\n", rate);
 }
 
 ModelChoice read_regress_model(const Sentence& sentence) { return read_image_model(sentence, rate); }

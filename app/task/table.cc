@@ -36,7 +36,7 @@ std::vector<std::string_view> names_in() {
 
 constexpr std::string_view adamw = "adamw", adagrad = "adagrad";
 
-// The models of a task in a table of their own, with the optimiser that their learning rates are for.
+// The models of a task with its own table, and the optimiser that their learning rates are for.
 template <const auto& (*table)(), const std::string_view& optimiser>
 struct Models {
   static std::string help() {

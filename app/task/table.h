@@ -23,7 +23,7 @@ struct ModelDefaults {
   std::string_view optimiser = "sgd";
 };
 
-// A line of a task's table of models, with its options. Each task has a table of its own.
+// A line of a task's table of models, with its options. Each task has its own table.
 struct ModelChoice {
   std::string_view name;
   AnyOptions options{};
@@ -72,7 +72,7 @@ struct TaskEntry {
 };
 const Table<TaskEntry>& task_table();
 
-// Parses a model: a sentence, or the path of a user's library, `./mine.so(width=64)`.
+// Parses a model: a name with options, or the path of a user's library, `./mine.so(width=64)`.
 Sentence parse_model(std::string_view option, std::string_view model);
 // The text as it is recorded: names in lower case, paths absolute.
 std::string recorded_model(std::string_view model);

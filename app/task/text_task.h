@@ -31,7 +31,7 @@ struct TextBatch {
 struct TextTraits {
   std::span<const Metric> metrics;
   const Table<LanguageModelEntry>& (*models)();
-  std::int64_t marks = 0;  // the number of tokens that the model has beyond those of the text
+  std::int64_t marks = 0;  // how many tokens the model has in addition to the text's
   // Adds an example to the batch. In training `random` depends on the seed, the epoch and the example, in evaluations
   // on the example alone.
   void (*add)(const TextPiece& piece, Philox random, TextBatch& batch);

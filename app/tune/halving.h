@@ -15,8 +15,8 @@ struct Round {
 };
 
 // Successive halving (Jamieson, Talwalkar: Non-stochastic best arm identification and hyperparameter optimization,
-// AISTATS 2016): of the trials of a round the best 1/eta, rounded down, go on until they have made eta times the steps,
-// so all rounds cost about the same. The last round is the last one with at least two trials.
+// AISTATS 2016): the best 1/eta of a round's trials, rounded down, continue until they have made eta times the steps;
+// all rounds cost about the same. The last round is the last one with at least two trials.
 std::vector<Round> halving_rounds(std::size_t trials, std::uint64_t steps, std::uint64_t eta);
 
 // The indices of the `count` best scores, the best one first; of equal ones the earlier is better. `rises`: larger ones

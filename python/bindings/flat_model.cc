@@ -37,8 +37,7 @@ void FlatModel::require_unchanged() const {
     const auto& [name, tensor] = parameters_[i];
     if (tensor.scalar_type() == at::kFloat && tensor.sizes() == at::IntArrayRef(sizes_[i])) continue;
     throw ConfigError(fmt::format(
-        "parameter {} is {} of shape [{}] now, and was Float of shape [{}] when the module was wrapped; "
-        "wrap it anew",
+        "parameter {} is {} of shape [{}] now, and was Float of shape [{}] when the module was wrapped; wrap it again",
         name, c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "), fmt::join(sizes_[i], ", ")));
   }
 }

@@ -184,11 +184,11 @@ void GradientAverager::start_step(double loss_scale) {
   mark.add(step_);
   mark.add(std::bit_cast<std::uint64_t>(loss_scale));
   communicator_->require_same(
-      mark.value(),
-      loss_scale == 1 ? "it does not go on from the state of the same step; call sotto.load_state_dict on every rank, "
-                        "with the states of one step"
-                      : "it does not go on from the state of the same step, or its scaler has another scale; load the "
-                        "states of one step on every rank (sotto.load_state_dict, scaler.load_state_dict)");
+      mark.value(), loss_scale == 1
+                        ? "it does not continue from the state of the same step; call sotto.load_state_dict on every "
+                          "rank, with the states of one step"
+                        : "it does not continue from the state of the same step, or its scaler has another scale; load "
+                          "the states of one step on every rank (sotto.load_state_dict, scaler.load_state_dict)");
   for (Turn& turn : turns_) turn.missing = turn.parameters.size();
   next_ = 0;
 }
@@ -213,7 +213,7 @@ void GradientAverager::run(const std::function<void(std::size_t)>& finished) {
   }
 }
 
-// A step that overflowed leaves nothing behind, whatever its other buckets sent.
+// A step that overflowed leaves no trace, whatever its other buckets sent.
 void GradientAverager::end_step() {
   if (overflowed_) {
     StateRestorer restorer(before_step_.values());
@@ -263,7 +263,7 @@ void GradientAverager::average(const Turn& turn) {
     overflowed_ = !is_finite_everywhere(bucket);
     if (overflowed_) return;
   }
-  // Lanes number their buckets alike, so each draws with a seed of its own.
+  // Lanes number their buckets alike, so each needs its own seed.
   const Key key{options_.seed + turn.lane * 0x9E3779B97F4A7C15ULL, static_cast<std::uint16_t>(communicator_->rank()), 0,
                 static_cast<std::uint32_t>(step_)};
   lane.aggregator->average(bucket, key, {}, *communicator_, timings_);

@@ -57,9 +57,9 @@ struct AveragerStats {
   Timings timings;
 };
 
-// Averages the gradients of a user's model, parameter by parameter as they arrive. It exchanges buckets of its own over
-// vectors of its own, made once, whatever buckets the gradients arrive in. So memories and codec state never have to
-// move, and a step's result does not depend on how a framework cuts or orders its buckets.
+// Averages the gradients of a user's model, parameter by parameter as they arrive. It exchanges its own buckets over
+// its own vectors, made once, whatever buckets the gradients arrive in. Memories and codec state never have to move,
+// and a step's result does not depend on how a framework cuts or orders its buckets.
 //
 // Buckets are exchanged strictly in the order in which backward should complete them: by descending index of their
 // first parameter. Serves one thread.
@@ -90,7 +90,7 @@ class GradientAverager {
 
   std::uint64_t step() const { return step_; }
   AveragerStats stats() const;
-  // The sentence and aggregator in use, one line a lane; and all that a state must match to be loaded.
+  // The codec and aggregator in use, one line a lane; and all that a state must match to be loaded.
   std::string methods() const;
   std::string identity() const;
 
@@ -100,10 +100,10 @@ class GradientAverager {
   std::vector<std::string> shared();
   // Goes on before this step, from a state() taken there. A FileError leaves everything as it was.
   void load(std::uint64_t step, const StateValues& values);
-  // Goes on before this step with another group of ranks. Each memory becomes the mean of those in `states`, and all
-  // else but what is the same on all ranks begins anew. With the states of all ranks, as much is owed to the mean
-  // gradient as before. A rank whose group changed passes its own state alone, and a rank that is new the shared()
-  // values of another one.
+  // Continues before this step with another group of ranks. Each memory becomes the mean of the memories in `states`;
+  // all else is reset unless it is the same on all ranks. With the states of all ranks, as much is owed to the mean
+  // gradient as before. A rank whose group changed passes its own state alone, and a new rank the shared() values of
+  // another one.
   void spread(std::uint64_t step, std::span<const FormerState> states);
 
  private:
@@ -151,7 +151,7 @@ class GradientAverager {
   std::uint64_t begun_ = 0;  // step of the start or of the last load()
   std::uint64_t step_ = 0;
   double loss_scale_ = 1;          // of this step
-  bool overflowed_ = false;        // in this step, which must then leave nothing behind
+  bool overflowed_ = false;        // in this step, which must then leave no trace
   StateCollector before_step_;     // with `propagate`, to be restored after an overflow
   std::uint64_t dense_bytes_ = 0;  // a step
   std::uint64_t steps_ = 0;

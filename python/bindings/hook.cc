@@ -127,8 +127,8 @@ class Hook::Impl {
     if (gradient.layout() != at::kStrided || gradient.sizes() != tensor.sizes() ||
         gradient.scalar_type() != scalar_of(averager_.parameter(parameter).type)) {
       throw ConfigError(
-          fmt::format("the gradient of {} is sparse, or of another shape or type than the parameter was "
-                      "when it was wrapped; wrap the module anew",
+          fmt::format("the gradient of {} is sparse, or of another shape or type than the parameter was when it was "
+                      "wrapped; wrap the module again",
                       name));
     }
     if (job.index == 0) begin_backward(job);
@@ -238,8 +238,8 @@ class Hook::Impl {
     }
     if (missing.empty()) return;
     throw ConfigError(
-        fmt::format("DDP does not reduce {}: frozen when DistributedDataParallel was made, or added since; make "
-                    "it anew, and call sotto.compress again",
+        fmt::format("DDP does not reduce {}: frozen when DistributedDataParallel was made, or added since; make it "
+                    "again, and call sotto.compress again",
                     fmt::join(missing, ", ")));
   }
 
@@ -261,7 +261,7 @@ class Hook::Impl {
     if (job.future) {
       job.future->markCompleted(job.buffer);
     } else {
-      job.buffer.reset();  // so that it does not exist beside the next one
+      job.buffer.reset();  // so that only one exists at a time
       job.host.reset();
     }
   }

@@ -27,13 +27,14 @@ struct HookOptions {
   // hold the same as without a loss scale.
   std::function<double()> loss_scale;
   std::function<std::string()> advice;  // what the user may do, added to a NumericError; null: nothing
-  // Called at the first gradient of a backward, on its thread: why this one must not go on, or nothing; null: nothing.
+  // Called at the first gradient of a backward, on its thread: why this one must not continue, or nothing; null:
+  // nothing.
   std::function<std::string()> problem;
 };
 
 // Averages the gradients of one module in DistributedDataParallel or in a wrapper of our own. DDP hands over its
 // buckets during backward. One thread of ours copies them into the vectors of a GradientAverager, exchanges complete
-// buckets, and returns each of DDP's buckets when the means of all its parameters are there. So backward, copying and
+// buckets, and returns each of DDP's buckets when the means of all its parameters are there. Thus backward, copying and
 // the network overlap. DDP rebuilds its buckets after the first step; that changes only the time.
 //
 // An error on that thread, or in our part of backward(), ends the step: on this rank as an exception of backward(), on

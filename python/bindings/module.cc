@@ -97,7 +97,7 @@ std::vector<std::pair<std::string, at::Tensor>> read_gradient(const std::string&
 
 // --- the hook ------------------------------------------------------------------------------------------------------
 
-// (argument, parameters, [(first step, sentence, aggregator)]) for each rule.
+// (argument, parameters, [(first step, codec, aggregator)]) for each rule.
 using LaneTuple =
     std::tuple<std::string, std::vector<std::size_t>, std::vector<std::tuple<std::uint64_t, std::string, std::string>>>;
 
@@ -135,7 +135,7 @@ Recipe recipe_of(const std::string& option, const std::string& method) {
   return sotto::read_recipe(parse_sentence(option, method));
 }
 
-// What to write in place of `method` so that it makes the momentum of `maker`, another sentence that does.
+// What to write in place of `method` so that it makes momentum as the codec `maker` does.
 std::string with_momentum(const std::string& method, const std::string& maker) {
   const MemorySpec memory = sotto::read_recipe(maker).memory;
   Recipe recipe = sotto::read_recipe(method);
@@ -162,7 +162,7 @@ std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const s
   const auto timeout = given["timeout"].cast<double>();
   const py::gil_scoped_release released;
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
-    options.averager.lanes = lanes_of(lanes);  // here: all ranks hear of a sentence that one rank refuses
+    options.averager.lanes = lanes_of(lanes);  // here: all ranks hear of a codec that one rank refuses
     std::shared_ptr<Hook> hook(new Hook(std::move(parameters), std::move(options), communicator), EndReleased());
     if (reducer != nullptr) Hook::attach(hook, *reducer);
     return hook;
@@ -217,7 +217,7 @@ PYBIND11_MODULE(_C, module) {
 
   module.def("read_gradient", &read_gradient, Released());
 
-  // The sentence and the aggregator of dense steps.
+  // The codec and the aggregator of dense steps.
   module.def("without_codec", [](const std::string& method, const std::string& aggregator) {
     const sotto::Recipe dense = sotto::without_codec(sotto::read_recipe(method, aggregator));
     return std::pair(dense.said, sotto::text_of(dense.aggregator));

@@ -157,7 +157,7 @@ void Stepper::take_mean(std::vector<float> by_hand, bool counts, const std::func
 void Stepper::refuse(const std::string& why) {
   if (failed()) return;
   thread_.end();
-  fail(ConfigError(why));  // no loss of a peer, from which an elastic job would go on
+  fail(ConfigError(why));  // no loss of a peer, after which an elastic job would continue
 }
 
 void Stepper::show_mean() {
@@ -240,7 +240,7 @@ void Stepper::idle() {
   guarded([this] { follow([this] { algorithm_->rest(); }); });
 }
 
-// Runs `f` on an algorithm whose vector changes beside the loop. The parameters become the result, plus the loop's
+// Runs `f` on an algorithm whose vector changes during the loop. The parameters become the result, plus the loop's
 // changes since.
 void Stepper::follow(const std::function<void()>& f) {
   if (!apart_ || fresh_ || !own_.empty()) return f();

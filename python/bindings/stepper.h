@@ -28,10 +28,10 @@ struct StepperOptions {
   Terms required_same;  // further values that must be the same on all ranks, but do not belong to the state
 };
 
-// Drives an Algorithm from the training loop of a user's model and optimiser. A step of the algorithm runs on a thread
-// of its own. Where it needs the gradient it waits until the user's optimiser has taken its step. Then the algorithm's
-// vector moves as far as the model's parameters moved, to the last bit if both were the same. So the algorithms are
-// those of `sotto train`, with any optimiser.
+// Drives an Algorithm from the training loop of a user's model and optimiser. A step of the algorithm runs on its own
+// thread. Where it needs the gradient it waits until the user's optimiser has taken its step. Then the algorithm's
+// vector moves as far as the model's parameters moved, to the last bit if both were the same. This runs the algorithms
+// of `sotto train` with any optimiser.
 //
 // If ranks go at their own speed, the algorithm's vector changes at any time. The loop's parameters are brought up to
 // date when a step begins, and the vector then moves as far as the loop moves them from there.
@@ -54,8 +54,8 @@ class Stepper final : private Worker {
 
   // The functions below are called between steps (ConfigError otherwise). If ranks go at their own speed, each is a
   // meeting of all of them. A mean is refused where the model of one rank is not finite, which would spread it to all:
-  // NumericError on all ranks, which changes nothing.
-  // Collective: all ranks take the exact mean model, which includes messages on their way, and go on from there.
+  // NumericError on all ranks, which changes nothing. Collective: all ranks take the exact mean model, which includes
+  // messages on their way, and continue from there.
   void take_average();
   // Collective: the parameters become the mean over all ranks until show_own() restores this rank's. Until then there
   // can be no step, take_average(), load() or second mean.
@@ -81,7 +81,7 @@ class Stepper final : private Worker {
   StateValues state();
   // Collective: see gather() in terms.h.
   std::vector<std::string> gather(const std::string& own);
-  // Collective: goes on before this step, from a state() taken there, with its parameters. A FileError on this rank
+  // Collective: continues before this step, from a state() taken there, with its parameters. A FileError on this rank
   // leaves everything as it was, and is a CommError on the others; so are states of different steps.
   void load(std::uint64_t step, const StateValues& values);
   // Called instead of load() on a rank that has no state to load.
@@ -90,9 +90,9 @@ class Stepper final : private Worker {
   // For ranks whose group changes:
   // The names of those values of the last state() that are the same on all ranks.
   std::vector<std::string> shared();
-  // Collective, before the first step: goes on before this step in place of a Stepper of another group. `former` is
+  // Collective, before the first step: continues before this step in place of a Stepper of another group. `former` is
   // what this rank was there. Its rank is below 0 if this rank is new, and then its values are only the shared() ones
-  // of another rank. The parameters become the exact mean of the models of those that are not new. Each rank keeps what
+  // of another rank. The parameters become the exact mean of the models of ranks that are not new. Each rank keeps what
   // it held back; the steps of ranks that go at their own speed are dealt out evenly. FileError on this rank is a
   // CommError on the others; states of different steps are a ConfigError on all, and a model that is not finite is a
   // NumericError.

@@ -111,7 +111,7 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
   fresh_ = false;
 }
 
-// A rank that goes on alone would send messages that nobody expects.
+// A rank that continues alone would send messages that nobody expects.
 void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& refusal) {
   std::vector<std::uint64_t> all;
   guarded([&] { all = of_all_ranks(*communicator_, refusal ? refused : step + 1); });
@@ -119,8 +119,8 @@ void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& re
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == refused) throw CommError(fmt::format("rank {} refuses its state; its own error says why", rank));
     if (all[rank] == step + 1) continue;
-    throw CommError(fmt::format("rank {} loads the state of step {}, and rank {} that of step {}", rank, all[rank] - 1,
-                                communicator_->rank(), step));
+    throw CommError(fmt::format("rank {} loads the state of step {}, and rank {} the state of step {}", rank,
+                                all[rank] - 1, communicator_->rank(), step));
   }
 }
 
@@ -130,10 +130,10 @@ void Stepper::require_even_commits(std::uint64_t step) {
   guarded([&] { all = of_all_ranks(*communicator_, step + 1); });
   const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all[0]; });
   if (other == all.end()) return;
-  throw ConfigError(fmt::format(
-      "the last commit of rank {} was after step {}, and that of rank 0 after step {}; call commit() on all "
-      "ranks after the same steps",
-      other - all.begin(), *other - 1, all[0] - 1));
+  throw ConfigError(
+      fmt::format("the last commit of rank {} was after step {}, and rank 0's after step {}; call commit() on all "
+                  "ranks after the same steps",
+                  other - all.begin(), *other - 1, all[0] - 1));
 }
 
 std::vector<std::string> Stepper::gather(const std::string& own) {

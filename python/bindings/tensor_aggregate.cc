@@ -34,8 +34,8 @@ struct Part {
   }
 };
 
-// Throws the error that the aggregator would throw for these values, before the others wait for them. It uses a codec
-// of its own, because a codec may keep state. Random numbers depend on the key alone, so nothing else changes.
+// Throws the error that the aggregator would throw for these values, before the others wait for them. It uses a
+// separate codec, because a codec may keep state. Random numbers depend on the key alone, so nothing else changes.
 void try_codec(const Part& part, const StageSpecs& stages, const Key& key, int ranks) {
   for (std::size_t b = 0; b < part.plans.size(); ++b) {
     const auto codec = make_codec(stages);

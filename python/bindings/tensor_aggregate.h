@@ -12,7 +12,7 @@ namespace sotto::python {
 
 struct Aggregation {
   std::string op;     // "avg", "sum", "min" or "max"
-  std::string codec;  // a sentence without memory
+  std::string codec;  // without memory
   std::string aggregator;
   std::uint64_t seed = 0;
   double denominator = 0;            // of "avg"; 0: the number of ranks

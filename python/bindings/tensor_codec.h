@@ -25,8 +25,8 @@ struct TensorHead {
 // may call it; calls wait for each other.
 class TensorCodec {
  public:
-  // ConfigError unless the sentence is a codec without memory.
-  // A message has at most `most` elements: fewer than by default in tests, which have no larger tensors.
+  // ConfigError unless the text is a codec without memory. A message has at most `most` elements: fewer than by default
+  // in tests, which have no larger tensors.
   TensorCodec(const std::string& sentence, int threads, std::size_t most = most_elements);
 
   const std::string& sentence() const { return sentence_; }

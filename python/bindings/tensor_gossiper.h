@@ -24,7 +24,7 @@ struct TensorGossiperOptions {
 };
 
 // Averages a user's tensors with neighbours, round by round. Serves one thread. After another error than a ConfigError
-// it cannot go on, because ranks that lost a message are in different rounds.
+// it cannot be used, because ranks that lost a message are in different rounds.
 class TensorGossiper {
  public:
   // Collective. ConfigError if the ranks differ.

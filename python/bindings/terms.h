@@ -17,7 +17,7 @@ std::vector<std::uint64_t> of_all_ranks(Communicator& communicator, std::uint64_
 // Collective: returns the texts of all ranks, in order, on rank 0; nothing on the others.
 std::vector<std::string> gather(Communicator& communicator, std::string_view own);
 
-// Collective: the first rank whose value is not that of rank 0, or -1.
+// Collective: the first rank whose value differs from rank 0's, or -1.
 int first_to_differ(Communicator& communicator, std::uint64_t value);
 // The same for values that were collected already.
 int first_to_differ(const std::vector<std::uint64_t>& values);
@@ -30,8 +30,9 @@ std::uint64_t hash_of(const Terms& terms);
 std::string difference(Communicator& communicator, const Terms& terms, int other);
 
 // Collective; called when ranks are connected, before anything else is sent. ConfigError unless all ranks have the same
-// terms: "rank 2 WHAT IT DOES rank 0, or in another way: " and the first difference. A rank that cannot go on gives its
-// reason, `refusal`, instead of terms, and throws it; the others wait for it, and fail with the reason that it gives.
+// terms: "rank 2 WHAT IT DOES rank 0, or in another way: " and the first difference. A rank that cannot continue gives
+// its reason, `refusal`, instead of terms, and throws it; the others wait for it, and fail with the reason that it
+// gives.
 void require_same_terms(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal,
                         std::string_view what_it_does);
 

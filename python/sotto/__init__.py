@@ -1,11 +1,11 @@
-"""Training of neural networks over slow links, sending little: compressed gradients for PyTorch.
+"""Training of neural networks over slow links: compressed gradients for PyTorch.
 
     ddp = DistributedDataParallel(model)
     sotto.compress(ddp, "qsgd(4) | rans")
 
-A sentence says what is sent: `memory | transform | select | quantise | code`; `sotto codec list` prints its words. Other
-wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (each rank mixes its model with those of
-neighbours), `LocalSGD` and `DiLoCo` (each rank takes steps of its own, then all exchange). The rest of this package:
+A codec says what is sent: `memory | transform | select | quantise | code`; `sotto codec list` prints its stages. Other
+wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (each rank mixes its model with its
+neighbours' models), `LocalSGD` and `DiLoCo` (ranks take local steps, then exchange). The rest of this package:
 ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`state_dict`, `load_state_dict`), statistics
 (`stats`, `report`), single tensors as bytes (`Codec`), over a process group (`aggregate`) and among neighbours
 (`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), and the exceptions. `sotto.huggingface`, which is

@@ -5,15 +5,15 @@ import sys
 from sotto import _C
 from sotto._errors import ConfigError, Error
 
-HELP = """sotto: train neural networks over slow links, sending little.
+HELP = """sotto: train neural networks over slow links.
 
 Usage: sotto COMMAND [OPTIONS]        sotto COMMAND --help says more
 
 Commands of the Python package:
   coordinator     let the ranks of a job of sotto.elastic come and go
   doctor          check this machine: network interfaces, threads, torch, transports, space
-  codec list      list what a sentence, such as "ef | topk(0.01)", is made of
-  codec describe  say what a sentence promises, or one of its words
+  codec list      list what a codec, such as "ef | topk(0.01)", is made of
+  codec describe  describe a codec, or one of its stages
 
 All other commands, such as `train`, are in the program that `./dev build` makes of sotto's source.
 """

@@ -31,16 +31,16 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
     Works like DistributedDataParallel with sotto.compress, and has the same arguments, but takes plain modules. Each
     gradient leaves as soon as backward has computed it, and backward() returns when all means are there. Collective:
     every rank wraps the same module with the same arguments, and takes the same number of backward passes. Parameters
-    and buffers start as those of rank 0. Buffers are not exchanged afterwards. What would use a gradient inside backward, by
-    register_post_accumulate_grad_hook, is a ConfigError: means are there when it returns. Hooks by register_hook see this
-    rank's own gradient.
+    and buffers start as on rank 0. Buffers are not exchanged afterwards. To use a gradient inside backward, by
+    register_post_accumulate_grad_hook, is a ConfigError: means are there when backward returns. Hooks by register_hook see
+    this rank's own gradient.
 
     A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros: an optimizer's
     weight decay moves it. One that is frozen later is left alone; one that was frozen when the module was wrapped, or that
     replaced another, cannot be trained: that is a ConfigError in forward(). Gradients may be accumulated under
     `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different numbers of inputs, or with
     torch.utils.checkpoint(use_reentrant=True), which runs backward passes within backward: a ConfigError here. After a
-    backward pass that failed, wrap the module anew: a newer wrapper of the same parameters takes the place of an older one.
+    backward pass that failed, wrap the module again: a newer wrapper of the same parameters takes the place of an older one.
 
     `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)`, `sotto.stats(model)` and errors are the same as
     there. `model.state_dict()` is the module's own.
@@ -116,7 +116,7 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
     def _require_sound(self) -> None:
         """Raises an error if backward passes would not average, so that no rank computes in vain, or trains alone unnoticed."""
         if self._replaced:
-            raise ConfigError("the module, or a part of it, was wrapped anew: train the newer AllReduceDataParallel; modules that "
+            raise ConfigError("the module, or a part of it, was wrapped again: train the newer AllReduceDataParallel; modules that "
                               "share parameters are wrapped together, in one module")
         if torch.compiler.is_compiling():
             return  # backward says it
@@ -125,12 +125,12 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
         if self._missing is None:
             self._hook.wait()  # raises the error of a step that failed
         elif torch._C._current_graph_task_id() != self._backward:
-            self._refuse("the last backward ended early, by an exception; wrap the module anew")
+            self._refuse("the last backward ended early, by an exception; wrap the module again")
 
     def _make_way(self) -> None:
         """For a newer wrapper: fails for good. Ranks that wait for this one are told."""
         self._replaced = True
-        self._hook.refuse("the module was wrapped anew")
+        self._hook.refuse("the module was wrapped again")
 
     def _unhook(self) -> None:
         _all.discard(self)
@@ -155,7 +155,7 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
             self._refuse(f"a second gradient of {name}, or one of another backward, came before backward had all. Was it a "
                          "backward within backward? With torch.utils.checkpoint say use_reentrant=False; an autograd.Function "
                          "may take torch.autograd.grad in its backward, but trains elsewhere. After a backward that failed, "
-                         "wrap the module anew")
+                         "wrap the module again")
         self._missing.discard(index)
         self._hook.offer(index, parameter.grad)
 

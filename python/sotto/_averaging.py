@@ -43,7 +43,7 @@ def averaging(reducer: Any, group: dist.ProcessGroup | None, place: _C.Meeting |
               options: Options) -> Callable[[], _C.Hook]:
     """Checks the options. The result connects the ranks, and registers the hook with DDP's reducer, if any.
 
-    problem: says in each backward why it must not go on, or nothing. There torch.compile changes nothing.
+    problem: says in each backward why it must not continue, or nothing. There torch.compile changes nothing.
     """
     if options.nonfinite not in ("raise", "propagate"):
         raise ConfigError(f"nonfinite={options.nonfinite!r}: one of raise, propagate")
@@ -78,7 +78,7 @@ _IN_TORCH = {
 
 
 def _about_the_optimiser(option: str, sentence: str) -> str:
-    """A warning about what the sentence wants of the user's optimiser; empty if it wants nothing."""
+    """A warning about what the codec wants of the user's optimiser; empty if it wants nothing."""
     if optimiser := _C.tied_optimiser(option, sentence):
         return (f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is yours: "
                 f"{_IN_TORCH[optimiser]}")
@@ -89,7 +89,7 @@ def _about_the_optimiser(option: str, sentence: str) -> str:
 
 
 def _about_other_momenta(said: list[tuple[str, str]]) -> list[str]:
-    """Warnings about sentences that leave momentum to the optimiser, beside one for which the optimiser must have none."""
+    """Warnings about codecs that leave momentum to the optimiser, if for another one the optimiser must have none."""
     maker = next((sentence for option, sentence in said if _C.momentum_of(option, sentence)), None)
     return [] if maker is None else [
         f"{option}={sentence!r} makes no momentum, and {maker!r} wants an optimiser without: write "
@@ -158,7 +158,7 @@ def _phases(options: Options) -> list[tuple[int, str, str]]:
                    for step, sentence, _ in phases):
             raise TypeError
     except (TypeError, ValueError):
-        raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, sentence), the step a whole number") from None
+        raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, codec), the step a whole number") from None
     steps = [step for step, _, _ in phases]
     if not steps or steps[0] != 0 or any(b <= a for a, b in zip(steps, steps[1:])):
         raise ConfigError(f"schedule={schedule!r}: the first phase begins at step 0, each other later than the one before")

@@ -13,7 +13,7 @@ import torch
 
 from sotto._errors import ConfigError
 
-default_timeout = 1800.0  # seconds, as torch.distributed has it; within sotto.elastic that of the group
+default_timeout = 1800.0  # seconds, as torch.distributed has it; within sotto.elastic, the group's
 
 
 def text(name: str, value: Any, wanted: str) -> str:
@@ -23,7 +23,7 @@ def text(name: str, value: Any, wanted: str) -> str:
 
 
 def sentence(name: str, value: Any) -> str:
-    wanted = 'a sentence, such as "topk(0.01) | qsgd(4)"'
+    wanted = 'a codec, such as "topk(0.01) | qsgd(4)"'
     if text(name, value, wanted).strip():
         return value
     raise ConfigError(f"{name}={value!r}: wants {wanted}")
@@ -141,7 +141,7 @@ def other_parameter(module: torch.nn.Module, wrapped: Collection[int]) -> str:
             if parameter is not None and parameter.requires_grad and id(parameter) not in wrapped:
                 name = next(name for name, one in module.named_parameters() if one is parameter)
                 return (f"parameter {name} was not wrapped with the others, since it was frozen then, or is another one now; wrap "
-                        "the module anew")
+                        "the module again")
         parts.extend(part._modules.values())
     return ""
 
@@ -174,7 +174,7 @@ def buffer(data: Any) -> memoryview:
 
 def sentences(rules: Any) -> dict[str, str]:
     if not isinstance(rules, Mapping) or not all(isinstance(pattern, str) for pattern in rules):
-        raise ConfigError(f"rules={rules!r}: wants a mapping of patterns to sentences, such as {{\"*.bias\": \"none\"}}")
+        raise ConfigError(f"rules={rules!r}: wants a mapping of patterns to codecs, such as {{\"*.bias\": \"none\"}}")
     return {pattern: sentence(f"rules[{pattern!r}]", rules[pattern]) for pattern in rules}
 
 

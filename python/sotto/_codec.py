@@ -29,11 +29,11 @@ class Contract(NamedTuple):
 
 
 class Codec:
-    """A way to turn a tensor into few bytes, from a sentence without memory: ``Codec("topk(0.01) | qsgd(4)")``.
+    """Turns tensors into few bytes; a codec without memory: ``Codec("topk(0.01) | qsgd(4)")``.
 
-    A message holds the shape and type of its tensor, and any Codec of the same sentence decodes it. Several threads may
+    A message holds the shape and type of its tensor, and any equal Codec decodes it. Several threads may
     use one object; they take turns. `threads` is how many threads share the work of one message; its bits do not depend
-    on that number. ConfigError for a bad sentence.
+    on that number. ConfigError for a bad `sentence`.
     """
 
     def __init__(self, sentence: str, *, threads: int = 1) -> None:
@@ -42,7 +42,7 @@ class Codec:
 
     @property
     def sentence(self) -> str:
-        """The sentence with every option named."""
+        """The codec as text, with every option named."""
         return self._codec.sentence
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -54,7 +54,7 @@ class Codec:
     def encode(self, tensor: torch.Tensor, *, seed: int = 0, step: int = 0) -> bytes:
         """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
 
-        Stochastic codecs draw from (seed, step) alone, so give each message a step of its own. For a large matrix `svd`
+        Stochastic codecs draw from (seed, step) alone, so give each message another step. For a large matrix `svd`
         starts from its result for the last matrix of that shape, and `clusters` keeps its clusters for some messages, so
         messages depend on that, too. NumericError if a value is not finite, ConfigError for tensors of other types.
         """
@@ -63,7 +63,7 @@ class Codec:
     def decode(self, data: bytes | bytearray | memoryview, *, limit: int = 1 << 28) -> torch.Tensor:
         """The tensor of a message: of the type and shape that it was encoded from, contiguous, on the CPU.
 
-        WireError if no Codec of this sentence made these bytes, or if they announce more than `limit` elements: a few
+        WireError if no equal Codec made these bytes, or if they announce more than `limit` elements: a few
         bytes may stand for a huge tensor, and bytes from outside may say anything.
         """
         return self._codec.decode(_check.buffer(data), _check.whole("limit", limit))
@@ -91,7 +91,7 @@ def aggregate(
     """The "avg", "sum", "min" or "max" of a tensor over the ranks of `group` (default: all), as a new tensor.
 
     Collective; every rank gets the same bits. With a codec, "avg" and "sum" use the decoded message of each rank's
-    tensor. The tensor is of float32, float16 or bfloat16, and the sentence has no memory, because a single call has
+    tensor. The tensor is of float32, float16 or bfloat16, and the codec has no memory, because a single call has
     nothing to remember. Codec "none" also takes float64 and, but for "avg", int32, int64 and uint8. "avg" divides
     the sum by `denominator`, the same on every rank, or by the number of ranks; give the number of examples of all ranks if
     these have sums over batches of different sizes. `seed` is for stochastic codecs: give each call another one.

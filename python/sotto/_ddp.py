@@ -38,24 +38,24 @@ def compress(
     """Makes `ddp` compress the gradients that it averages; returns `ddp`.
 
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes. The
-    averaging runs beside backward, on a thread of its own, without Python.
+    averaging runs during backward, on its own thread, without Python.
 
-    codec: a sentence or a preset ("topk-ef"). In the trials of docs/results/codecs.md "qsgd(4) | rans" loses nothing, with
+    codec: a chain of stages or a preset ("topk-ef"). In the trials of docs/results/codecs.md "qsgd(4) | rans" loses nothing, with
         SGD and AdamW; "ef | topk(0.01) | qsgd(4)" sends far less and starts slowly. You choose the optimiser. For presets
         that need a certain one a warning says so: sotto.optim.DGCSGD for dgc; torch.optim.SGD(momentum=0) for fetchsgd
         and for signsgd, whose rate should be near Adam's; for demo the same, with p.grad.sign_() after backward. signum
         and onebit-adam exchange momenta, which a hook does not see: here they are the codec alone, signs of gradients.
-    schedule: replaces `codec`; says which sentence to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"),
+    schedule: replaces `codec`; says which codec to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"),
         (500, "ef | topk(0.01)")]``. Each phase takes over the memory of the one before; a phase that would drop its
         content is refused.
     start_after: the number of first steps without the codec; a memory that makes the momentum makes it in them, too.
-    rules: other sentences for some parameters, by name, with wildcards: ``{"*.bias": "none"}``. The first pattern that
+    rules: other codecs for some parameters, by name, with wildcards: ``{"*.bias": "none"}``. The first pattern that
         matches counts; a pattern that matches nothing is an error. Schedule and start_after do not apply to them.
     aggregator: how messages become a mean: "auto", "all_reduce", "gather", "hierarchical(outer=gather, group=4)", ...;
         not for `rules`.
     seed: for stochastic codecs.
-    bucket_mb: how much is exchanged at a time, counted in float32; at least one parameter. DDP's buckets are something
-        else: they only carry gradients to and fro.
+    bucket_mb: how much is exchanged at a time, counted in float32; at least one parameter. DDP's buckets do not matter
+        for this: they only carry gradients to sotto and back.
     nonfinite: "raise": NaN or infinity in a gradient is a NumericError that names the parameter. "propagate": all
         gradients of that step become NaN, on every rank, and it changes no memory.
     scaler: the torch.amp.GradScaler that scales the loss, the same on all ranks. Messages and memories hold gradients
@@ -71,11 +71,11 @@ def compress(
 
     Messages use separate Gloo connections between the ranks of ddp.process_group, made through its store and on its
     network devices; for MPI, which has no store, a new group. Inputs may be uneven: `with ddp.join():` works. A rank that
-    has ended adds zeros to the mean of all (divide_by_initial_world_size=False changes nothing) and goes on sending what
+    has ended adds zeros to the mean of all (divide_by_initial_world_size=False changes nothing) and still sends what
     its memory holds. Its parameters are old until all have ended, so check_replicas cannot be used with it.
 
     Errors: ConfigError here; NumericError, CommError and WireError in backward(), on every rank, with rank and step.
-    After such an error the module cannot go on. If one rank refuses here, the others get a CommError that names it; then
+    After such an error the module cannot be used. If one rank refuses here, the others get a CommError that names it; then
     all may call again. A rank whose argument is no DistributedDataParallel module can tell only the default group: ranks
     that call with another group wait for it until the timeout.
     """
@@ -128,7 +128,7 @@ def _reduced_parameters(ddp: DistributedDataParallel, left_alone: Collection[int
                if p.requires_grad and id(p) not in ids and id(p) not in left_alone]
     if missing:
         raise ConfigError(f"DDP does not reduce {', '.join(missing)}: frozen when DistributedDataParallel was made, or added since; "
-                          "make it anew, and call sotto.compress again")
+                          "make it again, and call sotto.compress again")
     waited_for = [name for name, p in parameters if not p.requires_grad]
     if waited_for and not ddp.find_unused_parameters and not ddp.static_graph:
         raise ConfigError(f"{', '.join(waited_for)}: frozen after DistributedDataParallel was made, which waits for gradients of it; "
@@ -137,12 +137,12 @@ def _reduced_parameters(ddp: DistributedDataParallel, left_alone: Collection[int
         here = {id(p) for _, p in parameters}
         shape = next(tuple(p.shape) for p in reduced if id(p) not in here)
         raise ConfigError(f"DDP reduces a parameter of shape {shape} that its module no longer has; make DistributedDataParallel "
-                          "anew, and call sotto.compress again")
+                          "again, and call sotto.compress again")
     return parameters
 
 
 def _require_plain(ddp: DistributedDataParallel) -> None:
-    """DDP takes one communication hook, and has one of its own for some of its features."""
+    """DDP takes one communication hook, and uses it itself for some of its features."""
     if getattr(ddp, "mixed_precision", None) is not None:
         raise ConfigError("this module was made with mixed_precision=, for which DDP reduces 16-bit copies of its parameters; "
                           "take torch.autocast, or a module of 16-bit parameters")
@@ -154,7 +154,7 @@ def _require_plain(ddp: DistributedDataParallel) -> None:
     if hooks:
         raise ConfigError("this module has a communication hook already; DDP takes one only")
     if getattr(ddp, "_delay_all_reduce_params", None):
-        raise ConfigError("this module was made with delay_all_reduce_named_params=, which DDP averages itself, beside "
+        raise ConfigError("this module was made with delay_all_reduce_named_params=, which DDP averages itself, without "
                           "communication hooks, and without waiting for the result; leave it out")
     if getattr(ddp, "skip_all_reduce_unused_params", False):
         raise ConfigError("this module was made with skip_all_reduce_unused_params=, with which DDP leaves parameters out at any "

@@ -35,7 +35,7 @@ def elastic(
     coordinator: str | None = None, *, timeout: float | timedelta = 120.0, wait: float | timedelta = 600.0,
 ) -> Callable[[Callable[Concatenate[ElasticState, Parameters], Result]],
               Callable[Concatenate[ElasticState, Parameters], Result | None]]:
-    """Makes a function that trains go on when ranks are lost or join. It is called anew for each group of ranks.
+    """Lets a training function continue when ranks are lost or join. It is called again for each group of ranks.
 
         @sotto.elastic("10.0.0.1:29400")          # where `sotto coordinator --ranks 2:4 --listen 10.0.0.1:29400` runs
         def train(state):
@@ -49,22 +49,22 @@ def elastic(
         train(sotto.ElasticState(model=net, optimizer=optimizer, step=0))
 
     Start each rank by itself, on any machine, at any time; no launcher is needed. Within the function
-    torch.distributed is initialised with Gloo, and `dist.get_rank()` and `dist.get_world_size()` are those of the present
-    group. All ranks begin a call with the state of the last commit that all of them have; ranks that are new get it from
-    another one. What wrappers keep goes on by itself. Each rank keeps what it held back (sotto.compress,
-    AllReduceDataParallel, LocalSGD, DiLoCo), so only what a lost rank held back is lost. Where each rank has a model of
-    its own (GossipDataParallel, LocalSGD, DiLoCo), all go on from the exact mean of those of the ranks that are left.
+    torch.distributed is initialised with Gloo, and `dist.get_rank()` and `dist.get_world_size()` refer to the present
+    group. All ranks begin a call with the state of the last commit that all of them have; new ranks get it from
+    another one. The state of wrappers is kept without your help. Each rank keeps what it held back (sotto.compress,
+    AllReduceDataParallel, LocalSGD, DiLoCo), so only what a lost rank held back is lost. Where models differ
+    (GossipDataParallel, LocalSGD, DiLoCo), all ranks continue from the exact mean of the remaining ranks' models.
 
-    coordinator: its HOST:PORT. None: that of the variable SOTTO_COORDINATOR.
+    coordinator: its HOST:PORT. None: the variable SOTTO_COORDINATOR has it.
     timeout: of exchanges, and until the ranks of a group have met; at most 140 s. A machine that vanishes without a word is
         noticed after this time; a process that ends, at once, or after 30 s if it is killed before the group is connected.
     wait: for a coordinator that is gone while it is needed; another one with its --state may take its place.
 
     Make wrappers within the function, and keep none of them elsewhere. Every rank returns when all have come to the end.
-    The result is that of the last call; None if the run had come to its end before this rank was needed.
+    They return the result of the last call; None if the run had come to its end before this rank was needed.
 
     Errors: whatever says that a peer was lost (CommError, and Gloo's errors) begins the next group. Every other exception
-    of the function ends this rank, and the others go on without it; so does Ctrl-C. After SIGTERM the rank leaves at the
+    of the function ends this rank, and the others continue without it; so does Ctrl-C. After SIGTERM the rank leaves at the
     second commit at the latest, with SystemExit(143), if nobody else handles that signal. CommError if the coordinator
     ends the job, or is gone for longer than `wait` while it is needed.
     """
@@ -113,8 +113,8 @@ class _Job:
         self._timeout = timeout
         self._state = state
         self._asked = asked
-        self._wishes: tuple[torch.Tensor, Any] | None = None  # that are on their way
-        self._leaving: list[dist.ProcessGroup] = []  # those of the last generation, which others may not have left
+        self._wishes: tuple[torch.Tensor, Any] | None = None  # on their way
+        self._leaving: list[dist.ProcessGroup] = []  # of the last generation, which others may not have left
         self._called: int | None = None  # commits before the function was called
         self._first = True  # this rank had no state before
         self._new = False  # some rank of the group had none
@@ -147,7 +147,7 @@ class _Job:
             raise SystemExit(128 + self._asked()) from None
         except _Over as over:
             words, failed = str(over), True
-            raise CommError(f"{words}; this job ends at a failure. The state is that of the last commit, to be saved") from None
+            raise CommError(f"{words}; this job ends at a failure. The state is now the last commit's, to be saved") from None
         except Exception as error:
             if self._asked() and isinstance(error, CommError):
                 words = f"rank {self._member.id()}: stopped by signal {self._asked()}"
@@ -220,7 +220,7 @@ class _Job:
         dist.all_reduce(torch.zeros(1))  # nobody makes a new commit while another may keep an old one of the same number
         self._called = state._commits[-1].number
         if rank == 0:
-            write(f"sotto: group {self._member.generation()}: {self._member.ranks()} ranks go on from commit {self._called}")
+            write(f"sotto: group {self._member.generation()}: {self._member.ranks()} ranks continue from commit {self._called}")
 
     # For the state.
 

@@ -1,4 +1,4 @@
-"""What the ranks of a job whose group changes go on from."""
+"""What the ranks of a job continue from when their group changes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Group(Protocol):
 
 
 class ElasticState:
-    """What a function of `sotto.elastic` goes on from when the group of ranks has changed.
+    """What a function of `sotto.elastic` continues from when the group of ranks has changed.
 
         state = sotto.ElasticState(model=net, optimizer=optimizer, step=0)
 
@@ -57,13 +57,13 @@ class ElasticState:
             if name.startswith("_") or hasattr(type(self), name):
                 raise ConfigError(f"{name}=: a part of ElasticState cannot have this name")
             if isinstance(part, WRAPPERS):
-                raise ConfigError(f"{name}=: give the plain module; wrap it in the function, anew for each group of ranks")
+                raise ConfigError(f"{name}=: give the plain module; wrap it in the function, again for each group of ranks")
         self._names = tuple(parts)
         self._group: Group | None = None
         self._commits: list[Commit] = []  # the last two
         # The wrappers of this group, in their order; a reference is dead when its wrapper is not used any more.
         self._wrappers: list[tuple[weakref.ref[Any], _C.Hook | _C.Stepper]] = []
-        self._owed: list[dict[str, Any]] = []  # the states of those of the group before
+        self._owed: list[dict[str, Any]] = []  # the states of wrappers in the group before
         self.__dict__.update(dict.fromkeys(parts))
         for name, part in parts.items():
             setattr(self, name, part)
@@ -89,7 +89,7 @@ class ElasticState:
         ad_psgd it is a meeting of all ranks.
 
         It does not return if the group is to change, because others want to join or some rank was asked to end (SIGTERM):
-        then the function is called anew with the next group. A rank that was asked to end raises SystemExit here.
+        then the function is called again with the next group. A rank that was asked to end raises SystemExit here.
         """
         if self._group is None:
             raise ConfigError("commit() is for the inside of a function of sotto.elastic")
@@ -97,7 +97,7 @@ class ElasticState:
         number = self._commits[-1].number + 1
         oldest = self._commits.pop(0) if len(self._commits) == 2 else None  # all ranks have made the one after it
         if oldest is not None:
-            oldest.wrappers = []  # which have room of their own each time
+            oldest.wrappers = []  # which are allocated each time
         self._commits.append(self._copy(number, oldest))
         if changes:
             self._group.leave()
@@ -131,7 +131,7 @@ class ElasticState:
         self._owed = list(commit.wrappers)
 
     def _packed(self) -> memoryview:
-        """The last commit, as others take it up: without what is this rank's own of the wrappers."""
+        """The last commit, as others take it up: without wrappers' values that belong to this rank alone."""
         commit = self._commits[-1]
         wrappers = [dict(one, rank=-1, values={name: one["values"][name] for name in one["shared"]}) for one in commit.wrappers]
         file = io.BytesIO()
@@ -142,13 +142,13 @@ class ElasticState:
         with torch.serialization.safe_globals(_numpy_types()):
             commit = Commit(**torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
         if commit.values.keys() != set(self._names):
-            raise ConfigError(f"this rank's ElasticState has {', '.join(self._names)}, and that of the others "
+            raise ConfigError(f"this rank's ElasticState has {', '.join(self._names)}, and the others have "
                               f"{', '.join(commit.values)}")
         self._commits = [commit]
         self._go_back(commit.number)
 
     def _wrapped(self, user: Any, engine: _C.Hook | _C.Stepper) -> bool:
-        """A module was wrapped: the engine goes on in place of the one of the former group. Returns whether there was one."""
+        """A module was wrapped: the engine continues in place of the former group's. Returns whether there was one."""
         if "hierarchical(" in engine.identity():
             raise ConfigError("hierarchical has groups of one size, and here the number of ranks changes; take another aggregator")
         place = len(self._wrappers)
@@ -158,7 +158,7 @@ class ElasticState:
         try:
             _go_on(engine, self._owed[place])
         except Exception as error:
-            self._wrappers.pop()  # the function may wrap again, which must not begin anew
+            self._wrappers.pop()  # the function may wrap again, and must then find the former state
             engine.refuse(str(error))
             raise
         self._owed[place] = {}  # not needed any more, and as large as several models
@@ -178,7 +178,7 @@ class ElasticState:
 def kept(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
     """sotto.state_dict, and the names of those values that are the same on all ranks."""
     state = state_of(engine)
-    if isinstance(engine, _C.Stepper):  # which may go on on another graph
+    if isinstance(engine, _C.Stepper):  # which may continue on another graph
         state["identity"] = engine.identity(graph=False)
     return state | {"shared": engine.shared()}
 
@@ -209,7 +209,7 @@ def _is_plain(value: Any) -> bool:
     if type(value) is dict:
         return all(_is_plain(part) for pair in value.items() for part in pair)
     if isinstance(value, torch.Tensor):
-        return not value.requires_grad  # an optimizer would go on with the tensor of before
+        return not value.requires_grad  # an optimizer would still use the old tensor
     return value is None or type(value) in (bool, int, float, complex, str)
 
 

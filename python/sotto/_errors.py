@@ -6,7 +6,7 @@ class Error(Exception):
 
 
 class ConfigError(Error, ValueError):
-    """An argument, sentence or option that cannot be used."""
+    """An argument, codec or option that cannot be used."""
 
 
 class WireError(Error):

@@ -1,4 +1,4 @@
-"""Gossip: ranks mix their models with those of neighbours."""
+"""Gossip: ranks mix their models with their neighbours' models."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from sotto._topology import Topology, sentence_of
 
 
 class GossipDataParallel(MixesModels, torch.nn.Module):
-    """Wraps a module. Each rank trains a model of its own, and mixes it with those of neighbours after each step.
+    """Wraps a module. Each rank trains its own model, and mixes it with its neighbours' models after each step.
 
         model = sotto.GossipDataParallel(net, "push_sum", topology="exponential")
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 
     The training loop stays as it is: when optimizer.step() returns, the module's parameters are the mixed ones (with
-    push-sum z = x / w, at which gradients are taken). No step needs an exchange of all ranks with all. Collective: every
+    push-sum z = x / w, at which gradients are taken). No step needs an all-to-all exchange. Collective: every
     rank wraps the same module with the same arguments, and takes the same number of steps. Parameters and buffers start
-    as those of rank 0; buffers, such as batch norm's, are not mixed.
+    as on rank 0; buffers, such as batch norm's, are not mixed.
 
     algorithm: "push_sum" (SGP), "push_sum(overlap=true)" (OSGP: a round travels while the next step computes), "d_psgd"
         (it travels while this step computes), "choco" (for codecs of any kind) or "ad_psgd", with the options of `sotto
         train --algorithm`. docs/algorithms has the steps of each.
 
     ad_psgd: each rank takes steps at its own speed, as many as its loop does. Meanwhile a thread averages its model with
-    those of other ranks, two ranks at a time. A forward in training mode brings the parameters up to date, and the
+    other ranks' models, two ranks at a time. A forward in training mode brings the parameters up to date, and the
     optimizer's step is added to the current model, so nothing is lost. A loop that should end when all ranks together
     have done enough asks ``while sum(model.steps()) < enough``. average(), take_average(), sotto.state_dict and
-    sotto.load_state_dict are meetings: a rank waits there, and goes on answering others, until all have come; so end with
+    sotto.load_state_dict are meetings: a rank waits there, still answering others, until all have come; end with
     one of them. A rank that ends without a meeting is left out by the others from then on.
     topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; see `sotto topology list`. Empty:
         the algorithm's default, which is ring for choco, bipartite_exponential for ad_psgd, and exponential for the
         others. A topology of your own is a list that has for each rank the ranks that it sends to,
         ``[[1, 2], [0], [0]]``; a list of such lists, for rounds that take turns; a matrix, as tensor or array, whose
         entry (i, j) is the share of rank j's model that rank i has after the round; or the path of a .toml file.
-    mixing: the shares: "uniform", "metropolis", ... Empty: those of the matrix, or uniform without a matrix.
+    mixing: the shares: "uniform", "metropolis", ... Empty: the matrix has them, or uniform without a matrix.
     codec: "none", "f16" or "bf16"; with choco any codec for differences.
     peers_per_step: how many peers a rank has in a round, from which step on: ``[(0, 1), (1000, 2)]`` (SGP's
         peers_per_itr_schedule), for push_sum on topologies that have `peers`. None: the number of the topology.
-    node_size: the number of ranks that share a model, such as those of a host. Their gradients are averaged in backward,
+    node_size: the number of ranks that share a model, such as all ranks of a host. Their gradients are averaged in backward,
         as floats, and the first of them exchanges models with other nodes (SGP's nprocs_per_node). Ranks of a node are
         consecutive, and take the same steps. 0: the number of ranks that torchrun has on a host. Gradients may be
         accumulated under `no_sync()`. Not with ad_psgd.
-    optimizer: models are mixed after its steps. None: after those of the first optimizer that takes a step of any of the
-        module's parameters. In both cases also after those of any other that moves some of the same ones. What an
+    optimizer: models are mixed after its steps. None: after steps of the first optimizer that moves any of the module's
+        parameters. In both cases also after steps of any other that moves some of the same ones. What an
         optimizer of other parameters does belongs to the next of these steps; without `optimizer` it is an error.
     seed: for stochastic codecs. threads: the number of threads that encode and decode on this rank; no bit depends on it.
     timeout: of each exchange, and of the wait here for all ranks (30 minutes).
@@ -64,7 +64,7 @@ class GossipDataParallel(MixesModels, torch.nn.Module):
     all ranks must skip the same steps.
 
     Errors: ConfigError here; NumericError, CommError and WireError in optimizer.step() on every rank that waits for the
-    one that failed, with rank and step; the module cannot go on then. `sotto.state_dict(model)`,
+    one that failed, with rank and step; the module cannot be used then. `sotto.state_dict(model)`,
     `sotto.load_state_dict(model, state)` and `sotto.stats(model)` work as for a compressed module; `model.state_dict()`
     is the module's own.
     """
@@ -89,7 +89,7 @@ class GossipDataParallel(MixesModels, torch.nn.Module):
         self._steps = Steps(
             "sotto.GossipDataParallel", self, module, optimizer, algorithm, on_graphs=True, codec=codec, topology=topology,
             peers_per_step=peers_per_step, mixing=mixing, node_size=node_size, process_group=process_group, seed=seed,
-            bucket_mb=2048,  # one bucket: there is no computing to hide single buckets behind
+            bucket_mb=2048,  # one bucket: there is no computing that single buckets could overlap with
             threads=threads, timeout=timeout)
         self.module = module
         node = self._steps.node_group()
@@ -110,7 +110,7 @@ class GossipDataParallel(MixesModels, torch.nn.Module):
         return contextlib.nullcontext() if self._node is None else self._node.no_sync()
 
     def steps(self) -> list[int]:
-        """The number of steps of each rank. With ad_psgd it is what this rank has heard, and exact after a meeting."""
+        """The number of steps of each rank. With ad_psgd, as far as this rank has heard; exact after a meeting."""
         return self._steps.stepper.steps()
 
 
@@ -121,9 +121,9 @@ class Gossiper:
         gossiper.average(tensor, rounds=4)  # in place: nearer to the mean of all ranks with every round
 
     Every rank makes one with the same arguments, and calls it in the same order with tensors of the same shape. It has
-    connections of its own. The sender keeps what a codec ("f16", "bf16") rounds off, so the sum over ranks does not change.
+    its own connections. The sender keeps what a codec ("f16", "bf16") rounds off, so the sum over ranks does not change.
     One thread at a time. An argument that is refused is a ConfigError before anything was sent: the rank may call again, and
-    the others wait for it. After any other error the object cannot go on.
+    the others wait for it. After any other error the object cannot be used.
     """
 
     def __init__(

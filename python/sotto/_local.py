@@ -1,4 +1,4 @@
-"""Local steps: each rank takes steps of its own, and now and then all exchange how far they went."""
+"""Local steps: each rank takes steps by itself, and now and then they exchange model deltas, all-to-all."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class _LocalSteps(MixesModels):
 
 
 class LocalSGD(_LocalSteps):
-    """Each rank takes steps of its own; after every `every` steps all take the mean of their models.
+    """Each rank takes steps by itself; after every `every` steps all take the mean of their models.
 
         local = sotto.LocalSGD(net, optimizer, every=8, codec="ef | int8")
 
     Nothing else changes: the exchange becomes part of optimizer.step(). Collective: every rank makes one with the same
-    arguments, and takes the same number of steps. Parameters and buffers start as those of rank 0; buffers are not
+    arguments, and takes the same number of steps. Parameters and buffers start as on rank 0; buffers are not
     exchanged, and the optimizer's own buffers stay as they are (Stich, ICLR 2019).
 
     optimizer: steps of any other that moves some of the same parameters count, too, as in a later phase of a script.
@@ -45,7 +45,7 @@ class LocalSGD(_LocalSteps):
     codec: for the differences that are exchanged; its memory can only be `ef`. aggregator, seed, bucket_mb, threads,
         timeout: as for sotto.compress.
 
-    Parameters are of float32, on any device. Errors are those of GossipDataParallel.
+    Parameters are of float32, on any device. Errors as with GossipDataParallel.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LocalSGD(_LocalSteps):
 
 
 class DiLoCo(_LocalSteps):
-    """Like LocalSGD, but an outer optimiser takes a step, whose gradient is how far the ranks went on average.
+    """Like LocalSGD, but an outer optimiser takes a step, with the mean of the ranks' model deltas as its gradient.
 
         diloco = sotto.DiLoCo(net, optimizer, every=20, codec="ef | int8")
 
@@ -83,7 +83,7 @@ class DiLoCo(_LocalSteps):
         of buckets, so there must be at least as many buckets: bucket_mb sets their size.
     overlap: the number of steps during which an exchange travels, below `every`. Its result is applied after them, and
         `alpha` is the share of a rank's own model that then stays (Streaming DiLoCo: Douillard et al., 2025).
-    The other arguments are those of LocalSGD.
+    The other arguments are as for LocalSGD.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from sotto._errors import ConfigError
 
 @contextlib.contextmanager
 def meeting(group: dist.ProcessGroup | None) -> Iterator[tuple[dist.ProcessGroup | None, _C.Meeting | None]]:
-    """The group whose ranks are to be connected, and the place where they meet, unless they get a group of their own.
+    """The group whose ranks are to be connected, and the place where they meet, unless they get a new group.
 
     Entered before any check, so that all ranks make their meetings in the same order. An exception of one rank within it
     ends the wait of the others.
@@ -44,14 +44,14 @@ def group_of(what: str, group: Any) -> dist.ProcessGroup:
 
 
 def sent_at_the_start(module: torch.nn.Module) -> list[tuple[str, str]]:
-    """Names and forms of what start_alike() sends beside the parameters that are trained: it must be the same on all ranks."""
+    """Names and forms of what start_alike() sends in addition to trained parameters: it must be the same on all ranks."""
     tensors = [("frozen parameter " + name, p) for name, p in module.named_parameters() if not p.requires_grad]
     tensors += [("buffer " + name, buffer) for name, buffer in module.named_buffers()]
     return [(name, f"{str(tensor.dtype).removeprefix('torch.')} ({', '.join(map(str, tensor.shape))})") for name, tensor in tensors]
 
 
 def start_alike(module: torch.nn.Module, group: dist.ProcessGroup) -> None:
-    """Sets parameters and buffers to those of the group's rank 0, as DistributedDataParallel does."""
+    """Copies parameters and buffers from the group's rank 0, as DistributedDataParallel does."""
     with torch.no_grad():
         for tensor in [*module.parameters(), *module.buffers()]:
             values = tensor.detach().contiguous()

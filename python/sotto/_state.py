@@ -33,7 +33,7 @@ class Connected:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         own = "model.module" if isinstance(self, torch.nn.Module) else "the module that it was made for"
         raise ConfigError(f"{type(self).__name__} is connected to other ranks, and can be neither copied nor saved; copy {own}, and "
-                          "save its state_dict(), beside sotto.state_dict() of this wrapper")
+                          "save its state_dict(), and sotto.state_dict() of this wrapper")
 
     def stats(self, *, reset: bool = False) -> Stats:
         """sotto.stats(self)."""
@@ -41,7 +41,7 @@ class Connected:
 
 
 def remember(owner: Any, engine: _C.Hook | _C.Stepper, *, user: Any = None) -> bool:
-    """`user` lives as long as the engine is used; None: the owner. Returns whether the engine goes on in place of one of
+    """`user` lives as long as the engine is used; None: the owner. Returns whether the engine continues in place of one of
     another group of ranks."""
     goes_on = on_remember is not None and on_remember(owner if user is None else user, engine)
     _engines[owner] = engine
@@ -82,7 +82,7 @@ class Stats:
     """Network, and waiting for slower ranks."""
     decode_seconds: float
     methods: str
-    """The sentences and aggregators in use, a line for each rule and one for the rest; or the algorithm's."""
+    """The codecs and aggregators in use, a line for each rule and one for the rest; or the algorithm's."""
 
     @property
     def ratio(self) -> float:
@@ -92,7 +92,7 @@ class Stats:
         return math.inf if self.dense_bytes else 1.0
 
     def since(self, earlier: Stats) -> Stats:
-        """The difference of two Stats of one module; the methods are those of the later."""
+        """The difference of two Stats of one module, with the methods of the later."""
         return Stats(self.steps - earlier.steps, self.bytes_sent - earlier.bytes_sent,
                      self.bytes_received - earlier.bytes_received, self.dense_bytes - earlier.dense_bytes,
                      self.encode_seconds - earlier.encode_seconds, self.wire_seconds - earlier.wire_seconds,
@@ -119,7 +119,7 @@ def rank_of(module: Any) -> int:
 def stats(module: Any, *, reset: bool = False) -> Stats:
     """What the module has sent, and the time it took, since it was compressed or wrapped. Not during a backward.
 
-    reset: starts counting anew, so that the next call tells what was sent since this one.
+    reset: counts from zero again, so that the next call tells what was sent since this one.
     """
     total = total_stats(module)
     counted_from = _counted_from.get(module)
@@ -138,7 +138,7 @@ def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[di
     """This rank's state of a compressed DistributedDataParallel module, a GossipDataParallel or AllReduceDataParallel, a
     LocalSGD or DiLoCo: memories and codec state, and this rank's model if models differ, as tensors and plain values.
 
-    Save it beside the state of model and optimizer, one for each rank, because they differ. It loads with
+    Save it with the state of model and optimizer, one for each rank, because they differ. It loads with
     torch.load(..., weights_only=True). Call it between optimizer.step() and the next forward. With ad_psgd it is
     collective: ranks meet.
 
@@ -161,21 +161,21 @@ def state_of(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
 
 
 def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """Goes on from a state_dict(), with the same bits as without the interruption; except with ad_psgd, and while
-    codec "auto" tries its candidates, since these depend on time.
+    """Resumes bit-for-bit from a state_dict(), except with ad_psgd, and while codec "auto" tries its candidates,
+    since these depend on time.
 
     `state` is this rank's, from a job with the same parameters, options, seed and number of ranks, or the list of the
     states of all its ranks (`state_dict(gather=True)`); ConfigError says what differs. Every rank calls this function,
     between the same steps, with the state of the same step. A state that is refused changes nothing.
 
     If gradients are averaged (sotto.compress, AllReduceDataParallel), the next backward finds ranks that loaded different
-    states: a CommError on all. Such a job may go on with another number of ranks: give the list of the old job's states
+    states: a CommError on all. Such a job may continue with another number of ranks: give the list of the old job's states
     to every rank of the new one. Each memory becomes the mean of the old ones, with what owners in scatter_reduce held
-    back of the second encoding, so that the ranks together owe as much to the mean gradient as before. All else begins
-    anew: warm starts, and choices of "auto".
+    back of the second encoding, so that the ranks together owe as much to the mean gradient as before. All else starts
+    from scratch: warm starts, and choices of "auto".
 
     If models differ (GossipDataParallel, LocalSGD, DiLoCo), the call is collective, sets the module's parameters, too, and
-    raises CommError at once if ranks load different states. For another number of ranks begin anew from the mean model.
+    raises CommError at once if ranks load different states. For another number of ranks, start a new run from the mean model.
     """
     engine = _engine(module)
     if isinstance(engine, _C.Stepper):
@@ -191,7 +191,7 @@ def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
         else:
             states = _states_of_ranks(stepper, state)
             state = states[min(stepper.rank(), len(states) - 1)]
-        _check_rank(stepper, state, "begin anew with the mean model, which average() shows")
+        _check_rank(stepper, state, "start a new run from the mean model, which average() shows")
         step, values = state["step"], dict(state["values"])
     except Exception:
         stepper.refuse_load()
@@ -221,17 +221,17 @@ def _states_of_ranks(engine: _C.Hook | _C.Stepper, state: Any) -> list[Mapping[s
     states = sorted(state, key=lambda one: one["rank"])
     said = [(one["rank"], one["ranks"], one["step"]) for one in states]
     if not states or said != [(rank, len(states), states[0]["step"]) for rank in range(len(states))]:
-        raise ConfigError(f"these are the states of ranks {[rank for rank, _, _ in said]}; wanted are those of all ranks of "
-                          "a job, of one step")
+        raise ConfigError(f"these are the states of ranks {[rank for rank, _, _ in said]}; wanted are the states of all "
+                          "ranks of a job, of one step")
     return states
 
 
 def _check_rank(engine: _C.Hook | _C.Stepper, state: Mapping[str, Any], otherwise: str) -> None:
     if state["ranks"] != engine.ranks():
         raise ConfigError(
-            f"the state is that of one of {state['ranks']} ranks, and there are {engine.ranks()} now; {otherwise}")
+            f"the state is of one of {state['ranks']} ranks, and there are {engine.ranks()} now; {otherwise}")
     if state["rank"] != engine.rank():
-        raise ConfigError(f"the state is that of rank {state['rank']}, and this is rank {engine.rank()}")
+        raise ConfigError(f"the state is of rank {state['rank']}, and this is rank {engine.rank()}")
 
 
 def check_state(engine: _C.Hook | _C.Stepper, state: Any) -> None:

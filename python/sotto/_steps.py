@@ -26,8 +26,8 @@ from sotto._topology import Topology, sentence_of
 
 _all: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # unlike a set, in one order
 _left: weakref.WeakValueDictionary[int, torch.Tensor] = weakref.WeakValueDictionary()  # by id: nothing mixes them any more
-_REPLACED = "the module was wrapped anew after this had failed, or after its parameters were replaced; train the newer wrapper"
-GIVEN_UP = "this was made in another group of ranks; make it within the function of sotto.elastic, anew for each group"
+_REPLACED = "the module was wrapped again after this had failed, or after its parameters were replaced; train the newer wrapper"
+GIVEN_UP = "this was made in another group of ranks; make it within the function of sotto.elastic, again for each group"
 
 
 class Steps:
@@ -72,7 +72,7 @@ class Steps:
             if optimizer is not None:
                 self._require_alone(optimizer)
             sentence = _check.text("algorithm", algorithm() if callable(algorithm) else algorithm,
-                                   'a sentence, such as "push_sum(overlap=true)"')
+                                   'an algorithm, such as "push_sum(overlap=true)"')
             if on_graphs and not _C.gossips(sentence):
                 raise ConfigError(f"algorithm {sentence}: does not gossip; take push_sum, d_psgd, ad_psgd or choco, and for sync "
                                   "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
@@ -99,7 +99,7 @@ class Steps:
         self._take_over()
         if optimizer is not None:
             self._follow(optimizer)
-            # So that the optimizer keeps this alive: a LocalSGD that the script does not keep goes on.
+            # So that the optimizer keeps this alive, even if the script keeps no reference to its LocalSGD.
             self._handle = optimizer.register_step_post_hook(functools.partial(_keep, self))
             weakref.finalize(self, _leave_alone, [weakref.ref(p) for _, p in parameters]).atexit = False
         _all[self] = None
@@ -107,7 +107,7 @@ class Steps:
             _left.pop(parameter, None)
 
     def node_group(self) -> dist.ProcessGroup | None:
-        """The group of ranks that share this rank's model; None: it has a model of its own. Collective."""
+        """The group of ranks that share this rank's model; None: it shares its model with none. Collective."""
         if self._node_size == 1:
             return None
         all_ranks = dist.get_process_group_ranks(self._group)
@@ -195,9 +195,9 @@ class Steps:
                 other._over = other._over or _REPLACED
                 _all.pop(other, None)
 
-    # torch runs the hooks in every class of the optimizer that has a step() of its own, so once more where one calls
-    # that of its base, or of another optimizer that it wraps: the outermost call is the step. One that raised never came to
-    # its post hooks, so calls are not counted: it is over when it is no longer on the stack.
+    # torch runs the hooks in every class of the optimizer that defines step(), hence again if one calls step() of its
+    # base, or of another optimizer that it wraps: the outermost call is the step. A call that raised never came to its
+    # post hooks, so calls are not counted: a call is over when it is no longer on the stack.
 
     def _enter(self, optimizer: torch.optim.Optimizer, call: FrameType) -> None:
         if not self._is_within_step(call) and self._follows(optimizer):
@@ -230,7 +230,7 @@ class Steps:
         self._require_in_use()
         followed = list(self._followed)
         if followed and any(optimizer in other._followed and not other._is_over() for other in self._others()):
-            return False  # whoever wrapped the module anew for this optimizer
+            return False  # another wrapper was made for this optimizer
         if followed and all(self._moves(one).isdisjoint(moves) for one in followed):
             self._require_taking_turns(followed[0], optimizer)
             return False
@@ -246,9 +246,9 @@ class Steps:
             raise ConfigError(f"two optimizers, {names}, take steps of the module's parameters; say after which one models are to "
                               "be mixed: optimizer=")
         if other in self._beside:
-            raise ConfigError(f"two optimizers, {names}, take steps of the module's parameters; models are mixed after those of "
+            raise ConfigError(f"two optimizers, {names}, take steps of the module's parameters; models are mixed after steps of "
                               "the first, which took none between two of the second: give the one that takes more, or wrap the "
-                              "module anew with the second")
+                              "module again with the second")
         self._beside.add(other)
 
     def _begin(self, optimizer: torch.optim.Optimizer | None) -> None:
@@ -258,11 +258,11 @@ class Steps:
     def _require_own_parameters(self) -> None:
         for place, key, parameter, name in self._places:
             if place.get(key) is not parameter:
-                raise ConfigError(f"parameter {name} is no longer the one that was wrapped; wrap the module anew")
+                raise ConfigError(f"parameter {name} is no longer the one that was wrapped; wrap the module again")
         _check.wrapped_parameters(self.module, self._own)
 
     def _statistics(self) -> list[tuple[str, torch.Tensor]]:
-        """Float buffers that checkpoints have, such as those of batch norm. Others are caches, as long as this rank's inputs."""
+        """Float buffers that checkpoints have, such as batch norm's. Others are caches, as long as this rank's inputs."""
         return [(f"{place}.{name}".lstrip("."), buffer) for place, part in self.module.named_modules()
                 for name, buffer in part.named_buffers(recurse=False)
                 if name not in part._non_persistent_buffers_set and buffer.is_floating_point() and buffer.numel() > 0]
@@ -289,7 +289,7 @@ class MixesModels(Connected):
         return self._steps.average()
 
     def take_average(self) -> None:
-        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps.
+        """All ranks take the exact mean, which includes messages on their way, and continue from there. Collective, between steps.
         NumericError on all ranks, which changes nothing, if a model is not finite."""
         self._steps.take_average()
 
@@ -315,11 +315,11 @@ def _warn_of_the_left(optimizer: torch.optim.Optimizer) -> None:
         return
     _left.clear()
     warnings.warn("each rank trains alone: what mixed these parameters is gone, because nobody held it, nor the optimizer that it was "
-                  "given; keep it in a variable, or wrap the module anew", stacklevel=outside())
+                  "given; keep it in a variable, or wrap the module again", stacklevel=outside())
 
 
 # Hooks of all optimizers are common to the process. torch iterates over them in each step, and it is an error to remove
-# one meanwhile, as a garbage collection may. So there is one pair, for good.
+# one meanwhile, as a garbage collection may. Therefore one pair stays for good.
 
 # The newest object comes first: it may take the place of an older one.
 

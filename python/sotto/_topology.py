@@ -1,4 +1,4 @@
-"""A user's own topologies, written as a sentence for the library."""
+"""A user's own topologies, written as text for the library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from sotto._errors import ConfigError
 
-Peers = Sequence[Sequence[int]]  # the ranks that rank 0 sends to, those of rank 1, ...
+Peers = Sequence[Sequence[int]]  # the ranks that rank 0 sends to, that rank 1 sends to, ...
 Topology = Union[str, Peers, Sequence[Peers], torch.Tensor, Any]  # Any: numpy.ndarray
 
 _WANTED = (

@@ -16,7 +16,7 @@ class CompressCallback(transformers.TrainerCallback):
         trainer = Trainer(...)
         trainer.add_callback(CompressCallback(trainer, "ef | topk(0.05) | qsgd(4)"))
 
-    The other arguments are those of sotto.compress, which is called when training begins. With fp16=True `scaler` is the
+    The other arguments are as for sotto.compress, which is called when training begins. With fp16=True `scaler` is the
     Trainer's own. A single rank sends nothing, so nothing is compressed. `sotto.stats(trainer.model_wrapped)` and the like
     work from then on. What memories hold back is not in the Trainer's checkpoints; sotto.state_dict gives it.
     """

@@ -18,8 +18,8 @@ class DGCSGD(torch.optim.Optimizer):
         optimizer = sotto.optim.DGCSGD(ddp.parameters(), lr=0.1, weight_decay=1e-4)
 
     The memory gave the gradients their momentum before they were sent, so their mean g gets none here. Weight decay has
-    a momentum of its own, and is never sent: w = weight_decay * p; d = decay_momentum * d + w; p -= lr * (g + d). With
-    nesterov, for the memory `momentum(nesterov=true)`, p -= lr * (g + w + decay_momentum * d). So both are together
+    its own momentum, and is never sent: w = weight_decay * p; d = decay_momentum * d + w; p -= lr * (g + d). With
+    nesterov, for the memory `momentum(nesterov=true)`, p -= lr * (g + w + decay_momentum * d). Together they make
     the step of torch.optim.SGD. With weight_decay=0 this is torch.optim.SGD(momentum=0).
 
     ConfigError for bad options, also of single groups, for a sparse gradient with weight decay, and for the state of
@@ -36,7 +36,7 @@ class DGCSGD(torch.optim.Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if any("decay_momentum" not in group for group in state["param_groups"]):
-            raise ConfigError("state_dict: wants that of a DGCSGD; another optimizer's has its momentum elsewhere, so begin anew")
+            raise ConfigError("state_dict: wants a DGCSGD's; other optimizers keep their momentum elsewhere, so start without a state")
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("nesterov", False)

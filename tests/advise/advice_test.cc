@@ -53,10 +53,10 @@ TEST(Advice, ALossThatIsNotKnownIsSaid) {
   Prediction unknown = of("a", 20);
   unknown.quality.reset();
   EXPECT_TRUE(verdict_of({of("none", 100), of("b", 40), unknown})
-                  .ends_with(". `a` takes 20.0 ms, but its loss is not known: check 200 trains with it beside `none`"));
+                  .ends_with(". `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"));
   const std::string alone = verdict_of({of("none", 100), unknown});
   EXPECT_TRUE(alone.starts_with("do not compress yet: `none` takes 100.0 ms a step; ")) << alone;
-  EXPECT_TRUE(alone.ends_with("; `a` takes 20.0 ms, but its loss is not known: check 200 trains with it beside `none`"))
+  EXPECT_TRUE(alone.ends_with("; `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"))
       << alone;
   unknown.seconds = 0.099;
   EXPECT_TRUE(verdict_of({of("none", 100), unknown}).ends_with("would save 1.0 %"));
@@ -97,7 +97,7 @@ TEST(Advice, NamesTheBestOneThatKeepsTheLoss) {
 
 TEST(Advice, DoesNotCompressWhereThatLoses) {
   const std::string text = verdict_of({of("none", 100), of("f16", 99), of("int8", 120)});
-  EXPECT_TRUE(text.starts_with("do not compress: `none` takes 100.0 ms a step; its exchanges hide")) << text;
+  EXPECT_TRUE(text.starts_with("do not compress: `none` takes 100.0 ms a step; its exchanges overlap")) << text;
   EXPECT_TRUE(text.ends_with("; `int8`, the best of the others, loses, with 120.0 ms")) << text;
 }
 

@@ -41,7 +41,7 @@ def wait_until(condition, what):
 
 
 class Job:
-    """The program in its own session, so that every process that it leaves behind can be found."""
+    """The program in its own session, so that every process that outlives it can be found."""
 
     def __init__(self, program, arguments, cwd, environment):
         self.process = subprocess.Popen(

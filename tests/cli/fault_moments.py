@@ -53,7 +53,7 @@ def partial_checkpoint(folder):
 
 
 class Ranks:
-    """The processes of a job's ranks. `running` says whether the job goes on."""
+    """The processes of a job's ranks. `running` says whether the job still runs."""
 
     def __init__(self, pids, folder, running):
         self.pids, self.folder, self.running = pids, folder, running

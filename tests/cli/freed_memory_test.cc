@@ -27,7 +27,7 @@ long use_a_large_block() {
 
 TEST(FreedMemory, IsNotMappedAgain) {
 #if !defined(__GLIBC__) || SOTTO_SANITIZED
-  GTEST_SKIP() << "sanitizers and other C libraries have an allocator of their own";
+  GTEST_SKIP() << "sanitizers and other C libraries have other allocators";
 #endif
   keep_freed_memory();
   use_a_large_block();

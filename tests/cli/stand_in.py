@@ -99,7 +99,7 @@ def analyze(arguments):
 
 
 def advise(arguments):
-    """Two ranks, one sentence."""
+    """Two ranks, one codec."""
     return sotto(*with_flag(with_flag(arguments, "--ranks", "2"), "--batch-size", "2"), "--codecs", "f16")
 
 
@@ -147,7 +147,7 @@ def measure(arguments):
 
 
 def hosts(arguments):
-    """This machine takes the part of all hosts; what they need beside sotto is not looked for."""
+    """This machine takes the part of all hosts; what they need in addition to sotto is not looked for."""
     ssh = shlex.join(["sh", "-c", 'for last; do :; done; exec sh -c "$last"', "ssh"])
     return sotto(*arguments[:3], "--ssh", ssh)
 

@@ -34,7 +34,7 @@ def test_ranks_agree_and_send_what_the_formula_says(good, tmp_path, ranks, topol
     rows = steps_of(tmp_path / "run")
     for rank in range(ranks):  # the last row ends before the last meeting, so no row counts its answers
         sent = sum(row["bytes_sent"] for row in rows if row["rank"] == rank)
-        notes = 100 + (sum(steps) if count == "all" else 0)  # in each step a rank asks one question and answers those of others
+        notes = 100 + (sum(steps) if count == "all" else 0)  # in each step a rank asks one question and answers others'
         assert sent <= run["exchanges"][rank] * exchange + notes * (note + 24)
         assert sorted(row["step"] for row in rows if row["rank"] == rank) == list(range(steps[rank]))
 

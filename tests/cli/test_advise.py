@@ -44,11 +44,11 @@ def test_a_slow_link_wants_a_codec(good, tmp_path):
 
 
 def test_where_computing_takes_longest_none_is_wanted(good, tmp_path):
-    """Computing takes two seconds: whatever the machine does beside this, no codec saves a twentieth of that."""
+    """Computing takes two seconds: whatever else the machine does, no codec saves a twentieth of that."""
     ranks = "".join(f'[[rank]]\nrank = {rank}\ndelay = "2s"\n' for rank in range(2))
     (tmp_path / "slow.toml").write_text('rate = "100gbit"\n' + ranks)
     found, rows = advice(good, "--link", "slow.toml")
-    assert found["advice"].startswith("do not compress: `none` takes 2") and "hide behind computing; `" in found["advice"]
+    assert found["advice"].startswith("do not compress: `none` takes 2") and "overlap with computing; `" in found["advice"]
     assert 2000 < rows["none"]["ms_per_step"] < 2100
 
 
@@ -70,7 +70,7 @@ def test_sentences_of_the_user(good):
     order = [row["codec"] for row in found["codecs"]]
     assert order[-1] == "ef | topk(0.01, dense=0)" and rows[order[-1]]["ms_per_step"] == min(row["ms_per_step"] for row in rows.values())
     assert found["advice"].startswith("compress with `") and not found["advice"].startswith("compress with `ef | topk(0.01")
-    assert found["advice"].endswith("but its loss is not known: --check 200 trains with it beside `none`"), found["advice"]
+    assert found["advice"].endswith("but its loss is not known: --check 200 trains with it and with `none`"), found["advice"]
 
 
 def test_a_sentence_of_unknown_loss_alone(good):

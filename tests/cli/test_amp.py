@@ -34,9 +34,9 @@ def test_steps_that_overflow_are_left_out(good, tmp_path, flags):
     flags = ["train", *TINY, "--ranks", 2, *flags, "--amp", "f16(scale=4e6, every=4)"]
     said = good(*flags, "--train-dir", "whole", "--max-steps", 12).err
     whole = summary(tmp_path / "whole")
-    steps_of_its_own = "local(h=2)" in flags or "d_psgd" in flags  # then those of both ranks count
+    steps_of_its_own = "local(h=2)" in flags or "d_psgd" in flags  # then both ranks' count
     assert 2 < whole["skipped_steps"] < (20 if steps_of_its_own else 10) and whole["test_loss"] < 3
-    assert not steps_of_its_own or whole["skipped_steps"] > len(re.findall("is left out", said)), "which are those of rank 0"
+    assert not steps_of_its_own or whole["skipped_steps"] > len(re.findall("is left out", said)), "the lines are rank 0's"
     assert "step 0  is left out: a gradient overflowed; the loss scale is 2" in said
     # The same if the run is resumed between two such steps, and after them.
     for stop in (2, 9, 12):

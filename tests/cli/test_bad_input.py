@@ -1,4 +1,4 @@
-"""Every kind of bad input has a message that names it and an exit status; nothing hangs and nothing is left behind."""
+"""Every kind of bad input has a message that names it and an exit status; nothing hangs, and nothing remains."""
 
 import fcntl
 import socket
@@ -24,7 +24,7 @@ def refused(job, *parts, status=2):
     (["compare", "--codecs", "--json"], ["--codecs: it needs a value, and --json follows"]),
     (["train", "--lr", "0.1", "--lr", "0.2"], ["--lr: it is given twice"]),
     (["train", "--overlap", "--no-overlap"], ["--overlap: it is given both ways"]),
-    (["codec", "list", "--what", "--json"], ["--what: JSON says it in any case"]),
+    (["codec", "list", "--what", "--json"], ["--what: JSON has the descriptions in any case"]),
     (["data", "info", "parallel", "--data-dir", ".", "--languages", "en-en"], ["--languages en-en: the two are one"]),
     (["train", "--lr", "-1"], ["--lr -1: must be in [0, inf)"]),
     (["train", "--ranks", "0"], ["--ranks 0: must be in [1, 65535]"]),

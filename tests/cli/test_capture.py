@@ -123,7 +123,7 @@ def test_errors_are_measured_in_a_run(good, run, tmp_path):
         assert error >= 1 - np.sort(x**2)[::-1][: len(x) // 10 + 2].sum() / (x**2).sum() - 1e-9
         assert float(row["negative_small_max"]) == 1 and int(row["elements"]) >= len(x)
         assert float(row["ratio"]) == pytest.approx(4 * int(row["elements"]) / int(row["bytes"]), rel=1e-5)
-    # The run goes on from its checkpoint, of step 5; a cut line and rows that are repeated are left out.
+    # The run continues from its checkpoint, of step 5; a cut line and repeated rows are left out.
     with open(tmp_path / "run" / "codec_errors.csv", "a") as file:
         file.write(re.sub(r"^\d+", "6", ",".join(found[0].values())) + "\n8,1")
     good("train", *flags, "run", "--max-steps", 9, "--resume")

@@ -1,4 +1,4 @@
-"""Checkpoints: which one a run goes on from, when they are made, and which are made without a flag."""
+"""Checkpoints: from which one a run continues, when they are made, and which are made without a flag."""
 
 import os
 import pathlib
@@ -88,7 +88,7 @@ def test_the_clock_makes_them_and_changes_no_bit(good, tmp_path, algorithm, flag
     flags = ["train", *TINY, *flags, "--algorithm", algorithm, "--ranks", 3, "--max-steps", 40, "--no-keep-best"]
     good(*flags, "--train-dir", "often", "--checkpoint-minutes", "1e-9")
     made = steps_of(tmp_path / "often")
-    assert made[-1] == 40 and len(made) <= 3, "the last two, and that of the end"
+    assert made[-1] == 40 and len(made) <= 3, "the last two, and the one at the end"
     assert len(made) == 3 or algorithm == "ad_psgd", "its ranks meet when they hear of it, perhaps at the end"
     assert made == [40] or (tmp_path / "often" / f"model_step_{made[0]}" / "manifest").read_bytes().find(b"rolling = yes") > 0
     if any(word in algorithm for word in ("async", "synch_freq", "ad_psgd")):  # no two runs of these have the same bits

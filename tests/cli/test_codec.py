@@ -42,15 +42,15 @@ def test_describe_a_sentence(good):
 def test_describe_a_memory_of_a_sentence(good):
     text = good("codec", "describe", "momentum(m=0.5) | topk(0.01)").out
     assert "masking=true" in text and "Lin et al." in text
-    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=false) | topk(ratio=0.01," in text
-    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=false) | f32" in good("codec", "describe", "momentum(m=0.5)").out
-    assert "sentence   ef | topk(ratio=0.01," in good("codec", "describe", "topk-ef").out
+    assert "codec      momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=false) | topk(ratio=0.01," in text
+    assert "codec      momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=false) | f32" in good("codec", "describe", "momentum(m=0.5)").out
+    assert "codec      ef | topk(ratio=0.01," in good("codec", "describe", "topk-ef").out
 
 
 def test_an_aggregator_in_a_sentence(good, run):
     text = good("codec", "describe", "power(2) | f16").out
     assert "ef (memory)" in text and "power (aggregator)" in text and "min_rate=2" in text
-    assert "sentence   ef | power(rank=2, min_rate=2) | f16" in text
+    assert "codec      ef | power(rank=2, min_rate=2) | f16" in text
     text = good("codec", "describe", "powersgd").out
     assert "power(4)" in text and "contract   biased" in text and "32000 for a segment of 1000 x 1000 floats" in text
     assert " 4000 for a segment" in good("codec", "describe", "power(1) | f16").out

@@ -97,7 +97,7 @@ def test_warnings_of_runs_are_shown_once(good):
 
 
 def test_one_that_is_interrupted_says_so(start, tmp_path):
-    """No other run begins after it, and the exit status is that of `sotto train`."""
+    """No other run begins after it, and the exit status is as for `sotto train`."""
     flags = [*TINY, "--epochs", 100000, "--ranks", 2, "--codecs", "none", "int8"]
     for style, folder in [("--markdown", "first"), ("--json", "second")]:
         job = start("compare", *flags, style, "--train-dir", folder)
@@ -110,7 +110,7 @@ def test_one_that_is_interrupted_says_so(start, tmp_path):
 
 
 def test_a_signal_to_a_job_that_then_fails(start, tmp_path):
-    """A rank hangs, so that the others do not come to the end of a step. Nothing is begun after that, or anew."""
+    """A rank hangs, so that the others do not come to the end of a step. Nothing is begun after that, or again."""
     for command, flags, wanted in [("compare", ["--codecs", "none", "int8"], 130), ("train", ["--restarts", 3], 1)]:
         folder = tmp_path / command
         job = start(command, *TINY[:-1], 3, "--epochs", 100000, "--ranks", 2, *flags, "--train-dir", command)

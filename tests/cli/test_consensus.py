@@ -29,7 +29,7 @@ def test_the_distance_is_recorded_and_drawn(good, tmp_path):
     assert float(whole[-1]["consensus_distance"]) == result["consensus_distance"]
     assert [float(whole[-1][f"accuracy_{rank}"]) for rank in range(2)] == result["rank_accuracy"]
 
-    for folder in run.glob("model_step_*"):  # goes on from step 8, as if it had been killed
+    for folder in run.glob("model_step_*"):  # continues from step 8, as if it had been killed
         if int(folder.name.rpartition("_")[2]) > 8:
             shutil.rmtree(folder)
     good("train", "--train-dir", "run", "--resume")

@@ -95,7 +95,7 @@ def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coor
     goes_on([first, second], lambda: has_step(folder, step + 50), "50 steps")
     os.kill(first.process.pid, signal.SIGTERM)
     assert first.finish().status == 143, first.err
-    wait_until(lambda: second.process.poll() is not None or len(members(folder)[-1][2]) == 1, "the other one goes on")
+    wait_until(lambda: second.process.poll() is not None or len(members(folder)[-1][2]) == 1, "the other one continues")
     _, last, _ = members(folder)[-1]
     assert last > step + 50, "no step was taken again from the beginning"
     goes_on([second], lambda: has_step(folder, last + 20), "20 steps more")
@@ -160,7 +160,7 @@ def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, joi
 
 
 def test_ranks_with_another_run_folder_are_refused(coordinator, join, start, start_other, sotto, tmp_path):
-    """One of them would go on there if rank 0 were lost."""
+    """One of them would continue there if rank 0 were lost."""
     boss, port = coordinator("--ranks", "1:2")
     first = join(port)
     generation([first], tmp_path / "run", 1)
@@ -188,7 +188,7 @@ def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
     goes_on([first, second, leaver], lambda: has_step(folder, step + 20), "20 steps")
     os.kill(leaver.process.pid, signal.SIGTERM)
     assert leaver.finish().status == 143, leaver.err
-    goes_on([first, second], lambda: members(folder)[-1][2] == [0, 1], "the others go on")
+    goes_on([first, second], lambda: members(folder)[-1][2] == [0, 1], "the others continue")
     _, step, _ = members(folder)[-1]
     goes_on([first, second], lambda: has_step(folder, step + 20), "20 steps")
     os.kill(second.ranks()[0], signal.SIGKILL)
@@ -246,19 +246,19 @@ def test_one_without_the_secret_is_refused_and_the_others_go_on(coordinator, joi
     goes_on(jobs, lambda: has_step(folder, 20), "step 20")
     bare, wrong = join(port).finish(), join(port, "--secret", "other.secret").finish()
     assert bare.status == 2 and "is refused: it has no secret, and the ranks of this job have one: give it the same" in bare.err, bare.err
-    assert wrong.status == 2 and "is refused: its secret is another one than that of the ranks of this job" in wrong.err, wrong.err
+    assert wrong.status == 2 and "is refused: its secret differs from the secret of this job" in wrong.err, wrong.err
     steps = len((folder / "steps.csv").read_text().splitlines())
-    goes_on(jobs, lambda: has_step(folder, steps), "the others go on")
+    goes_on(jobs, lambda: has_step(folder, steps), "the others continue")
     assert len(members(folder)) == 1, "their group has not changed"
     jobs.append(join(port, *ours))
     assert len(generation(jobs, folder, 2)[2]) == 3
     for job in jobs:
         os.kill(job.process.pid, signal.SIGTERM)
     assert [job.finish().status for job in jobs] == [143] * 3, [job.err for job in jobs]
-    os.kill(boss.process.pid, signal.SIGINT)  # the run may go on
+    os.kill(boss.process.pid, signal.SIGINT)  # the run may continue
     boss.finish()
     assert re.search(r"rank \d+, \S+ \(process \d+\), is refused: it has no secret", boss.err), boss.err
-    assert "is refused: its secret is another one" in boss.err
+    assert "is refused: its secret differs" in boss.err
 
 
 def test_one_with_a_secret_is_refused_where_the_others_have_none(coordinator, join, good, tmp_path):
@@ -293,7 +293,7 @@ def test_what_a_stranger_writes_into_the_store_is_bounded_and_visible(coordinato
     job = start("train", *SMALL, "--max-steps", 5, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}")
     for one in (job, boss):
         assert one.finish().status == 0, one.err
-    assert "ids of ranks; they go on from" in boss.err and len(boss.err) < 20000, boss.err
+    assert "ids of ranks; they continue from" in boss.err and len(boss.err) < 20000, boss.err
     assert "\x1b" not in boss.err and not re.search("^sotto: forged", boss.err, re.M), boss.err
 
 
@@ -302,7 +302,7 @@ def test_ranks_that_strangers_invent_do_not_keep_the_coordinator_from_ending(coo
     store = stranger(port)
     store.set("next id", "2000000000")
     line = boss.process.stderr.readline()
-    assert "somebody who is no rank has given out ids of ranks; they go on from" in line, line
+    assert "somebody who is no rank has given out ids of ranks; they continue from" in line, line
     store.set("application/1001", "none x\x1b[2J\nsotto: rank 9 has come")
     store.set("next id", "1002")
     assert "rank 1001 has come" in boss.process.stderr.readline()

@@ -140,7 +140,7 @@ def test_a_state_that_can_be_written_no_more_is_a_warning(coordinator, run, tmp_
     assert run("train", *SMALL, "--max-steps", 5, "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}").status == 0
     boss.finish()
     assert boss.status == 0 and boss.err.count("place/job.state") == 1, boss.err
-    assert "; if this coordinator ends, none can go on with the job\n" in boss.err
+    assert "; if this coordinator ends, no other can continue the job\n" in boss.err
 
 
 def test_a_later_coordinator_knows_which_secret_the_ranks_have(start, coordinator, join, good, run, tmp_path):

@@ -52,7 +52,7 @@ def test_get_stops_on_a_signal(start, server):
     os.kill(job.process.pid, signal.SIGINT)
     job.finish()
     assert job.status == 130, job.err
-    assert "goes on from here" in job.err
+    assert "continues from here" in job.err
 
 
 def test_get_from_nowhere(run):
@@ -104,7 +104,7 @@ def test_sets_of_another_size_are_read_and_told(good, run, tmp_path, name, flags
             path.write_bytes(b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (count, 16, 16)) + bytes(range(256)) * count)
     train = ["train", "--data", name, "--data-dir", "made", *flags, "--batch-size", 4, "--max-steps", 2, "--train-dir"]
     said = good(*train, "run").err
-    for words in {"mnist": ["images of 16x16 pixels, and those of mnist as published have 28x28"], "cifar10": ["32 training examples, and CIFAR-10 as published has 50000", "12 test examples"],
+    for words in {"mnist": ["images of 16x16 pixels; images of mnist as published have 28x28"], "cifar10": ["32 training examples, and CIFAR-10 as published has 50000", "12 test examples"],
                   "cifar100": ["32 training examples, and CIFAR-100 as published has 50000", "12 test examples"]}[name]:  # fmt: skip
         assert words in said, said
         assert words in good("data", "info", name, "--data-dir", "made").out
@@ -131,7 +131,7 @@ def test_a_damaged_beginning_of_a_packed_file_is_an_error(good, run, tmp_path, n
         path.unlink()
     job = run("train", "--data", name, "--data-dir", "made", "--batch-size", 4, "--max-steps", 2, "--train-dir", "run")
     kind = "gzip" if ending == "gz" else "xz"
-    assert job.status == 1 and f".{ending}: its first bytes are not those of {kind} data, which its name promises" in job.err, job.err
+    assert job.status == 1 and f".{ending}: its name promises {kind} data, but its first bytes are others" in job.err, job.err
 
 
 def test_packed_cifar(good, tmp_path):

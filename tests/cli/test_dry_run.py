@@ -11,7 +11,7 @@ SHORT = ["train", *TINY, "--ranks", 2, "--max-steps", 2]
 
 
 def refused_alike(run, flags):
-    """The error of the run, which is that of its dry run."""
+    """The error of the run, which is also the error of its dry run."""
     tried, made = run(*flags, "--dry-run"), run(*flags)
     assert made.status != 0 and tried.status == made.status, tried.err
     assert tried.err.splitlines()[-1] in made.err, (tried.err, made.err)
@@ -55,7 +55,7 @@ def test_a_run_that_ends_before_its_most_steps_says_so(good):
 
 
 def test_a_rank_that_would_come_later(start, good, tmp_path):
-    """The folder of the job is that of a run already."""
+    """The folder of the job already holds a run."""
     good(*SHORT, "--train-dir", "run")
     boss = start("coordinator", "--listen", "127.0.0.1:0", "--ranks", "1:2")
     while not (found := re.search(r"ranks join with --coordinator.*:(\d+)", line := boss.process.stderr.readline())):
@@ -70,7 +70,7 @@ def test_steps_that_a_run_never_takes_do_not_fail(good, rounds, steps):
     flags = ["train", *TINY, "--max-steps", steps, "--algorithm", f"slowmo(h={rounds})", "--lr", "1e-300", "--ranks", 2]
     good(*flags, "--train-dir", "run")
     told = good(*flags, "--dry-run").out
-    assert "the run ends before, and never sends so" in told and "a rank sends " in told
+    assert "the run ends before, and never compresses" in told and "a rank sends " in told
 
 
 def test_a_resume(good, run):

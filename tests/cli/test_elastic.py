@@ -1,4 +1,4 @@
-"""`sotto train --elastic`: a job goes on when ranks are killed, or hang."""
+"""`sotto train --elastic`: a job continues when ranks are killed, or hang."""
 
 import os
 import random
@@ -16,7 +16,7 @@ LONG = [*SMALL, *ENDLESS, "--deadline", 20, "--max-steps", 400]
 
 
 def members(folder):
-    """The rows of membership.csv: (generation, first step, ids), without those of groups that begin because newcomers have
+    """The rows of membership.csv: (generation, first step, ids), without groups that begin because newcomers have
     caught up."""
     lines = (folder / "membership.csv").read_text().splitlines()
     assert lines[0] == "generation,step,ranks,members,new,threads,from,epoch"
@@ -41,7 +41,7 @@ def at_step(job, folder, step):
     ("gloo", ["sync", "--momentum", 0.9]),
 ])  # fmt: skip
 def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_path, backend, algorithm):
-    """Without a memory, the rest of the run has the bits of one that went on from a checkpoint with fewer ranks. A parameter
+    """Without a memory, the rest of the run has the bits of one that continued from a checkpoint with fewer ranks. A parameter
     server, which makes no such run, has the bits of sync with gather."""
     flags = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--backend", backend, "--max-steps", 400]
     job = start(*flags, "--algorithm", *algorithm, "--elastic", "2:4", "--train-dir", "run", "--checkpoint-minutes", 0)
@@ -49,7 +49,7 @@ def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_p
     kill(job, 1)
     job.finish()
     assert job.status == 0, job.err
-    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); going on with ranks 0, 2, 3" in job.err
+    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); continuing with ranks 0, 2, 3" in job.err
     job.nothing_left()
     first, then = members(tmp_path / "run")
     assert first == (1, 0, [0, 1, 2, 3]) and then[0] == 2 and then[2] == [0, 2, 3]
@@ -85,7 +85,7 @@ def test_what_a_lost_rank_has_sent_still_counts(start, tmp_path):
     ("none", ["--algorithm", "push_sum"]), ("none", ["--algorithm", "push_sum(overlap=true)"]), ("topk(0.1)", ["--algorithm", "choco"]),
 ])  # fmt: skip
 def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
-    """Every rank is killed once, and started anew; replicas stay the same to the bit, as the fixture `start` has them compared."""
+    """Every rank is killed once, and replaced; replicas stay the same to the bit, as the fixture `start` has them compared."""
     chance = random.Random(codec)
     job = start("train", *LONG, "--elastic", "1:3", "--restarts", 3, "--codec", codec, *flags, "--train-dir", "run")
     folder = tmp_path / "run"
@@ -96,7 +96,7 @@ def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
         wait_until(lambda g=generation: job.process.poll() is not None or len(members(folder)) > g, "the next generation")
     job.finish()
     assert job.status == 0, job.err
-    assert job.err.count("(SIGKILL), and is started anew; going on with ranks 0, 1, 2") == 3, job.err
+    assert job.err.count("(SIGKILL), and is replaced; continuing with ranks 0, 1, 2") == 3, job.err
     job.nothing_left()
     rows = members(folder)
     assert [ids for _, _, ids in rows] == 4 * [[0, 1, 2]] and sorted(s for _, s, _ in rows) == [s for _, s, _ in rows]
@@ -108,7 +108,7 @@ def test_ranks_that_are_killed_at_any_moment(start, tmp_path, codec, flags):
     ["ad_psgd", "--topology", "star"], ["parameter_server(mode=async)", "--codec", "ef | topk(0.1)"], ["parameter_server(mode=stale, servers=2, dedicated=true)", "--buckets", "4KiB", "--optimiser", "adam", "--lr", 0.001],
 ], ids=lambda flags: flags[0])  # fmt: skip
 def test_ranks_at_their_own_speed(start, tmp_path, flags):
-    """Nobody goes back: each goes on from where it was, and a new one from the mean."""
+    """Nobody goes back: each continues from where it was, and a new one from the mean."""
     (tmp_path / "link.toml").write_text("".join(f'[[rank]]\nrank = {r}\ndelay = "{10 + 10 * r}ms"\n' for r in range(4)))
     job = start("train", *SMALL, "--epochs", 100000, "--eval-freq", 50, "--link", "link.toml", "--deadline", 20, "--max-steps", 300,
                 "--algorithm", *flags, "--elastic", "3:4", "--restarts", 2, "--train-dir", "run")  # fmt: skip
@@ -204,7 +204,7 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     kill(job, 2, signal.SIGSTOP)
     job.finish()
     assert job.status == 0, job.err
-    assert "rank 2 did not answer, and was killed; going on with ranks 0, 1" in job.err
+    assert "rank 2 did not answer, and was killed; continuing with ranks 0, 1" in job.err
     job.nothing_left()
 
 
@@ -247,7 +247,7 @@ def test_too_few_are_left(start, good, tmp_path):
 
 @pytest.mark.parametrize("ranks", ["2:3", "3:3"])
 def test_a_failure_ends_the_job_with_a_checkpoint(start, good, tmp_path, ranks):
-    """All ranks go on from there as if nothing had happened, also if fewer were left than may train."""
+    """All ranks continue from there as if nothing had happened, also if fewer were left than may train."""
     flags = ["train", *LONG[:-2], "--momentum", 0.9, "--max-steps", 200]
     job = start(*flags, "--elastic", ranks, "--on-failure", "checkpoint", "--train-dir", "run")
     at_step(job, tmp_path / "run", 60)
@@ -266,7 +266,7 @@ def test_a_failure_ends_the_job_with_a_checkpoint(start, good, tmp_path, ranks):
 
 
 def test_gossip_goes_back_no_further_than_its_last_checkpoint(start, good, tmp_path):
-    """Else the steps between would be in no row, and --resume would go on from a checkpoint of another course."""
+    """Else the steps between would be in no row, and --resume would continue from a checkpoint of another course."""
     flags = ["train", *LONG[:-2], "--algorithm", "push_sum", "--max-steps", 150]
     job = start(*flags, "--elastic", "4:4", "--on-failure", "checkpoint", "--checkpoint-every", 1, "--train-dir", "run")
     at_step(job, tmp_path / "run", 60)
@@ -312,16 +312,16 @@ def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
     (["--elastic", "3:2"], "--elastic 3:2: 3 is more than 2"),
     (["--elastic", "1:2", "--ranks", 3], "--elastic 1:2: --ranks says 3; give MIN alone"),
     (["--elastic", "1:2:3"], "--elastic 1:2:3: the greatest number of ranks"),
-    (["--elastic", "1:2", "--algorithm", "parameter_server(gradients=1)"], "--elastic: `parameter_server(gradients=1)` cannot go on without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco`, `parameter_server` can"),
+    (["--elastic", "1:2", "--algorithm", "parameter_server(gradients=1)"], "--elastic: `parameter_server(gradients=1)` cannot continue without some of its ranks; `sync`, `push_sum`, `d_psgd`, `ad_psgd`, `choco`, `local`, `slowmo`, `diloco`, `parameter_server` can"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--topology", "hypercube"], "--elastic: with 3 ranks: --topology hypercube"),
     (["--elastic", "1:4", "--algorithm", "parameter_server(mode=async, servers=2)"], "--elastic: with 1 rank: --algorithm parameter_server(mode=async, servers=2): servers=2 of 1 ranks"),
     (["--elastic", "2:4", "--algorithm", "push_sum", "--node-size", 2], "--elastic: --node-size makes groups of one size; leave it out"),
-    (["--elastic", "1:2", "--algorithm", "diloco(h=4, overlap=2)"], "--elastic: `diloco(h=4, overlap=2)` cannot go on"),
-    (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot go on"),
+    (["--elastic", "1:2", "--algorithm", "diloco(h=4, overlap=2)"], "--elastic: `diloco(h=4, overlap=2)` cannot continue"),
+    (["--elastic", "1:2", "--algorithm", "sync(priority=need)"], "--elastic: `sync(priority=need)` cannot continue"),
     (["--elastic", "1:4", "--aggregator", "hierarchical(group=2)", "--codec", "ef | topk(0.1)"], "--elastic: `hierarchical` has groups of one size"),
     (["--elastic", "1:2", "--on-failure", "wait"], "--on-failure wait: must be continue, stop or checkpoint"),
     (["--ranks", 2, "--on-failure", "stop"], "--on-failure stop: without --elastic, a lost rank ends the job in any case"),
-    (["--elastic", "1:2", "--restarts", 1, "--on-failure", "checkpoint"], "--on-failure checkpoint: no lost rank is started anew; leave --restarts out"),
+    (["--elastic", "1:2", "--restarts", 1, "--on-failure", "checkpoint"], "--on-failure checkpoint: no lost rank is replaced; leave --restarts out"),
 ])  # fmt: skip
 def test_what_is_refused(run, flags, error):
     job = run("train", *SMALL, *flags)

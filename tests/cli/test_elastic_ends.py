@@ -73,13 +73,13 @@ def test_a_loss_after_the_last_step(start, good, tmp_path, algorithm, end):
     job.finish()
     assert job.status == 0, job.err
     assert summary(folder)["steps"] == 10
-    if lost and "going on with ranks 0, 1" in job.err:
+    if lost and "continuing with ranks 0, 1" in job.err:
         assert members(folder)[-1][2] == [0, 1] and members(folder)[-1][1] < 10
         good("train", "--replay", "run", "--train-dir", "again")
 
 
 def test_what_a_checkpoint_counts_on_is_not_cut(start, good, tmp_path):
-    """The others go back behind a checkpoint, and the job is killed: --resume finds all rows up to its checkpoint."""
+    """The others go back to before a checkpoint, and the job is killed: --resume finds all rows up to its checkpoint."""
     folder = tmp_path / "run"
     (tmp_path / "slow.toml").write_text('[[rank]]\nrank = 0\ndelay = "50ms"\n[[rank]]\nrank = 1\ndelay = "50ms"\n')
     flags = ["train", *SMALL, *"--epochs 100000 --eval-freq 60 --no-keep-best --algorithm local(h=32) --link slow.toml --train-dir run".split()]

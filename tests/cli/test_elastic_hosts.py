@@ -1,4 +1,4 @@
-"""`sotto train --hosts ... --elastic`: a job goes on when it loses ranks or hosts, with real sshds in network namespaces."""
+"""`sotto train --hosts ... --elastic`: a job survives the loss of ranks or hosts, with real sshds in network namespaces."""
 
 import os
 import pathlib
@@ -65,7 +65,7 @@ def test_the_others_go_on_without_a_rank(net, elastic, good, tmp_path):  # noqa:
     os.kill(net.rank(3), signal.SIGKILL)
     assert job.finish().status == 0, job.err
     all_gone(net, job)
-    assert said(job) == [f"{net.hosts[1]}: rank 3 was killed by signal 9 (SIGKILL); going on with ranks 0, 1, 2"]
+    assert said(job) == [f"{net.hosts[1]}: rank 3 was killed by signal 9 (SIGKILL); continuing with ranks 0, 1, 2"]
     assert [ids for _, _, ids in members(tmp_path / "run")] == [[0, 1, 2, 3], [0, 1, 2]]
     assert summary(tmp_path / "run")["steps"] == 300
     assert "the same to the bit" in good("train", "--replay", "run", "--train-dir", "again").out
@@ -77,7 +77,7 @@ def test_a_lost_rank_is_started_anew(net, elastic, tmp_path):  # noqa: F811
     at_step(job, tmp_path / "run", group(job, tmp_path / "run", 2)[1] + 20)
     stop(job)
     all_gone(net, job)
-    assert said(job)[:-1] == [f"{net.hosts[0]}: rank 0 was killed by signal 9 (SIGKILL), and is started anew; going on with ranks 0, 1, 2, 3"]
+    assert said(job)[:-1] == [f"{net.hosts[0]}: rank 0 was killed by signal 9 (SIGKILL), and is replaced; continuing with ranks 0, 1, 2, 3"]
     assert [ids for _, _, ids in members(tmp_path / "run")] == 2 * [[0, 1, 2, 3]]
 
 
@@ -91,7 +91,7 @@ def test_a_host_whose_connection_ends_comes_back(net, elastic, tmp_path):  # noq
     at_step(job, folder, step + 20)
     stop(job)
     all_gone(net, job)
-    assert f"sotto: ranks 2, 3 are lost: {net.hosts[1]}: ssh was killed by signal 9; going on with ranks 0, 1\n" in job.err
+    assert f"sotto: ranks 2, 3 are lost: {net.hosts[1]}: ssh was killed by signal 9; continuing with ranks 0, 1\n" in job.err
     saved = max(int(path.name.rsplit("_", 1)[1]) for path in folder.glob("model_step_*"))  # an evaluation may have kept an earlier one
     assert summary(folder)["steps"] == saved > step
 
@@ -99,7 +99,7 @@ def test_a_host_whose_connection_ends_comes_back(net, elastic, tmp_path):  # noq
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("host", [1, 0])
 def test_a_host_is_cut_off(net, elastic, tmp_path, host):  # noqa: F811
-    """Its ranks end by themselves, later. Until then that with the number 0 keeps the others from the run folder."""
+    """Its ranks end by themselves, later. Until then rank 0 keeps the others from the run folder."""
     job = elastic(2, "--deadline", 4, ssh=net.ssh + " -o ServerAliveInterval=1")
     net.cable.plug(1 + host, "down")
     _, step, _ = group(job, tmp_path / "run", 2)
@@ -108,7 +108,7 @@ def test_a_host_is_cut_off(net, elastic, tmp_path, host):  # noqa: F811
     job.nothing_left()
     lost, left = ([0, 1], [2, 3]) if host == 0 else ([2, 3], [0, 1])
     assert said(job)[:-1] == [f"ranks {lost[0]}, {lost[1]} are lost: {net.hosts[host]}: Timeout, server {net.hosts[host]} not responding; "
-                         f"going on with ranks {left[0]}, {left[1]}"]  # fmt: skip
+                         f"continuing with ranks {left[0]}, {left[1]}"]  # fmt: skip
     assert [ids for _, _, ids in members(tmp_path / "run")] == [[0, 1, 2, 3], left]
     assert summary(tmp_path / "run")["steps"] > step
     net.cable.plug(1 + host, "up")
@@ -149,7 +149,7 @@ def test_a_host_that_comes_later_joins(net, start_at, tmp_path):  # noqa: F811
     stop(job)
     all_gone(net, job)
     assert re.search(rf"sotto: {net.hosts[1]}: .*; the job begins with 2 of 4 ranks, and tries it again\n", job.err), job.err
-    assert "sotto: ranks 2, 3 have come; going on with ranks 0, 1, 2, 3\n" in job.err
+    assert "sotto: ranks 2, 3 have come; continuing with ranks 0, 1, 2, 3\n" in job.err
 
 
 def test_too_few_hosts_answer(net, run_at, tmp_path):  # noqa: F811

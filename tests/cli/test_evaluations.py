@@ -61,7 +61,7 @@ def test_the_best_is_kept_and_named(good, tmp_path):
     assert summary(tmp_path / "run")["best"] == {"step": step, "accuracy": float(best["accuracy"]), "checkpoint": f"model_step_{step}"}
     assert f"best accuracy {100 * float(best['accuracy']):.2f} % after {step} steps; run/model_step_{step}" in job.out
     made = steps_of(tmp_path / "run")
-    assert step in made and made[-1] == 256 and len(made) <= 4, "the best, the clock's last two, and that of the end"
+    assert step in made and made[-1] == 256 and len(made) <= 4, "the best, the clock's last two, and the one at the end"
     line = re.search(rf"^step {step}  .*accuracy ([0-9.]+)", good("eval", "--model-dir", "run").out, re.MULTILINE)
     assert line and float(line[1]) == pytest.approx(100 * float(best["accuracy"]))
 

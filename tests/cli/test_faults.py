@@ -1,4 +1,4 @@
-"""Faults of ranks, cables and the launcher, in each method: a job ends, or goes on, as docs/elastic.md says ("What a fault does").
+"""Faults of ranks, cables and the launcher, in each method: a job ends, or continues, as docs/elastic.md says ("What a fault does").
 
 `./dev test` runs a sample, `./dev faults` all cases (pytest --faults).
 """
@@ -73,7 +73,7 @@ class Launched:
 
 
 class Cabled:
-    """Ranks in network namespaces, each started by itself, as on machines of their own."""
+    """Ranks in network namespaces, each started by itself, as on separate machines."""
 
     def __init__(self, switch, start_other, sotto, folder, flags):
         self.switch, self.folder = switch, folder

@@ -1,4 +1,4 @@
-"""Ranks with models of their own: trained, tested, saved and continued."""
+"""Ranks with different models: trained, tested, saved and continued."""
 
 import csv
 import re

@@ -23,7 +23,7 @@ def losses(folder):
 def test_train_and_eval(good, flowers, tmp_path):
     said = good("train", *FLAGS, "--ranks", 2, "--epochs", 8, "--train-dir", "run").err
     assert "warning" not in said
-    assert summary(tmp_path / "run")["test_accuracy"] > 0.9, "each class has a colour of its own"
+    assert summary(tmp_path / "run")["test_accuracy"] > 0.9, "each class has its own colour"
     job = good("eval", "--model-dir", "run")
     assert f"accuracy {100 * summary(tmp_path / 'run')['test_accuracy']:.2f}" in job.out and job.err == ""
 

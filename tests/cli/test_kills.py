@@ -1,4 +1,4 @@
-"""A job that is killed at any moment around its checkpoints always has a whole one to go on from."""
+"""A job that is killed at any moment around its checkpoints always has a complete one to continue from."""
 
 import os
 import random

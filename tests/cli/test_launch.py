@@ -178,14 +178,14 @@ def test_a_fork_server_that_hangs_costs_no_more_than_the_rank_it_should_start(st
     (server,) = (pid for pid in processes(job.session) if name_of(pid) == "sotto-forks")
     os.kill(server, signal.SIGSTOP)
     os.kill(job.rank(1), signal.SIGKILL)
-    wait_until(lambda: job.process.poll() is not None or len(members(tmp_path / "run")) == 2, "the others to go on")  # 30 s
+    wait_until(lambda: job.process.poll() is not None or len(members(tmp_path / "run")) == 2, "the others to continue")  # 30 s
     assert members(tmp_path / "run")[-1][2] == [0, 2]
     os.kill(job.rank(2), signal.SIGKILL)  # the next one is started without a server
     wait_until(lambda: job.process.poll() is not None or len(members(tmp_path / "run")) == 3, "another rank 2")
     assert members(tmp_path / "run")[-1][2] == [0, 2]
     os.kill(job.process.pid, signal.SIGINT)
     assert job.finish().status == 130, job.err
-    assert "sotto: rank 1 cannot be started anew: cannot start a process: the process that forks ranks does not answer" in job.err
+    assert "sotto: rank 1 cannot be replaced: cannot start a process: the process that forks ranks does not answer" in job.err
     job.nothing_left()
 
 
@@ -265,7 +265,7 @@ def test_a_terminal_that_hangs_up_ends_after_a_checkpoint(start, tmp_path):
 
 @pytest.mark.parametrize("output", ["/dev/full", "closed pipe"])
 def test_output_that_cannot_be_written_is_no_reason_to_end(sotto, tmp_path, output):
-    """Ranks go on when output goes to `| head`, or to a log on a full disk."""
+    """Ranks continue when output goes to `| head`, or to a log on a full disk."""
     if output == "closed pipe":
         reader, writer = os.pipe()
         os.close(reader)

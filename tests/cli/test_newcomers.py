@@ -1,4 +1,4 @@
-"""Ranks that come to a training: the others go on while a newcomer gets their model."""
+"""Ranks that come to a training: the others continue while a newcomer gets their model."""
 
 import csv
 import re
@@ -38,7 +38,7 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     groups = rows_of(folder, "membership.csv")
     assert [group["new"] for group in groups[1:]] == [str(rank), ""] and all(group["members"] == "0 1 2" for group in groups)
     begin, end = int(groups[1]["step"]), int(groups[2]["step"])
-    assert end >= begin + 2 and f"sotto: newcomers have caught up after step {end}; going on with ranks 0, 1, 2" in job.err
+    assert end >= begin + 2 and f"sotto: newcomers have caught up after step {end}; continuing with ranks 0, 1, 2" in job.err
     steps = rows_of(folder, "steps.csv")
     made = [[int(row["step"]) for row in steps if int(row["rank"]) == other] for other in range(3)]
     assert all(made[other] == list(range(200)) for other in range(3) if other != rank)
@@ -58,7 +58,7 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     (2, 2, 20, ["diloco(h=20)", "--optimiser", "sgd"]),  # the group goes back to step 0, where nobody has exchanged anything yet
 ])  # fmt: skip
 def test_rounds_of_local_steps(start, good, tmp_path, rank, step, round_steps, method):
-    """Newcomers keep what the ranks agree on after each round. Where all need them within one, they go on following."""
+    """Newcomers keep what the ranks agree on after each round. Where all need them within one, they keep following."""
     folder = tmp_path / "run"
     job = start("train", *SMALL, *"--epochs 100000 --deadline 20 --max-steps 120 --link 600kbit --elastic 2:3 --restarts 1 --train-dir run --algorithm".split(),
                 *method)  # fmt: skip
@@ -112,7 +112,7 @@ def test_an_evaluation_that_is_due_meanwhile(start, tmp_path):
 
 @pytest.mark.parametrize("codec", ["signum", "ef | topk(0.01)"])
 def test_a_state_may_take_longer_than_the_deadline(start, tmp_path, codec):
-    """62 KB at 40 kbit/s: all wait for it, or go on until the evaluation at the next step of ten."""
+    """62 KB at 40 kbit/s: all wait for it, or continue until the evaluation at the next step of ten."""
     folder = tmp_path / "run"
     job = start("train", *SMALL, *"--epochs 1000 --eval-freq 10 --max-steps 20 --momentum 0.9 --deadline 10 --link 40kbit --elastic 1:2 --restarts 1".split(),
                 "--codec", codec, "--train-dir", "run")  # fmt: skip

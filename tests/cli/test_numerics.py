@@ -13,7 +13,7 @@ from training import BATCH, STEPS, Training, train
 
 @pytest.fixture(scope="module")
 def cifar(tmp_path_factory):
-    """A folder of files like those of CIFAR-10, and the examples of each file."""
+    """A folder of files in CIFAR-10's format, and the examples of each file."""
     folder = tmp_path_factory.mktemp("cifar")
     records = np.random.default_rng(5).integers(0, 256, (10_000, 3073), dtype=np.uint8)
     records[:, 0] %= 10
@@ -70,7 +70,7 @@ def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
     ours = train(good, tmp_path, made(twin), ["--model", model, *flags, "--optimiser", "sgd(momentum=0.9)", "--amp", "bf16"], lr)
     Training(made(twin), batches, classes, sgd, layers=torch.bfloat16).is_that_of(ours)
     floats = Training(made(twin), batches, classes, sgd).losses
-    assert max(abs(a / b - 1) for a, b in zip(ours, floats)) > 1e-4, "it is not that of floats"
+    assert max(abs(a / b - 1) for a, b in zip(ours, floats)) > 1e-4, "it differs from floats'"
 
 
 @pytest.mark.parametrize("text, lr, every, make", [

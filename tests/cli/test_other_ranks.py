@@ -18,7 +18,7 @@ def rows(folder, name="steps.csv", **wanted):
 
 
 def go(good, folder, stages, *flags):
-    """Each stage has its number of ranks, its last step, and flags of its own; all but the first resume."""
+    """Each stage has its number of ranks, its last step, and its flags; all but the first resume."""
     before = None
     for ranks, last, *own in stages:
         own += [] if "--batch-size" in own else ["--batch-size", BATCH]
@@ -35,7 +35,7 @@ def losses(folder):
 
 @pytest.mark.parametrize("option, value", [("--batch-size", BATCH), ("--accumulate", 1)])
 def test_with_as_many_examples_a_step_it_is_the_undisturbed_run(good, tmp_path, option, value):
-    """So data, momentum and schedule go on where they were. Sums of two batches and of four differ in their last bits."""
+    """Data, momentum and schedule continue where they were. Sums of two batches and of four differ in their last bits."""
     flags = ["--epochs", 2, "--momentum", 0.9, "--schedule", "warmup(steps=6) | cosine", "--train-dir"]
     whole = tmp_path / "whole"
     good(*FLAGS, *flags, whole, "--ranks", 4, "--batch-size", BATCH)
@@ -54,7 +54,7 @@ def test_an_epoch_has_each_example_once(good, tmp_path):
     for epoch in (0, 1):
         read = BATCH * sum(epoch <= float(row["epoch"]) < epoch + 1 for row in steps)
         assert EXAMPLES - 4 * BATCH < read <= EXAMPLES
-    # Five steps of 4 x 8, ten of 2 x 8, and what is left of the epoch, again by 32.
+    # Five steps of 4 x 8, ten of 2 x 8, and the rest of the epoch, again by 32.
     assert [len(rows(run, step=step)) for step in range(17)] == 5 * [4] + 10 * [2] + 2 * [4]
     assert float(rows(run, step=15, rank=0)[0]["epoch"]) == pytest.approx((5 * 32 + 10 * 16) / 512, abs=1e-4)
     # The rate falls with the epochs, not with the steps.

@@ -43,7 +43,7 @@ def test_a_lost_node_and_its_ranks_come_back(cluster, sotto, tmp_path):
         until(lambda: has_step(folder, members(folder)[-1][1] + 20), "20 steps")
         before = len(members(folder))
         cluster.remove_node(lost, allow_graceful=False)
-        until(lambda: len(members(folder)) > before, "the others to go on")
+        until(lambda: len(members(folder)) > before, "the others to continue")
         assert len(members(folder)[-1][2]) < 3
         cluster.add_node(num_cpus=2)
         until(lambda: len(members(folder)[-1][2]) == 3, "three ranks again")

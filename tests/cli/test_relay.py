@@ -165,7 +165,7 @@ def test_the_others_go_on_without_a_killed_rank(start, relay, secret):
     kill(job, 1)
     job.finish()
     assert job.status == 0, job.err
-    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); going on with ranks 0, 2" in job.err
+    assert "sotto: rank 1 was killed by signal 9 (SIGKILL); continuing with ranks 0, 2" in job.err
     assert [ids for _, _, ids in members(folder)] == [[0, 1, 2], [0, 2]]
     job.nothing_left()
 

@@ -120,7 +120,7 @@ def test_one_that_went_on_from_a_checkpoint(good, run, replayed, tmp_path):
     replayed(folder="once_more")
     (tmp_path / "run" / "model_step_20").rename(tmp_path / "away")
     job = run("train", "--replay", "run")
-    assert job.status == 2 and "--replay run: it went on from run/model_step_20, which is not there any more" in job.err
+    assert job.status == 2 and "--replay run: it continued from run/model_step_20, which no longer exists" in job.err
 
 
 @pytest.mark.sample(2)

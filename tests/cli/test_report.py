@@ -1,4 +1,4 @@
-"""One page of several runs: its numbers are those of their files."""
+"""One page of several runs: its numbers agree with their files."""
 
 import csv
 import html

@@ -81,7 +81,7 @@ def test_the_order_of_need_counts_all(good, tmp_path):
     assert all(float(row["network_ms"]) > 0 for row in rows["each"])
     sums = {name: [sum(int(row["bytes_sent"]) for row in table if row["rank"] == str(rank)) for rank in range(3)]
             for name, table in rows.items()}  # fmt: skip
-    assert sums["rare"] == sums["each"] == sums["eval"], "what is on its way behind a step is in some row"
+    assert sums["rare"] == sums["each"] == sums["eval"], "what is on its way after a step is in some row"
     assert summary(tmp_path / "rare")["remark"].startswith("aggregator: ")
 
 

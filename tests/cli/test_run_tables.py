@@ -5,7 +5,7 @@ import re
 
 from conftest import TINY
 
-# The columns that follow those of the docs: metrics of the task, and the goal of each rank.
+# The columns that follow the documented ones: metrics of the task, and the goal of each rank.
 MORE = {"evaluations.csv": r"(,[a-z0-9]+)+", "consensus.csv": ",accuracy_0,accuracy_1"}
 
 

@@ -1,4 +1,4 @@
-"""The learning rates of `--schedule` are those of torch's schedulers, step by step."""
+"""The learning rates of `--schedule` agree with torch's schedulers, step by step."""
 
 import csv
 

@@ -59,7 +59,7 @@ def test_files_of_each_rank(good, tmp_path):
 
 def test_a_resumed_run_goes_on_in_its_files(good, tmp_path):
     good("train", *ARGUMENTS, "--epochs", 3, "--checkpoint-every", EPOCH + 3)
-    for folder in (tmp_path / "run").glob("model_step_*"):  # goes on from there, as if it had been killed
+    for folder in (tmp_path / "run").glob("model_step_*"):  # continues from there, as if it had been killed
         if int(folder.name.rpartition("_")[2]) > EPOCH + 3:
             shutil.rmtree(folder)
     with open(tmp_path / "run" / "A-out_r0_n2.csv", "a") as file:

@@ -76,7 +76,7 @@ class Clone:
         return job.stdout
 
     def here(self, text, port):
-        """The text with the hosts, ports and folders of the page replaced by those of this machine."""
+        """The text with this machine's hosts, ports and folders in place of the page's."""
         places = {"10.0.0.1": "127.0.0.1", "29500": str(port), "node1:2,node2:2": "localhost:4",
                   "/shared/run": f"{self.shared}/run-{port}", "/shared/": f"{self.shared}/"}
         return functools.reduce(lambda text, place: text.replace(*place), places.items(), text)

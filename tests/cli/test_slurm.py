@@ -110,12 +110,12 @@ def test_the_others_go_on(cluster, submit, tmp_path, lost):
     until(lambda: has_step(folder, members(folder)[-1][1] + 20), "20 steps")
     if lost == "a rank":
         os.kill(rank_of(tmp_path, 3), signal.SIGKILL)
-        until(lambda: len(members(folder)[-1][2]) == 3, "the others to go on")
+        until(lambda: len(members(folder)[-1][2]) == 3, "the others to continue")
         assert ended(cluster, job) == ("COMPLETED", 0), log.read_text()
         assert "rank 3 was killed by signal 9 (SIGKILL); generation" in log.read_text()
     else:
         with cluster.without(2, signal.SIGKILL if lost == "a node" else signal.SIGSTOP):
-            until(lambda: len(members(folder)[-1][2]) == 2, "the others to go on")
+            until(lambda: len(members(folder)[-1][2]) == 2, "the others to continue")
             assert ended(cluster, job) == ("COMPLETED", 0), log.read_text()
     assert summary(folder)["steps"] == 1500
 
@@ -161,7 +161,7 @@ def test_a_job_without_time_is_requeued_and_goes_on(cluster, submit, good, tmp_p
 
     comes_to(3)
     cluster.run("scancel", "--signal=USR1", job)  # as Slurm does with --signal=USR1@90
-    wait_until(lambda: "resumed from" in log.read_text(), "the job to go on")
+    wait_until(lambda: "resumed from" in log.read_text(), "the job to continue")
     first = int(re.search(r"resumed from run/model_step_(\d+)", log.read_text())[1])
     assert f"out of time; job {job} goes back into the queue" in log.read_text()
     assert summary(tmp_path / "run")["interrupted_by_signal"] == 10 and summary(tmp_path / "run")["steps"] == first

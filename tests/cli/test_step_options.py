@@ -93,7 +93,7 @@ def test_an_outer_step_leaves_no_mean_of_iterates(run, algorithm):
 def test_a_moving_average_is_what_is_evaluated(good, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plain, ema = train(good, "plain", ranks=2), train(good, "ema", "--ema", 0.9, ranks=2)
-    assert losses("ema") == losses("plain") and ema != plain, "training does not change, but what is saved of it"
+    assert losses("ema") == losses("plain") and ema != plain, "training does not change, but its checkpoints do"
     assert abs(summary("ema")["test_loss"] - summary("plain")["test_loss"]) > 1e-3
     loss = float(good("eval", "--model-dir", "ema").out.split("loss ")[1].split()[0])
     assert loss == pytest.approx(summary("ema")["test_loss"], abs=1e-4)

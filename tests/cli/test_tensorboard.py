@@ -53,7 +53,7 @@ def test_events_are_those_of_the_files(good, tmp_path):
 def test_a_resumed_run_has_no_step_twice(good, tmp_path):
     common = [*TINY, "--ranks", 2, "--eval-freq", EVERY]
     good("train", *common, "--max-steps", STEPS, "--checkpoint-every", 4, "--train-dir", "run", "--tensorboard", "events")
-    for folder in (tmp_path / "run").glob("model_step_*"):  # goes on from step 4, as if it had been killed
+    for folder in (tmp_path / "run").glob("model_step_*"):  # continues from step 4, as if it had been killed
         if int(folder.name.rpartition("_")[2]) > 4:
             shutil.rmtree(folder)
     good("train", "--train-dir", "run", "--resume", "--max-steps", STEPS + 4)

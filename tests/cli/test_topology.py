@@ -34,7 +34,7 @@ def test_show_prints_and_draws(good, tmp_path):
     root = xml.etree.ElementTree.parse(tmp_path / "a.svg").getroot()
     lines = [e for e in root.iter() if e.tag.endswith("line")]
     assert len(lines) == 3 * 8 - 4  # in the last round, ranks send to each other in pairs: one line with two heads for each
-    assert "shares of more than 16 ranks" in good("topology", "show", "ring", "--ranks", 17).out
+    assert "for more than 16 ranks" in good("topology", "show", "ring", "--ranks", 17).out
 
 
 def test_one_of_ones_own(good, run, tmp_path):

@@ -1,4 +1,4 @@
-"""Ranks that torchrun starts anew, all of them, when one was killed."""
+"""torchrun restarts all ranks when one was killed."""
 
 import os
 import pathlib

@@ -119,10 +119,10 @@ def test_ctrl_c_and_on(start, good, tmp_path):
     job.finish()
     job.nothing_left()
     assert job.status == 130, job.err
-    assert "trials not done; this goes on: sotto tune --grid 'lr=2^-9..2^-7' --steps 60 " in job.err, job.err
+    assert "trials not done; to continue: sotto tune --grid 'lr=2^-9..2^-7' --steps 60 " in job.err, job.err
     assert ("with 3 of 3" in job.err) == (job.out == ""), "no head of a table without rows"
-    again = shlex.split(job.err.split("this goes on: ")[1])
-    assert "going on in broken" in good(*again[1:]).err
+    again = shlex.split(job.err.split("to continue: ")[1])
+    assert "continuing in broken" in good(*again[1:]).err
     for one, other in zip(record(tmp_path / "whole"), record(tmp_path / "broken")):
         assert one["scores"] == other["scores"] and len(one["scores"]) == 1
         shas = [summary(tmp_path / trial["train_dir"])["parameters_sha256"] for trial in (one, other)]
@@ -286,14 +286,14 @@ def test_a_seed_that_diverges_ends_its_contender(good, tmp_path):
     (["--grid", "lr=0.1..0.5"], "a grid cannot have every number of a range; write how many of them, as lr=0.1..0.5/5"),
     (["--grid", "seed=1..100000"], "it has more than 10000 trials; take fewer values, or draw some with --random"),
     (["--grid", "seed=1,2", "--seeds", "2"], "--seeds: seed is in --grid, too; say which seeds once"),
-    (["--grid", "lr=0.1,0.2", "seed=1..4", "--halving"], "--halving: one in 3 of 2 trials goes on"),
+    (["--grid", "lr=0.1,0.2", "seed=1..4", "--halving"], "--halving: one in 3 of 2 trials continues"),
     (["--grid", "lr=0.1..0.2/500", "--seeds", "30"], "more than 333 trials"),
     (["--grid", "lr=1,2", "--random", "3"], "--random 3: there are only 2 different trials"),
     (["--grid", "lr=0.1", "--eta", "2"], "--eta: has no effect without --halving"),
-    (["--grid", "lr=2^-5..2^-1", "--halving"], "--halving: one in 3 of 5 trials goes on, and a second round needs two of them; try 6 values"),
+    (["--grid", "lr=2^-5..2^-1", "--halving"], "--halving: one in 3 of 5 trials continues, and a second round needs two of them; try 6 values"),
     (["--grid", "lr=0.1", "--metric", "bleu"], "trial lr=0.1: --metric: unknown metric `bleu`"),
-    (["--grid", "model=lenet,gpt-mini"], "trial model=gpt-mini: its task is language, that of others classify"),
-    (["--grid", "lr=0.1", "--resume"], "--resume: the same command goes on by itself"),
+    (["--grid", "model=lenet,gpt-mini"], "trial model=gpt-mini: its task is language, and others have classify"),
+    (["--grid", "lr=0.1", "--resume"], "--resume: the same command continues by itself"),
     (["--grid", "lr=0.1", "--capture", "every=1,dir=d"], "--capture: every run would write the same files"),
     (["--grid", "lr=0.1", "--tensorboard", "d"], "--tensorboard: every run would write into the same folder"),
     (["--grid", "lr=0.1", "--metrics-port", 0], "--metrics-port: runs cannot share a port"),

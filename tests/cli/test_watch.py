@@ -1,4 +1,4 @@
-"""`sotto watch`: a run that goes on is a folder whose lock the test holds, and whose files it writes."""
+"""`sotto watch`: a running run is a folder whose lock the test holds, and whose files it writes."""
 
 import fcntl
 import http.client

@@ -51,7 +51,7 @@ def test_ours_in_hugging_face(good, text, tmp_path):
     assert found.missing_keys == ["lm_head.weight"] and not found.unexpected_keys  # tied to the embedding
     net.tie_weights()
     loss = loss_in_python(net, text)
-    assert loss < 3, "thirty steps learn this sentence"
+    assert loss < 3, "thirty steps learn this text"
     assert loss_here(good, "run") == pytest.approx(loss, abs=1e-4)  # it has four digits
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["test_loss"] == about(lambda net: loss_in_python(net, text), net)
 
@@ -76,7 +76,7 @@ def test_theirs_here(good, text, tmp_path, body_alone):
 
 
 def test_theirs_in_several_files(good, run, text, tmp_path):
-    """As Hugging Face writes models that are large: an index, and files beside it."""
+    """As Hugging Face writes large models: an index, and files next to it."""
     torch.manual_seed(3)
     net = network()
     loss = loss_in_python(net, text)

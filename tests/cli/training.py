@@ -1,7 +1,8 @@
-"""Trainings in PyTorch beside those of `sotto train`, and how far rounding alone moves their losses on this machine.
+"""Trainings in PyTorch to compare with `sotto train`, and how far rounding alone moves their losses on this machine.
 
-Processors add in other orders, and a training magnifies what that rounds. So no constant says how near two trainings must be:
-the same training in PyTorch is repeated in ways that differ by rounding alone, and ours may differ by a few times as much.
+Processors add in other orders, and a training magnifies the difference of rounding. No constant can say how near two
+trainings must be. Instead, the same training in PyTorch is repeated in ways that differ by rounding alone, and ours may
+differ by a few times as much.
 """
 
 import copy
@@ -85,7 +86,7 @@ class Training:
         tolerances = self.tolerances()
         assert len(ours) == len(self.losses)
         assert all(abs(here - there) <= within for here, there, within in zip(ours, self.losses, tolerances)), (ours, self.losses, tolerances)
-        # So the comparison can tell.
+        # Otherwise the comparison could not tell.
         assert max(abs(loss - self.losses[0]) / within for loss, within in zip(self.losses, tolerances)) > 10, (self.losses, tolerances)
 
 

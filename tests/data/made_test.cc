@@ -39,7 +39,7 @@ std::string digest(const Drawn& drawn) {
 }
 
 // The drawing only uses +, -, *, / and sqrt on floats, which IEEE 754 defines to the last bit, and no function of libm.
-// So these digests hold on every machine, and change only when the data are meant to change.
+// These digests hold on every machine, and change only when the data are meant to change.
 TEST(Digits, GoldenBytes) {
   EXPECT_EQ(digest(draw(draw_digit, 784, 1, Split::train, 200)),
             "659bddc6ff3a48b2da133d8a57b3a6b253276cc2100be72f11fa1a8b168d218a");

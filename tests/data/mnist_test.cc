@@ -107,7 +107,7 @@ TEST_F(Mnist, GzippedUnderThePlainName) {
 TEST_F(Mnist, PackedByNameAlone) {
   fs::remove(folder_ / "train-labels-idx1-ubyte");
   write(folder_ / "train-labels-idx1-ubyte.gz", idx({examples}, labels));
-  expect_error("train-labels-idx1-ubyte.gz", "first bytes are not those of gzip data");
+  expect_error("train-labels-idx1-ubyte.gz", "its name promises gzip data, but its first bytes are others");
 }
 
 TEST_F(Mnist, SizesAreHonoured) {
@@ -195,7 +195,7 @@ TEST_F(Mnist, OtherImageSizes) {
   const auto data = open_dataset(options(), Split::train);
   EXPECT_EQ(data->shape(), (ImageShape{1, 16, 12}));
   EXPECT_EQ(data->remarks(), (std::vector{(folder_ / "train-images-idx3-ubyte").string() +
-                                          ": images of 16x12 pixels, and those of mnist as published have 28x28"}));
+                                          ": images of 16x12 pixels; images of mnist as published have 28x28"}));
   std::vector<float> image(16 * 12);
   std::int64_t label = -1;
   data->read(11, image, label);

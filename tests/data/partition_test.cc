@@ -81,7 +81,8 @@ TEST(Partition, TheTableIsTried) {
   EXPECT_EQ(Partition().report(0), "");
 }
 
-// Where classes are equally large, and the number of shards is a multiple of that of classes, each shard has one label.
+// If classes are equally large, and the number of shards is a multiple of the number of classes, each shard has one
+// label.
 TEST(Shards, ARankHasAtMostNLabels) {
   const Labels labels = in_turn(1000, 10);
   for (const std::int64_t n : {1, 2, 5}) {
@@ -167,7 +168,7 @@ TEST(Partition, RefusesWhatCannotBeDealt) {
 TEST(Partition, ReportsRanksAndClasses) {
   const Labels labels = in_turn(40, 2);
   EXPECT_EQ(Partition(spec_of("shards(1)"), labels, {2, 1}).report(1).substr(0, 118),
-            "partition shards(1): a rank has 20 examples, of 1 of the 2 labels; its mix is 0.50 from that of all\n"
+            "partition shards(1): a rank has 20 examples, of 1 of the 2 labels; its mix is 0.50 from the mix of all\n"
             " rank  examples   ");
   const std::string many = Partition(spec_of("shards(1)"), in_turn(4000, 100), {40, 1}).report(0);
   EXPECT_NE(many.find(" 0..9   10..19 "), std::string::npos) << many;
@@ -193,7 +194,7 @@ TEST(Dataset, LabelsAreThoseOfTheImages) {
 TEST(OwnExamples, AreGoneRoundWithoutEnd) {
   const std::vector<std::uint32_t> own{3, 5, 7, 11, 13};
   ExampleOrder order(24, {.rank = 1, .ranks = 2, .batch = 4}, own);
-  EXPECT_EQ(order.epochs().each, 3U) << "that of the mean";
+  EXPECT_EQ(order.epochs().each, 3U) << "by the mean number";
   std::vector<std::uint32_t> seen;
   for (std::uint64_t position = 0; position < 10; ++position) {
     const auto batch = order.at(position);

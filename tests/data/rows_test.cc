@@ -108,10 +108,11 @@ TEST_F(RowFiles, TellOfColumnsThatMayRepeatTheLabel) {
   EXPECT_EQ(
       open("csv", Split::test, "file").remark,
       (folder_ / "file.t").string() +
-          ": the column `label` is the label, and `target` beside it is a feature; leave out what repeats the label");
+          ": the column `label` is the label, and `target` is a feature; leave out what repeats the label");
   write("file", "x,y,class\n1,2,2\n");
   write("file.t", "x,y,class\n1,2,2\n");
-  EXPECT_NE(open("csv", Split::test, "file").remark.find("`class` is the label, and `y` beside"), std::string::npos);
+  EXPECT_NE(open("csv", Split::test, "file").remark.find("`class` is the label, and `y` is a feature"),
+            std::string::npos);
 }
 
 TEST_F(RowFiles, SayWhatTheirColumnsAre) {

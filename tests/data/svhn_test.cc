@@ -160,9 +160,9 @@ TEST_F(Svhn, WhatDoesNotFitIsNamed) {
   expect_error(file_of({images(), labels({1, 2, 3, 4})}), "32x32x3x5 in place of 32x32x3x4");
   expect_error(file_of({variable<std::uint8_t>("X", 9, {4, 2}, 2, std::vector<std::uint8_t>(8)), labels()}), "4x2");
   expect_error(file_of({variable<std::uint8_t>("X", 9, {4, 3}, 2, std::vector<std::uint8_t>(8)), labels()}),
-               "are not those of its shape");
+               "do not match its shape");
   expect_error(file_of({variable<std::uint8_t>("X", 9, {-4, -2}, 2, std::vector<std::uint8_t>(8)), labels()}),
-               "are not those of its shape");
+               "do not match its shape");
   expect_error(file_of({variable<std::uint8_t>("X", 1, {4, 2}, 2, std::vector<std::uint8_t>(8)), labels()}),
                "is no array of real numbers");
   Bytes big_endian = file_of({images(), labels()});

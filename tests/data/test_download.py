@@ -125,7 +125,7 @@ def test_resumes_after_a_cut_connection(fetch, server, tmp_path, announces_lengt
     server.cut_after, server.announces_length = 100_000, announces_length
     result = fetch(path)
     assert result.returncode == 1
-    assert "100000 of 300000 bytes are kept, run it again" in result.stderr
+    assert "100000 of 300000 bytes are kept; run it again" in result.stderr
     assert not path.exists() and part_of(path).read_bytes() == CONTENT[:100_000]
     server.cut_after = None
     expect_done(fetch(path), path)

@@ -218,7 +218,7 @@ TEST(ViewReader, KeepsNoRoomForAHugePicture) {
   reader.read(small, middle_view(40, 30, 8));
   EXPECT_LT(small.room, 4000U * 3000U);
   reader.read(after, middle_view(40, 30, 8));
-  EXPECT_GT(after.room, 0U) << "that of a usual one is kept";
+  EXPECT_GT(after.room, 0U) << "room for a usual one is kept";
 }
 
 }  // namespace

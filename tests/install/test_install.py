@@ -23,7 +23,7 @@ def run(*command, **options):
 def prefix(root, tmp_path_factory):
     """An installation of the part that needs no torch.
 
-    It is built from a copy. The folders of source and build have the same relative places as those of the build under test, so that a compiler cache knows all files.
+    It is built from a copy. The folders of source and build have the same relative places as in the build under test, so that a compiler cache knows all files.
     """
     source = tmp_path_factory.mktemp("source")
     shutil.copy(root / "CMakeLists.txt", source)

@@ -35,7 +35,7 @@ class Words final : public RankStarter {
   std::vector<int> given_up;
 };
 
-// A group of four ranks, whose words to the launcher are those of the test.
+// A group of four ranks, for which the test speaks to the launcher.
 class ElasticGroupTest : public testing::Test {
  protected:
   ElasticGroup group(std::int64_t least, std::int64_t replacements = 0, OnFailure on_failure = OnFailure::go_on) {
@@ -230,7 +230,7 @@ TEST_F(ElasticGroupTest, TheReasonIsToldThoughTheFirstRankWaits) {
   testing::internal::CaptureStderr();
   group.look_after();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "sotto: rank 2 was killed, and is started anew; ranks 2, 3 are lost; going on with ranks 0, 1\n");
+            "sotto: rank 2 was killed, and is replaced; ranks 2, 3 are lost; continuing with ranks 0, 1\n");
 }
 
 TEST_F(ElasticGroupTest, TheOnlyRankIsStartedAnew) {
@@ -259,7 +259,7 @@ TEST_F(ElasticGroupTest, KillsSilentMembersSoon) {
   EXPECT_EQ(members(2), "0 1 2 3");
   report(2, {0, 2, 3});
   group.look_after();
-  EXPECT_EQ(words_.given_up, std::vector<int>{2}) << "rank 1 is starting: the heartbeat is that of the one before";
+  EXPECT_EQ(words_.given_up, std::vector<int>{2}) << "rank 1 is starting: the heartbeat is its predecessor's";
   beat(1, "1");
   group.look_after();
   EXPECT_EQ(words_.given_up, (std::vector<int>{2, 1}));

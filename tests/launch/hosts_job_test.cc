@@ -23,8 +23,8 @@ struct HostsOutcome {
   double seconds = 0;
 };
 
-// A job with a rank on each of the hosts `a` and `b`, which goes on with one of them. In place of ssh a shell runs
-// these scripts, which speak as a share does; $FOLDER is one of the test.
+// A job with a rank on each of the hosts `a` and `b`, which continues with one of them. In place of ssh a shell runs
+// these scripts, which speak as a share does; $FOLDER is the test's.
 HostsOutcome run_on_hosts(const std::string& a, const std::string& b) {
   const auto folder = std::filesystem::temp_directory_path() / fmt::format("sotto-hosts-job-{}", getpid());
   std::filesystem::create_directory(folder);

@@ -48,7 +48,7 @@ Outcome run(std::int64_t ranks, const std::string& script, LaunchSpec spec = {})
 
 constexpr double generous = 15;  // seconds; ranks that must be ended would run for 60
 
-// As after Ctrl-S: hosts must go on hearing of the launcher.
+// As after Ctrl-S: hosts must still hear from the launcher.
 TEST(Console, WorksWhileTheScreenTakesNothing) {
   int ends[2]{};
   ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
@@ -175,7 +175,7 @@ TEST(Launcher, ALostPeerIsACauseWhenThereIsNoOther) {
 }
 
 TEST(Launcher, AnErrorOfAllRanksIsNobodysOwn) {
-  EXPECT_EQ(run(3, "printf 'Ebad sentence' >&3; exit 2").result.error, "bad sentence");
+  EXPECT_EQ(run(3, "printf 'Ebad codec' >&3; exit 2").result.error, "bad codec");
 }
 
 TEST(Launcher, PassesASignalOnAndReturnsItsStatus) {
@@ -242,7 +242,7 @@ TEST(Launcher, TakesSignalsThatItsParentBlocked) {
   EXPECT_EQ(outcome.result.status, 130);
 }
 
-// Jobs of one rank that run beside each other, in a folder that they share. In the script JOB is the number of the job.
+// Jobs of one rank that run at the same time, in a folder that they share. In the script JOB is the number of the job.
 struct Together {
   int signal = 0;
   std::map<std::size_t, LaunchResult> results;  // of the jobs that were begun
@@ -365,7 +365,7 @@ TEST(Launcher, TellsOfASignalWhateverBecameOfTheJob) {
   EXPECT_EQ(run(1, "exit 1").result.signal, 0);
 }
 
-// It has written everything, and says so; the other one goes on to its own end.
+// It has written everything, and says so; the other one runs to its end.
 TEST(Launcher, ARankThatIsKilledOnceItIsDoneIsNoFailure) {
   const auto found = run(2, "printf D >&3; [ $SOTTO_RANK = 0 ] && kill -KILL $$; sleep 2; echo end");
   EXPECT_EQ(found.result.status, 0) << found.result.error;

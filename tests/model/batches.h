@@ -32,7 +32,7 @@ struct Noise {
 
 inline ImageModelSpec spec_of(std::string_view text) { return image_model_table().read("model", text); }
 
-// The model of a sentence, for the images and classes that it is usually trained on.
+// A model by its name with options, for the images and classes that it is usually trained on.
 inline std::unique_ptr<ImageModel> model_of(std::string_view text, std::uint64_t seed = 1) {
   const ImageModelSpec spec = spec_of(text);
   return make_image_model(spec, spec.entry->shape, spec.entry->classes, seed);
@@ -49,8 +49,8 @@ inline std::vector<float> gradient_of(ImageModel& model, const Batch& batch, std
 
 inline const ImageModelEntry& entry_of(std::string_view name) { return image_model_table().require("model", name); }
 
-// A sentence for each family of models, small enough for tests of all families. image_model_table_test.cc checks that
-// none is missing.
+// A model of each family, small enough for tests of all families. image_model_table_test.cc checks that none is
+// missing.
 inline const std::vector<std::string> small_models{
     "lenet",
     "mnist-cnn",

@@ -18,7 +18,7 @@ TEST(Binarised, IsTheSignTimesTheMeanMagnitudeOfAnOutput) {
   EXPECT_TRUE(weight.grad().equal(at::tensor({1.0F, 0.0F, 3.0F, 0.0F}).view({2, 2}))) << "straight through, in [-1, 1]";
 }
 
-// A binarised layer uses only the signs of its weights and the mean magnitude of each output. So other weights with the
+// A binarised layer uses only the signs of its weights and the mean magnitude of each output: other weights with the
 // same signs and means compute the same.
 TEST(Binarised, AllLayersButTheFirstAndTheLast) {
   for (const std::string text :

@@ -212,7 +212,7 @@ TEST_P(EveryModel, AnErrorOfTheCallbackComesOut) {
   EXPECT_EQ(before, gradient_of(*model_, noise_.batch()));
 }
 
-// Without batch norms and dropout, the gradients of micro-batches add up to that of the batch.
+// Without batch norms and dropout, the gradients of micro-batches add up to the batch's gradient.
 TEST(Accumulation, TwoHalvesMakeTheWhole) {
   for (const std::string_view name : {"lenet", "fc", "logreg"}) {
     const auto model = model_of(name);

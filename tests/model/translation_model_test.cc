@@ -131,7 +131,7 @@ TEST(BeamSearch, OfABatchIsThatOfEachSentence) {
   EXPECT_EQ(both.at(0), first.at(0));
 }
 
-// A model that never ends a sentence comes to the limit of each sentence, which is that of the sentence alone.
+// A model that never ends a sentence comes to the limit of each sentence, the same as when it is alone.
 TEST(BeamSearch, TheLongestTranslationIsThatOfTheSentence) {
   const TranslationModelSpec spec = translation_model_table().read(
       "model", "transformer-tiny(layers=2, heads=2, width=8, inner=16, context=80, dropout=0, beam=2)");

@@ -1,4 +1,4 @@
-"""A rank of an elastic job that a test drives. run() is called in a process of its own, with a wish:
+"""A rank of an elastic job that a test drives. run() is called in its own process, with a wish:
 
     coordinator: HOST:PORT
     plan: stages, each a number of ranks and how many steps a group of so many must make. The next stage begins with a group
@@ -10,7 +10,7 @@
     fail: the stage after whose second step it raises its own exception
     spoil: a step after which its model is not finite
     timeout: of exchanges; above what sotto.elastic allows, too
-    wrapper, codec: how gradients are averaged, or models; OWN has the wrappers with which each rank has a model of its own
+    wrapper, codec: how gradients are averaged, or models; OWN has the wrappers with which models differ
     topology: of gossip
     end: a file; a job of one rank ends when it is there
     visits: how often this rank comes, and leaves after three steps as if it were asked to (SIGTERM)

@@ -1,4 +1,4 @@
-"""Starts ranks: processes that need not import torch anew. Each line of stdin is JSON [what to run, the file for its output, the
+"""Starts ranks: processes that need not import torch again. Each line of stdin is JSON [what to run, the file for its output, the
 file for its errors]; what to run is a wish of elastic_rank.py, the arguments of worker.py, or a script and its arguments.
 Prints the process's id, and for each process that ends its id and status."""
 
@@ -18,7 +18,7 @@ import worker
 
 
 def become(what, out, err):
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell that starts a job behind it has taken away
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for jobs in the background
     for stream, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     if "meeting" in what:

@@ -62,7 +62,7 @@ def test_parameters_that_change_their_kind(pair):
     """Without these errors, each rank would train its own, and only check_replicas could tell, but looks at the others."""
     for said, moved in pair.values("parameters_that_change_their_kind"):
         for name, text in said.items():
-            assert text == "nothing" if name.endswith("the same") else "wrap the module anew" in text, (name, text)
+            assert text == "nothing" if name.endswith("the same") else "wrap the module again" in text, (name, text)
         assert moved[:2] == [0, 0] and moved[2] > 0
 
 
@@ -75,7 +75,7 @@ def test_wrapping_twice_and_anew(pair):
 
 def test_wrapping_anew_by_a_rank_for_which_another_waits(pair):
     (said, *rest), (_, *rest_too) = pair.values("wrapped_anew_by_one")
-    assert "rank 1" in said and "wrapped anew" in said and rest[0] == 2 and rest == rest_too
+    assert "rank 1" in said and "wrapped again" in said and rest[0] == 2 and rest == rest_too
 
 
 def test_nobody_trains_alone_after_a_failure(pair):
@@ -97,7 +97,7 @@ def test_hooks_in_backward(pair):
 def test_gradients_of_several_backward_passes(pair, scenario):
     for said in pair.values(scenario):
         for text in said.values():
-            assert "or one of another backward" in text and "wrap the module anew" in text
+            assert "or one of another backward" in text and "wrap the module again" in text
             assert "use_reentrant=False" in text and "an autograd.Function" in text
 
 

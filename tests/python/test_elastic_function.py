@@ -1,4 +1,4 @@
-"""sotto.elastic: a training goes on when ranks are killed, join, or are asked to end."""
+"""sotto.elastic: a training continues when ranks are killed, join, or are asked to end."""
 
 import collections
 import hashlib

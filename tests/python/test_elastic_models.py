@@ -1,4 +1,4 @@
-"""sotto.elastic where each rank has a model of its own, and the state that ranks go back to."""
+"""sotto.elastic where models differ, and the state that ranks go back to."""
 
 import collections
 import signal
@@ -110,7 +110,7 @@ class Engine:
 
 
 def test_what_a_wrapper_goes_on_from(package):
-    """One that cannot go on from its state is refused, and so is the next one in its place. A state is let go once it is used."""
+    """A wrapper that cannot continue from its state is refused, and so is the next one in its place. A state is freed once it is used."""
     state, user, engine = package.ElasticState(step=0), Engine(), Engine()
     state._commits = [state._copy(0)]
     assert not state._wrapped(user, engine)

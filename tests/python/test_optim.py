@@ -80,7 +80,7 @@ def test_numbers_of_other_libraries(package, number):
 def test_the_state_of_another_optimizer_is_refused(package):
     param = torch.nn.Parameter(torch.ones(3))
     optimiser = package.optim.DGCSGD([param], lr=0.1)
-    with pytest.raises(package.ConfigError, match="wants that of a DGCSGD"):
+    with pytest.raises(package.ConfigError, match="wants a DGCSGD's"):
         optimiser.load_state_dict(torch.optim.SGD([param], lr=7).state_dict())
     assert optimiser.param_groups[0]["lr"] == 0.1
     older = optimiser.state_dict()

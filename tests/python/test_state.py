@@ -51,13 +51,13 @@ def test_other_numbers_of_ranks(saved, trio, start_ranks):
 
 def test_the_state_of_another_rank_is_refused(pair, saved):
     _, refused = pair.ask("resume", first=3, steps=0, folder=saved, rank=0)
-    assert refused.kinds[0] == "ConfigError" and "the state is that of rank 0, and this is rank 1" in str(refused)
+    assert refused.kinds[0] == "ConfigError" and "the state is of rank 0, and this is rank 1" in str(refused)
 
 
 @pytest.mark.parametrize(("ranks", "steps"), [([0], [1, 1]), ([1], [1, 1]), ([0, 1], [0, 1])])
 def test_ranks_that_load_differently(pair, ranks, steps):
     for failed in pair.ask("load_on_some", ranks=ranks, steps=steps):
-        assert failed.kinds[0] == "CommError" and "does not go on from the state of the same step" in str(failed)
+        assert failed.kinds[0] == "CommError" and "does not continue from the state of the same step" in str(failed)
 
 
 @pytest.mark.parametrize("how", [
@@ -67,14 +67,14 @@ def test_ranks_that_load_differently(pair, ranks, steps):
 ], ids=str)
 def test_ranks_that_load_later(trio, how):
     for failed in trio.ask("load_late", ranks=[1], at=3, **how):
-        assert failed.kinds[0] == "CommError" and "does not go on from the state of the same step" in str(failed)
+        assert failed.kinds[0] == "CommError" and "does not continue from the state of the same step" in str(failed)
 
 
 def test_damaged_states_are_refused(pair):
     wanted = {
         "no state": "FileError: this is not the result of sotto.state_dict",
         "format": "FileError: the state is of format 99",
-        "rank": "ConfigError: the state is that of rank",
+        "rank": "ConfigError: the state is of rank",
         "identity": "ConfigError: the state belongs to another compression: `from step 0: ef | topk(ratio=0.2",
         "missing": "FileError: the state holds no `0/memory.ef`",
         "short": "FileError: `0/memory.ef` in the state has",
@@ -90,7 +90,7 @@ def test_damaged_states_are_refused(pair):
 
 
 def test_a_checkpoint_in_one_file(pair, tmp_path):
-    """Rank 0 writes it, and every rank goes on from it as if there had been no break."""
+    """Rank 0 writes it, and every rank continues from it as if there had been no break."""
     path = str(tmp_path / "checkpoint.pt")
     assert pair.values("save_gathered", steps=3, path=path) == [2, 0]
     assert pair.values("resume_gathered", first=3, steps=2, path=path) == pair.values("straight", steps=5)

@@ -211,7 +211,7 @@ def test_statistics_are_averaged_where_models_are(trio):
 
 
 def test_buffers_keep_their_precision(trio):
-    """In the mean model, and behind take_average()."""
+    """In the mean model, and after take_average()."""
     for shown, taken in trio.values("precise_statistics"):
         assert shown == taken
         wide = shown.pop("wide")
@@ -256,7 +256,7 @@ def test_a_later_phase_has_another_optimizer(pair, how):
     """Models are mixed after its steps, too; in each by one wrapper alone."""
     one = pair.values("phases", how=how, anew=False)
     assert one[0] == one[1] and one[0][1] == [4]
-    if how != "diloco":  # whose outer momentum begins anew with the wrapper
+    if how != "diloco":  # whose outer momentum is reset with the wrapper
         assert pair.values("phases", how=how, anew=True) == 2 * [[one[0][0], [2, 2]]]
 
 
@@ -270,7 +270,7 @@ def test_optimizers_of_parts_of_a_module_take_turns(pair):
     """A step of the one that was not given belongs to the next step of the given one."""
     (steps, ends, said), other = pair.values("optimizers_of_parts")
     assert other == [steps, ends, said] and steps == 3
-    assert "two optimizers, SGD and SGD, take steps" in said and "wrap the module anew with the second" in said
+    assert "two optimizers, SGD and SGD, take steps" in said and "wrap the module again with the second" in said
 
 
 def test_an_optimizer_as_accelerate_wraps_it(pair):

@@ -118,8 +118,8 @@ def test_bad_calls(package):
         codec.encode(torch.tensor([1.0, torch.nan]), step=7)
     x = torch.ones(3)
     for call, said in (
-        (lambda: package.Codec(None), "sentence=None: wants a sentence"),
-        (lambda: package.Codec(""), "sentence='': wants a sentence"),
+        (lambda: package.Codec(None), "sentence=None: wants a codec"),
+        (lambda: package.Codec(""), "sentence='': wants a codec"),
         (lambda: package.Codec("foo"), "sentence='foo': unknown codec"),
         (lambda: package.Codec("ef | int8"), "sentence='ef | int8': `ef` remembers"),
         (lambda: codec.encode([1.0, 2.0]), "wants a torch.Tensor that has values, not list"),

@@ -38,7 +38,7 @@ def test_a_mean_of_a_model_that_is_not_finite(pair, how, what):
 
 @pytest.mark.parametrize("how", ["local", "gossip"])
 def test_a_wrapper_that_nobody_holds(pair, how):
-    """It goes on exchanging until another takes its place."""
+    """It exchanges until another takes its place."""
     mine, others = pair.values("dropped", how=how)
     assert mine == others and mine[1:] == [1, 1]
 
@@ -64,7 +64,7 @@ def test_what_one_rank_refuses(pair, what, why):
 
 
 @pytest.mark.parametrize(("what", "why"), [
-    ("step", "the state of step"), ("other", "not the result of sotto.state_dict"), ("rank", "that of rank 0, and this is"),
+    ("step", "the state of step"), ("other", "not the result of sotto.state_dict"), ("rank", "of rank 0, and this is"),
     ("damaged", "push_sum.x has 3 values"), ("kind", "`push_sum.x` in the state is neither"),
     ("no data", "meta"), ("lazy", "OSError: "),
     ("identity", "another compression"), ("ranks", "one of 7 ranks"),
@@ -101,7 +101,7 @@ def test_a_wrapper_of_another_group_of_ranks(pair):
 def test_uneven_commits(pair):
     """The error is the same on all ranks, and no CommError, after which a job would go back to the same commits."""
     assert pair.values("uneven_commits", how="local") == 2 * [
-        "ConfigError: the last commit of rank 1 was after step 12, and that of rank 0 after step 2; call commit() on all ranks "
+        "ConfigError: the last commit of rank 1 was after step 12, and rank 0's after step 2; call commit() on all ranks "
         "after the same steps"]
 
 
@@ -120,7 +120,7 @@ def test_bad_calls(trio):
         "algorithm": "did you mean `push_sum`?",
         "no gossip": "does not gossip; take push_sum",
         "own speed": "3 ranks are no even number",
-        "algorithm type": "algorithm=3: wants a sentence",
+        "algorithm type": "algorithm=3: wants an algorithm",
         "option": "synch_freq is of overlap=true",
         "topology": "did you mean `ring`?",
         "topology type": "wants a name, such as",

@@ -94,7 +94,7 @@ TEST(Curve, ExtremesOutliveDownsampling) {
   EXPECT_EQ(std::ranges::count(small.mean, -60), 1);
   EXPECT_EQ(std::ranges::count(small.high, 70), 1);
   EXPECT_EQ(std::ranges::count_if(small.mean, [](double value) { return std::isnan(value); }), 1);
-  for (std::size_t i = 0; i < small.size(); ++i) {  // points are those of the curve
+  for (std::size_t i = 0; i < small.size(); ++i) {  // points are from the curve
     const auto at = static_cast<std::size_t>(small.step[i]) - 1;
     EXPECT_EQ(small.bytes[i], curve.bytes[at]);
   }

@@ -120,7 +120,7 @@ TEST_F(Masked, EvaluatesTheSamePlacesAlways) {
   EXPECT_NEAR(task->loss_of_guessing(), std::log(257), 1e-12);
 }
 
-// The text repeats a word as long as a piece. So pieces differ only in their hidden places, and in where the epoch
+// The text repeats a word as long as a piece, so that pieces differ only in their hidden places, and in where the epoch
 // cuts.
 TEST_F(Masked, EveryExampleOfEveryEpochHidesPlacesOfItsOwn) {
   const test::TemporaryFolder folder;

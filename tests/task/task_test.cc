@@ -63,8 +63,8 @@ TEST_P(EveryTask, KnowsItsSizes) {
   EXPECT_GT(task->loss_of_guessing(), 0);
 }
 
-// The position alone determines the examples of a batch, in whatever order positions are asked for. They are those of
-// the loader.
+// The position alone determines the examples of a batch, in whatever order positions are asked for. The loader has the
+// same ones.
 TEST_P(EveryTask, APositionIsABatchOfTheEpochsOrder) {
   setup_.share = {1, 2};
   const auto task = entry_.make(setup_), other = entry_.make(setup_);

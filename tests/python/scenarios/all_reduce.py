@@ -130,7 +130,7 @@ def parameters_that_change_their_kind():
 
 
 def all_reduce_twice():
-    """A newer wrapper takes the place of an older one, unless it is refused; then backward fails on rank 1, and all wrap anew."""
+    """A newer wrapper takes the place of an older one, unless it is refused; then backward fails on rank 1, and all wrap again."""
     said, net = Refusals(), Net()
     older = sotto.AllReduceDataParallel(net, timeout=600)
     said.expect("refused", lambda: sotto.AllReduceDataParallel(net, "nonsense("))
@@ -155,7 +155,7 @@ def all_reduce_twice():
 
 
 def wrapped_anew_by_one():
-    """Rank 1 leaves its loop before backward, in which rank 0 waits for it, and wraps the module anew; then rank 0 does, too."""
+    """Rank 1 leaves its loop before backward, in which rank 0 waits for it, and wraps the module again; then rank 0 does, too."""
     net = Net()
     model = sotto.AllReduceDataParallel(net, timeout=600)
     said = "KeyError"

@@ -175,7 +175,7 @@ def spread_states(folder, old_ranks, **options):
 
 
 def spread_sketches(folder, old_ranks, **options):
-    """The largest difference between the sketches and those of the old ranks; and the largest value of the sketches."""
+    """The largest difference between the sketches and the old ranks' sketches; and the largest value of the sketches."""
     states = [torch.load(f"{folder}/rank{rank}", weights_only=True) for rank in range(old_ranks)]
     ddp = sotto.compress(make(), **options)
     sotto.load_state_dict(ddp, states)

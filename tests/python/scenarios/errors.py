@@ -117,7 +117,7 @@ def unfrozen(how):
 
 
 def frozen_between(**options):
-    """A parameter is frozen after DDP was made: whether its gradient is that of plain DDP, as those of the others, while it is
+    """A parameter is frozen after DDP was made: whether all gradients are as with plain DDP, while it is
     frozen and when it is not any more."""
     gradients = []
     for compressed in (True, False):
@@ -145,7 +145,7 @@ def replaced():
 
 def copies(how):
     """What is said of a copy of a compressed module: where it evaluates, where it is trained, and where it is trained after it was
-    compressed, too. Whether gradients of the second are those of plain DDP; and the steps that the copy and the module count."""
+    compressed, too. Whether gradients of the second are as with plain DDP; and the steps that the copy and the module count."""
     ddp, plain = sotto.compress(make(), "qsgd(2)"), make()
     if how == "deepcopy":
         copied = copy.deepcopy(ddp)
@@ -289,7 +289,7 @@ def aggregates_differently(what):
 
 
 def load_on_some(ranks, steps):
-    """Only these ranks load a state, that after steps[rank] steps; then all go on."""
+    """Only these ranks load a state, the one after steps[rank] steps; then all continue."""
     old = sotto.compress(make(), schedule=[(0, "none"), (2, "ef | topk(0.1)")])
     states = []
     for step in range(3):
@@ -303,7 +303,7 @@ def load_on_some(ranks, steps):
 
 
 def load_late(ranks, at, of, **options):
-    """After `at` steps only these ranks load a state, that of step `of`; then all go on."""
+    """After `at` steps only these ranks load the state of step `of`; then all continue."""
     ddp = sotto.compress(make(broadcast_buffers=False), timeout=600, **options)
     states = []
     for step in range(at):
@@ -357,7 +357,7 @@ def mean_too_large():
 
 
 def uneven(codec, **options):
-    """Rank r has 2 r more batches than rank 0. Returns the parameters with our codec, and those of DDP alone."""
+    """Rank r has 2 r more batches than rank 0. Returns the parameters with our codec, and with DDP alone."""
     ours, theirs = make(), make()
     sotto.compress(ours, codec, **options)
     for ddp in (ours, theirs):

@@ -1,4 +1,4 @@
-"""Tensors that are mixed with those of neighbours."""
+"""Tensors that are mixed with neighbours' tensors."""
 
 import functools
 

@@ -39,7 +39,7 @@ class Derived(torch.optim.SGD):
 
 
 def nested_steps(how):
-    """Parameters behind steps of SGD, and of one derived from it, of which one step raises within; and what was said."""
+    """Parameters after steps of SGD, and of a class derived from it, of which one step raises within; and what was said."""
     ends, said = [], []
     for kind in (torch.optim.SGD, Derived):
         module = Point()
@@ -63,7 +63,7 @@ def nested_steps(how):
 
 
 def weights_changed_by_hand():
-    """A clamp behind each step counts as part of the next one: at the start of a step all hold what gossip made of it."""
+    """A clamp after each step counts as part of the next one: at the start of a step all hold what gossip made of it."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), 0.0)
     model = sotto.GossipDataParallel(module, "push_sum", "complete")
@@ -79,7 +79,7 @@ def weights_changed_by_hand():
 
 
 def changed_by_hand_and_saved(how, **options):
-    """A clamp behind a step, and a state behind that: where a run comes to that goes on, and one that loads it."""
+    """A clamp after a step, then a state: the results of a run that continues, and of one that loads the state."""
     ends = []
     for resumes in (False, True):
         module = Point()
@@ -102,7 +102,7 @@ def changed_by_hand_and_saved(how, **options):
 
 
 def changed_by_hand_and_agreed(how, **options):
-    """A change behind a step on ranks but 0, all agreed, and a step that leads nowhere."""
+    """A change after a step on ranks but 0, all agreed, and a step that leads nowhere."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), LR)
     owner, model = wrap(module, how, optimizer, **options)
@@ -209,7 +209,7 @@ def sam(how):
 
 
 def phases(how, anew):
-    """This rank's vector and the numbers of steps after two phases, each with an optimizer of its own. `anew`: so has each a
+    """This rank's vector and the numbers of steps after two phases, each with its own optimizer. `anew`: and with its own
     wrapper."""
     point = Point()
     owners = []
@@ -239,7 +239,7 @@ class Pair(torch.nn.Module):
 
 def optimizers_of_parts():
     """Two optimizers take turns, each with one of two vectors, and the first is given: the number of steps, and both vectors after
-    one more step of it. What is said when the second goes on alone."""
+    one more step of it. What is said when the second takes more steps alone."""
     pair = Pair()
     optimizers = [torch.optim.SGD(point.parameters(), LR) for point in pair.points]
     local = sotto.LocalSGD(pair, optimizers[0], every=1)
@@ -260,7 +260,7 @@ def optimizers_of_parts():
 
 def left_alone(again):
     """What is warned of in steps of a second optimizer, if nobody holds what mixed the parameters, nor the first optimizer. `again`:
-    the module is wrapped anew."""
+    the module is wrapped again."""
     point = Point()
     optimizer = torch.optim.SGD(point.parameters(), LR)
     sotto.LocalSGD(point, optimizer, every=1)

@@ -13,8 +13,8 @@ from .steps import learn, network, Point
 
 
 def own_speed(enough, **options):
-    """ad_psgd, of which rank 0 is slow, until all together have taken enough steps; then on from a state; then all but rank
-    1 without it. The sum of this rank's own steps by the first two, the mean model behind them, and each rank's steps."""
+    """ad_psgd with a slow rank 0, until all together have taken enough steps; then from a state; then without rank 1. Returns
+    the sum of this rank's own steps in the first two runs, the mean model after them, and each rank's steps."""
     went, counted, state = torch.zeros(5, dtype=torch.float64), [], None
     for total in (enough, 2 * enough):
         module = Point()
@@ -23,7 +23,7 @@ def own_speed(enough, **options):
         start = module.p.tolist() if state is None else start
         if state is not None:
             sotto.load_state_dict(model, state)
-            assert model.steps() == counted[-1]  # whoever goes on already
+            assert model.steps() == counted[-1]  # whoever takes steps already
         while sum(model.steps()) < total:
             optimizer.zero_grad()
             model().backward()

@@ -1,4 +1,4 @@
-"""Ranks with models of their own: gossip and local steps, driven by a plain loop."""
+"""Ranks with different models: gossip and local steps, driven by a plain loop."""
 
 import torch
 import torch.distributed as dist
@@ -66,7 +66,7 @@ def mean_in_the_end(how, **options):
     owner.take_average()
     seen.append(module.p.tolist())
     optimizer.zero_grad()
-    model().backward()  # training can go on
+    model().backward()  # training can continue
     optimizer.step()
     return seen
 
@@ -114,7 +114,7 @@ def steps_resumed(how, first, steps, folder, late=False, **options):
 
 
 def alike_at_the_start():
-    """The parameters, including frozen ones, and the buffers, which must be those of rank 0."""
+    """The parameters, including frozen ones, and the buffers, which must be rank 0's."""
     net = Net()
     net.norm.running_mean += dist.get_rank()
     net.out.bias.requires_grad_(False)
@@ -125,7 +125,7 @@ def alike_at_the_start():
 
 
 def statistics():
-    """Batch-norm statistics: those of this rank, their mean within average(), and those of this rank again. The network also
+    """Batch-norm statistics: this rank's, their mean within average(), and this rank's again. The network also
     has a buffer that is the same on all ranks, and not finite."""
     net, optimizer, owner, model = network("push_sum")
     net.register_buffer("mask", torch.full((3, 3), float("-inf"), dtype=torch.float64).triu(1))
@@ -141,7 +141,7 @@ def statistics():
 
 
 def precise_statistics():
-    """Buffers that float32 cannot hold: those within average(), and behind take_average()."""
+    """Buffers that float32 cannot hold: within average(), and after take_average()."""
     rank = dist.get_rank()
     point = Point()
     for name in ("alike", "wide", "short", "mask"):
@@ -219,7 +219,7 @@ def loops():
 
 
 def local_of_one(ranks):
-    """The largest differences between the parameters of DDP and those of LocalSGD(every=1), AllReduceDataParallel, and DDP itself."""
+    """The largest differences of parameters between DDP and LocalSGD(every=1), AllReduceDataParallel, and DDP itself."""
     ends = []
     for how in ("local", "all_reduce", "ddp"):
         torch.manual_seed(7)
@@ -243,7 +243,7 @@ def step_stats(how, **options):
 
 
 def two_wrapped():
-    """Two modules have an optimizer each. Each module is mixed after the steps of its own optimizer."""
+    """Two modules have an optimizer each. Each module is mixed after its optimizer's steps."""
     modules = [Point(), Point(3)]
     models = [sotto.GossipDataParallel(module, "push_sum", "complete") for module in modules]
     optimizers = [torch.optim.SGD(module.parameters(), LR) for module in modules]
@@ -266,7 +266,7 @@ class Accelerated(torch.optim.Optimizer):
 
 
 def wrapped_optimizer():
-    """The numbers of steps after those of an optimizer that is wrapped."""
+    """The numbers of steps after steps of a wrapped optimizer."""
     counts = []
     for make in (sotto.LocalSGD, sotto.DiLoCo, lambda module, optimizer: sotto.GossipDataParallel(module, optimizer=optimizer)):
         module = Point()

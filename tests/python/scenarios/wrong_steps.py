@@ -44,7 +44,7 @@ def step_fails(how, **options):
 
 
 def bad_means(how, what, **options):
-    """The errors of means when rank 1's model or a statistic of it is not finite. They change nothing, and after a repair all go on."""
+    """The errors of means when rank 1's model or a statistic of it is not finite. They change nothing, and after a repair all continue."""
     net, optimizer, owner, model = network(how, timeout=60, **options)
     learn(model, optimizer, 0, 2)
     bad = net.norm.running_var if what == "norm.running_var" else net.out.bias
@@ -195,7 +195,7 @@ def collected_in_a_step(register):
 
 
 def of_another_group():
-    """What is said to somebody who keeps wrappers when their group has ended. Then the module is wrapped anew."""
+    """What is said to somebody who keeps wrappers when their group has ended. Then the module is wrapped again."""
     said, makers = [], (sotto.LocalSGD, lambda point, _: sotto.GossipDataParallel(point), sotto.LocalSGD)
     point = Point()
     optimizer = torch.optim.SGD(point.parameters(), LR)
@@ -256,7 +256,7 @@ class Lazy(collections.UserDict):
 
 
 def loads_differently(what):
-    """Ranks load different states. Returns the error of this rank, and whether training goes on as if none had been loaded."""
+    """Ranks load different states. Returns the error of this rank, and whether training continues as if none had been loaded."""
     net, optimizer, owner, model = network("push_sum", timeout=600)
     states = []
     for step in range(2):
