@@ -38,23 +38,22 @@ def compressed(flags, stretches, label, code):
 
 
 def message(sentence, layout, part, key, flags, stretches):
-    """The stretches of the message with this body. part: (number, begin, end)."""
+    """The fields of the header, and the stretches of the body that are not empty. part: (number, begin, end)."""
     body = bytes_of(stretches)
     number, begin, end = part
     contract = Hash().add(sentence).add(layout.hash()).add(begin).add(end).value
-    header = [
-        ("magic", struct.pack("<H", 0x6F73)),
-        ("version", bytes([1])),
-        ("flags", bytes([flags])),
-        ("generation", struct.pack("<H", key["generation"])),
-        ("origin", struct.pack("<H", key["rank"])),
-        ("step", struct.pack("<I", key["step"])),
-        ("bucket", struct.pack("<H", key["bucket"])),
-        ("part", struct.pack("<H", number)),
-        ("elements", struct.pack("<I", end - begin)),
-        ("body bytes", struct.pack("<I", len(body))),
-        ("contract", struct.pack("<I", (contract ^ contract >> 32) & MASK)),
+    fields = [
+        struct.pack("<H", 0x6F73),  # magic
+        bytes([1]),  # version
+        bytes([flags]),
+        struct.pack("<H", key["generation"]),
+        struct.pack("<H", key["rank"]),
+        struct.pack("<I", key["step"]),
+        struct.pack("<H", key["bucket"]),
+        struct.pack("<H", number),
+        struct.pack("<I", end - begin),
+        struct.pack("<I", len(body)),
+        struct.pack("<I", (contract ^ contract >> 32) & MASK),
     ]
-    crc = zlib.crc32(bytes_of(header) + body)
-    header.append(("CRC-32 of the 28 bytes above and of the body", struct.pack("<I", crc)))
-    return header + [(label, data) for label, data in stretches if data]
+    fields.append(struct.pack("<I", zlib.crc32(b"".join(fields) + body)))
+    return fields, [(label, data) for label, data in stretches if data]
