@@ -43,8 +43,8 @@ class Case:
             flags, stretches = compressed(flags, stretches, *whole)
         if code:
             flags, stretches = coded_symbols(flags, stretches, code, self.runs)
-        self.header, self.stretches = message(self.sentence, self.layout, self.part, self.key, flags, stretches)
-        self.message = b"".join(self.header) + bytes_of(self.stretches)
+        self.sections = message(self.sentence, self.layout, self.part, self.key, flags, stretches)
+        self.message = bytes_of(self.sections)
 
     def stream(self, purpose, segment, known=False):
         key = self.key
@@ -139,7 +139,7 @@ class Case:
             runs = [(word, len(list(some))) for word, some in itertools.groupby(format(float(v), form) for v in values)]
             return " ".join(f"{word}*{count}" if count > 2 else " ".join([word] * count) for word, count in runs)
 
-        lines = [f"{self.sentence}: {numbers(self.input, 'g')}", "", " ".join(field.hex() for field in self.header)]
-        for label, data in self.stretches:
+        lines = [f"{self.sentence}: {numbers(self.input, 'g')}", ""]
+        for label, data in self.sections:
             lines += [f"{data[i : i + 32].hex(' ', -4):<72} {label if i == 0 else ''}".rstrip() for i in range(0, len(data), 32)]
         return "\n".join(lines + ["", f"decoded: {numbers(self.decoded, '.6g')}"])

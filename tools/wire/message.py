@@ -38,22 +38,11 @@ def compressed(flags, stretches, label, code):
 
 
 def message(sentence, layout, part, key, flags, stretches):
-    """The fields of the header, and the stretches of the body that are not empty. part: (number, begin, end)."""
+    """The stretches of the message with this body, the header first. part: (number, begin, end)."""
     body = bytes_of(stretches)
     number, begin, end = part
     contract = Hash().add(sentence).add(layout.hash()).add(begin).add(end).value
-    fields = [
-        struct.pack("<H", 0x6F73),  # magic
-        bytes([1]),  # version
-        bytes([flags]),
-        struct.pack("<H", key["generation"]),
-        struct.pack("<H", key["rank"]),
-        struct.pack("<I", key["step"]),
-        struct.pack("<H", key["bucket"]),
-        struct.pack("<H", number),
-        struct.pack("<I", end - begin),
-        struct.pack("<I", len(body)),
-        struct.pack("<I", (contract ^ contract >> 32) & MASK),
-    ]
-    fields.append(struct.pack("<I", zlib.crc32(b"".join(fields) + body)))
-    return fields, [(label, data) for label, data in stretches if data]
+    header = struct.pack("<HBBHHIHH", 0x6F73, 1, flags, key["generation"], key["rank"], key["step"], key["bucket"], number)
+    header += struct.pack("<III", end - begin, len(body), (contract ^ contract >> 32) & MASK)
+    header += struct.pack("<I", zlib.crc32(header + body))
+    return [("header", header), *((label, data) for label, data in stretches if data)]
