@@ -14,7 +14,7 @@ import posixpath
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OUTSIDE = ("README.md", "CONTRIBUTING.md", "launch/README.md", "launch/slurm/README.md", "tests/README.md")
+OUTSIDE = ("README.md", "CONTRIBUTING.md", "launch/README.md", "launch/slurm/README.md")
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
