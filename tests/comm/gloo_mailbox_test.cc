@@ -12,6 +12,7 @@
 #include "../support/thread_limit.h"
 #include "gloo_group.h"
 #include "sotto/comm/frame.h"
+#include "adapters/c10d/store.h"
 #include "adapters/c10d/gloo_mailbox.h"
 #include "sotto/core/error.h"
 
@@ -27,7 +28,7 @@ TEST_F(Gloo, AMailboxThatGetsTooFewThreadsIsAnError) {
     const auto meeting = std::make_shared<Meeting>(world(rank, 2), "gloo", 30s);
     auto settings = c10d::ProcessGroupGloo::Options::create(30s);
     settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting->section("mail"), rank, 2, settings);
+    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(as_c10d(meeting->section("mail"), 30s), rank, 2, settings);
     connected.add();
     connected.wait_for(2);  // the group of rank 0 is gone once there is no mailbox
     if (rank == 0) {
