@@ -111,7 +111,7 @@ def test_the_site_has_an_environment_of_its_own(clone):
     assert "making" not in second and "build --strict" in second
     with (clone.folder / "tools" / "docs_requirements.txt").open("a") as requirements:
         requirements.write("other==2.0.0\n")
-    assert "making a Python environment with mkdocs" in clone.dev("docs")
+    assert "making" not in clone.dev("docs")
     assert (clone.docs_venv / "bin" / "otherrun").exists()
 
 

@@ -102,9 +102,11 @@ make_docs_venv() {
   local stamp
   stamp="$(sha256sum < tools/docs_requirements.txt)"
   [[ ! -x $docs_venv/bin/python || ! -f $docs_venv/.complete || $(< "$docs_venv/.complete") != "$stamp" ]] || return 0
-  say "making a Python environment with mkdocs in $docs_venv (once a machine, about 170 MB)"
-  rm -rf "$docs_venv"
-  "$(base_python)" -m venv "$docs_venv" || die "python -m venv failed; see above"
+  if ! "$docs_venv/bin/python" -m pip --version > /dev/null 2>&1; then
+    say "making a Python environment with mkdocs in $docs_venv (once a machine, about 170 MB)"
+    rm -rf "$docs_venv"
+    "$(base_python)" -m venv "$docs_venv" || die "python -m venv failed; see above"
+  fi
   "$docs_venv/bin/python" -m pip install -q --no-input --disable-pip-version-check --retries 5 -r tools/docs_requirements.txt >&2 ||
     die "pip install failed; see above"
   echo "$stamp" > "$docs_venv/.complete"
