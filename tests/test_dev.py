@@ -92,7 +92,7 @@ def test_an_environment_is_completed_in_place(clone):
     assert (clone.venv / "mine").exists()
 
 
-def test_every_program_of_the_environment_that_runs_the_tests_has_its_interpreter():
+def test_programs_of_the_environment_have_its_interpreter():
     for script in SCRIPTS.iterdir():
         first = script.open("rb").readline() if script.is_file() else b""
         if first.startswith(b"#!"):

@@ -33,13 +33,13 @@ TEST(Advice, TheQuickestComesFirst) {
   EXPECT_EQ(ranked({of("none", 100), of("a", 60, Quality::low), of("b", 80)}), (Names{"a", "b", "none"}));
 }
 
-TEST(Advice, OfEquallyQuickOnesThatOfHigherQualityComesFirst) {
+TEST(Advice, QualityDecidesBetweenEquallyQuickOnes) {
   EXPECT_EQ(ranked({of("a", 100, Quality::low), of("b", 102, Quality::medium, 0.5), of("c", 103, Quality::medium, 0.1),
                     of("d", 104)}),
             (Names{"c", "b", "a", "d"}));
 }
 
-TEST(Advice, ThoseWhoseLossIsKnownToBeGoodEnoughComeFirst) {
+TEST(Advice, KnownGoodLossesComeFirst) {
   std::vector<Prediction> all{of("none", 100), of("a", 10), of("b", 60), of("c", 5, Quality::low)};
   all[1].quality.reset();
   EXPECT_EQ(ranked(all), (Names{"c", "b", "none", "a"})) << "low is what was asked for";

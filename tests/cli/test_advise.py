@@ -95,7 +95,7 @@ def test_a_check_trains_with_each(good, run, tmp_path):
     assert job.status == 1 and "sotto: the check with `none` failed: " in job.err
 
 
-def test_a_check_makes_all_steps_or_says_why_not(start, tmp_path):
+def test_a_check_makes_all_its_steps(start, tmp_path):
     """Also if they are many epochs. A training that failed has not diverged."""
     job = start(*["64" if part == "512" else part for part in JOB], "--link", "1mbit", "--codecs", "int8", "ef | topk(0.1, dense=0)", "--check", 5000)
     second = lambda: next(iter(tmp_path.glob("runs/advise-*/02-*")), tmp_path / "none")  # noqa: E731
@@ -136,7 +136,7 @@ def test_what_cannot_be_advised_is_refused(run, flags, reason):
     assert job.status == 2 and reason in job.err and job.out == ""
 
 
-def test_a_sentence_that_does_not_suit_is_left_out(good):
+def test_an_unsuitable_codec_is_left_out(good):
     job = [*JOB, "--link", "1mbit", "--codecs", "int8", "svd | atomo(s=3)", "--aggregator", "sparse"]
     text, found = good(*job).out, json.loads(good(*job, "--json").out)
     assert [entry["codec"] for entry in found["refused"]] == ["int8", "svd | atomo(s=3)"]

@@ -131,7 +131,7 @@ def test_a_header_whose_length_begins_as_json_does(good, tmp_path):
     (lambda path: path.write_text("<!DOCTYPE html><html></html>"), "it is a page of the web"),
     (lambda path: path.write_bytes(b"\xff" * 100), "not a safetensors file: its first bytes are not the length of a header"),
 ])  # fmt: skip
-def test_what_is_no_safetensors_file_is_named_as_what_it_is(run, tmp_path, write, words):
+def test_other_files_are_named_for_what_they_are(run, tmp_path, write, words):
     write(tmp_path / "w")
     for command in (["train", *TINY, "--weights", "w", "--dry-run"], ["import", "w", "--model", "logreg", "--train-dir", "run"]):
         job = run(*command)

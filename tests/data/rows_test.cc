@@ -94,7 +94,7 @@ TEST_F(RowFiles, NamesOfColumnsMayBeNumbers) {
       << "and tiny numbers are zeros";
 }
 
-TEST_F(RowFiles, ALineThatCountsTheColumnsIsNoExample) {
+TEST_F(RowFiles, ALineOfColumnNumbersIsRefused) {
   EXPECT_TRUE(error("csv", "0,1,2,3\n7,8,9,9\n").find("file:1: these numbers from 0 to 3 count the columns") !=
               std::string::npos);
   EXPECT_TRUE(error("csv", "\"0\",\"1\",\"2\",\"3\"\n7,8,9,9\n").find("file:1: these") != std::string::npos);
@@ -134,7 +134,7 @@ TEST_F(RowFiles, SayWhatTheirColumnsAre) {
   EXPECT_EQ(rows.remark, "");
 }
 
-TEST_F(RowFiles, ASingleFileHasItsTestsBesideOrInIt) {
+TEST_F(RowFiles, ASingleFilesTestsAreNearOrInIt) {
   std::string text;
   for (int i = 1; i <= 21; ++i) text += std::to_string(i) + " 1:1\n";
   write("set", text);
