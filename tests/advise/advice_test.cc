@@ -52,11 +52,13 @@ TEST(Advice, KnownGoodLossesComeFirst) {
 TEST(Advice, ALossThatIsNotKnownIsSaid) {
   Prediction unknown = of("a", 20);
   unknown.quality.reset();
-  EXPECT_TRUE(verdict_of({of("none", 100), of("b", 40), unknown})
-                  .ends_with(". `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"));
+  EXPECT_TRUE(
+      verdict_of({of("none", 100), of("b", 40), unknown})
+          .ends_with(". `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"));
   const std::string alone = verdict_of({of("none", 100), unknown});
   EXPECT_TRUE(alone.starts_with("do not compress yet: `none` takes 100.0 ms a step; ")) << alone;
-  EXPECT_TRUE(alone.ends_with("; `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"))
+  EXPECT_TRUE(
+      alone.ends_with("; `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"))
       << alone;
   unknown.seconds = 0.099;
   EXPECT_TRUE(verdict_of({of("none", 100), unknown}).ends_with("would save 1.0 %"));

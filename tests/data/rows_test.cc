@@ -105,10 +105,9 @@ TEST_F(RowFiles, ALineOfColumnNumbersIsRefused) {
 TEST_F(RowFiles, TellOfColumnsThatMayRepeatTheLabel) {
   write("file", "a,label,target\n1,2,2\n");
   write("file.t", "a,label,target\n1,2,2\n");
-  EXPECT_EQ(
-      open("csv", Split::test, "file").remark,
-      (folder_ / "file.t").string() +
-          ": the column `label` is the label, and `target` is a feature; leave out what repeats the label");
+  EXPECT_EQ(open("csv", Split::test, "file").remark,
+            (folder_ / "file.t").string() +
+                ": the column `label` is the label, and `target` is a feature; leave out what repeats the label");
   write("file", "x,y,class\n1,2,2\n");
   write("file.t", "x,y,class\n1,2,2\n");
   EXPECT_NE(open("csv", Split::test, "file").remark.find("`class` is the label, and `y` is a feature"),
