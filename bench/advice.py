@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures steps by model, link and sentence, beside what `sotto advise` predicts for them: the tables of docs/results/links.md.
+"""Measures steps by model, link and codec, and what `sotto advise` predicts for them: the tables of docs/results/links.md.
 
     python bench/advice.py --sotto build/release/bin/sotto --record docs/results/links.csv         all: 20 minutes, on an idle machine
     python bench/advice.py --sotto SOTTO --model lenet --link 1gbit,1ms --codec none --record one.csv

@@ -20,7 +20,7 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "app/data/dataset.h"

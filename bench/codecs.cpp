@@ -1,7 +1,7 @@
 // Speed of codecs, including message assembly and checks. Each codec is verified, then timed: medians of --repeats
 // runs. memcpy of the same input is timed between the runs, and speeds are also given as multiples of it. Without
-// sentences as arguments, it measures those that have a bar, the least speed that they should reach. A second table has
-// the speed-up of --threads N over one thread, timed in turns, and that of memcpy; its bar is for two threads.
+// codecs as arguments, it measures those that have a bar, the least speed that they should reach. A second table has
+// the speed-up of --threads N over one thread, timed in turns, and the speed-up of memcpy; its bar is for two threads.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ Arguments parse(int argc, char** argv) {
     } else {
       throw ConfigError(std::string(name) +
                         " is unknown; there are --elements N, --repeats N, --threads N, --sample NAME, "
-                        "--file GRADIENT (both several times) and sentences");
+                        "--file GRADIENT (both several times) and codecs");
     }
   }
   if (arguments.samples.empty() && arguments.files.empty()) arguments.samples = {"gaussian", "student"};
@@ -88,7 +88,7 @@ Input read_input(const std::string& path) {
   return {"captured", std::move(file.layout), std::move(file.values)};
 }
 
-// A sentence, and its bars for encoding and decoding as multiples of memcpy; 0: no bar.
+// A codec, and its bars for encoding and decoding as multiples of memcpy; 0: no bar.
 struct Row {
   std::string sentence;
   double encode_bar = 0;
@@ -152,7 +152,7 @@ std::string processor() {
   return "unknown processor";
 }
 
-// Throws when the error is above that of the contract, so that no damaged or biased codec is timed.
+// Throws when the error is above the contract's, so that no damaged or biased codec is timed.
 void verify(Codec& codec, const Input& input) {
   const Contract contract = codec.contract(input.layout);
   const double error = measure(codec, input.layout, input.values, 1).relative_error;

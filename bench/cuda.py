@@ -93,7 +93,7 @@ def measure(cable, contender, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", default="1gbit", help="rate of the cable in each direction, as for tc, or `unshaped`")
-    parser.add_argument("--only", nargs="+", default=CONTENDERS, metavar="CONTENDER", help="of DDP, or sentences of sotto")
+    parser.add_argument("--only", nargs="+", default=CONTENDERS, metavar="CONTENDER", help="of DDP, or codecs of sotto")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--batch", type=int, default=32, help="sequences of a rank")

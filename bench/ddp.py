@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares steps of `sotto train` with those of PyTorch's DistributedDataParallel on the same links.
+"""Compares steps of `sotto train` with steps of PyTorch's DistributedDataParallel on the same links.
 
     python bench/ddp.py --sotto build/release/bin/sotto                       everything: about an hour on an idle machine
     python bench/ddp.py --sotto ... --model lenet --link 100mbit --rounds 3   one cell

@@ -14,10 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/c10d/store_service.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/codec/sample.h"
-#include "sotto/comm/gloo.h"
-#include "sotto/comm/shaped.h"
+#include "adapters/c10d/gloo.h"
+#include "sotto/comm/emulated/shaped.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
@@ -177,7 +178,8 @@ class Sleeper final : public Worker {
 };
 
 int run(const Arguments& arguments) {
-  const World world = find_world("");
+  World world = find_world("");
+  world.stores = &c10d_stores();
   const std::chrono::seconds deadline(arguments.deadline);
   auto communicator = connect_gloo(world, {.deadline = deadline, .connect_deadline = deadline});
   if (!arguments.link.empty()) {

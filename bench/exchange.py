@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The time of exchanges on slow links, compared with that of the link alone, and how much of it computing hides.
+"""The time of exchanges on slow links, compared with the time of the link alone, and how much of it computing hides.
 
     python bench/exchange.py --program build/release/bin/bench_exchange                    every table
     python bench/exchange.py --program ... exchange --ranks 4 --link 100mbit --model lenet  one cell of one table
@@ -14,7 +14,7 @@ synthetic, and sleeping stands for computing, so that ranks may outnumber cores.
     priority  sync and sync(priority=need); computing takes half as long as the exchange, and as long
     order     all-reduce, SGP and OSGP; computing takes as long as the dense exchange
     slow      rank 1 computes three times as long: steps of the other ranks, compared with those without a slow rank
-    emulated  times with --link (emulation) compared with those of the real link that tc makes
+    emulated  times with --link (emulation) compared with the real link that tc makes
 """
 
 import argparse
@@ -201,7 +201,7 @@ def order(arguments):
 
 
 def slow(arguments):
-    head("link, model, ranks", "algorithm", "alone, ms a step", "beside a slow rank, ms", "of the steps kept")
+    head("link, model, ranks", "algorithm", "alone, ms a step", "with a slow rank, ms", "of the steps kept")
     for link, model, ranks in cells(arguments):
         alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
         for name, flags in SLOWED.items():

@@ -1,7 +1,6 @@
 // How many images a second `sotto train` loads from a folder of pictures, on one core: bench_loader DIR [SECONDS
 // [SIDE]]. Prints a number for training, with random parts, and one for evaluation, over all pictures of DIR/train.
-// Seconds are processor time, so that other programs matter less. bench/loader.py compares the numbers with those of
-// Pillow.
+// Seconds are processor time, so that other programs matter less. bench/loader.py compares the numbers with Pillow's.
 #include <fmt/core.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 // What it takes to add up messages: one by one, or merged before they are decoded (`clusters(shared=true)`). Messages
 // are made of 16 vectors, or of the captured gradients that --file names. A made vector has a part that all ranks have
-// in common and one of its own, of like size, both with long tails. Prints the rows of a table in Markdown: medians of
-// --repeats runs on one thread, opening the messages included, and the errors of the sum, relative to that of the
-// vectors.
+// in common and a part that no other rank has, of like size, both with long tails. Prints the rows of a table in
+// Markdown: medians of --repeats runs on one thread, opening the messages included, and the errors of the sum, relative
+// to the error of the vectors.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains every model for twenty steps on made data, on two ranks with `qsgd(bits=4)`, beside DDP of the same models.
+"""Trains every model for twenty steps on made data, on two ranks with `qsgd(bits=4)`, and with DDP.
 
     python bench/models.py                       everything: an hour on two idle cores
     python bench/models.py --model resnet20 svm  some models

@@ -4,9 +4,9 @@
     python bench/newcomer.py --sotto build/release/bin/sotto --ranks 4 --newcomers 1 --link 100mbit
 
 Ranks of `mlp` with momentum (13 million parameters; with sync a state of 104 MB) train on this machine over an emulated link,
-with a coordinator; then newcomers come. Prints the seconds that the state took, beside those that one link needs for it. "In all" are the seconds
-from the announcement of the newcomers until the group trains with them: the ranks meet twice, and newcomers catch up. Then come the steps that
-the others made meanwhile.
+with a coordinator; then newcomers come. Prints the seconds that the state took, and the seconds that one link
+needs for it. "In all" are the seconds from the announcement of the newcomers until the group trains with them: the ranks
+meet twice, and newcomers catch up. Then come the steps that the others made meanwhile.
 """
 
 import argparse

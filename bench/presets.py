@@ -5,7 +5,7 @@
 
 trains each preset on each job, with several seeds, at its own defaults and at a quarter, half and twice that rate. The
 result of a finished run becomes a row of --results, and the run is not repeated; --table only prints the tables of the
-existing rows. Sentences as arguments take the place of the presets, and --algorithms of the way in which ranks train.
+existing rows. Codecs as arguments take the place of the presets, and --algorithms of the way in which ranks train.
 --seeds and --factors choose fewer runs. Half an hour of two cores for one seed at four rates.
 """
 
@@ -109,7 +109,7 @@ def lost(results, seeds, job, codec, algorithm, ranks, factor, base):
 
 
 def cells(row):
-    """The points of each job, beside dense training, and their mean."""
+    """The points of each job, relative to dense training, and their mean."""
     found = [points for points, _ in row if points is not None]
     text = ["-" if points is None else "diverges" if math.isinf(points) else f"{-points + 0.0:+.1f}" for points, _ in row]
     return [*text, f"{-statistics.mean(found) + 0.0:+.1f}" if found else "-"]
@@ -144,7 +144,7 @@ def print_tables(results, options):
                 second.append([codec, f"{best:g}", f"{len(mean)}", *cells(rows[best])])
                 counts[1] += [n for _, n in rows[1] if n]
                 counts["best"] += [n for _, n in rows[best] if n]
-            what = f"{algorithm}, {ranks} ranks: points beside `{base[0]}` with {base[1]} at its default rates"
+            what = f"{algorithm}, {ranks} ranks: points relative to `{base[0]}` with {base[1]} at its default rates"
             print_table(f"{what}; {seeds_text(counts[1])}", ["codec", *options.jobs, "mean"], first)
             if len(options.factors) > 1:
                 print_table(f"The same at the best of several rates; {seeds_text(counts['best'])}",
@@ -153,7 +153,7 @@ def print_tables(results, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("codecs", nargs="*", default=PRESETS, help="presets, or sentences, with further flags after them")
+    parser.add_argument("codecs", nargs="*", default=PRESETS, help="presets, or codecs, with further flags after them")
     parser.add_argument("--sotto", default="build/release/bin/sotto", help="the program")
     parser.add_argument("--mnist", help="folder of MNIST's files")
     parser.add_argument("--cifar10", help="folder of CIFAR-10's files")

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/optimiser.h"
@@ -108,7 +108,7 @@ void measure(const Subject& subject, int ranks) {
   std::fflush(stdout);
 }
 
-// Measures in a process of its own, so that earlier measurements do not count as its memory.
+// Measures in a new process, so that earlier measurements do not count as its memory.
 bool measure_apart(const Subject& subject, int ranks) {
   const pid_t child = ::fork();
   if (child == 0) {

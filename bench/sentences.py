@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which sentence to begin with: final losses, step times and bytes of sentences and of DDP's hooks, with two ranks.
+"""Which codec to begin with: final losses, step times and bytes of codecs and of DDP's hooks, with two ranks.
 
     python bench/sentences.py --job gpt --data FILE                   losses; FILE: a megabyte of English text, or that as .xz
     python bench/sentences.py --job gpt --data FILE --speed 3         speeds, as root, on a machine with nothing else to do
@@ -33,7 +33,7 @@ from cable import Cable, CableError
 HOOKS = ["DDP fp32", "DDP fp16", "DDP bf16", "DDP PowerSGD"]
 STEPS = {"gpt": 100, "lenet": 300, "lenet-adamw": 300}
 RATES = {"gpt": 1e-3, "lenet": 0.05, "lenet-adamw": 1e-3}
-# A contender: a hook of DDP, LocalSGD, DiLoCo or a sentence, and its other settings (`besides`): `rate`, a factor on the
+# A contender: a hook of DDP, LocalSGD, DiLoCo or a codec, and its other settings (`besides`): `rate`, a factor on the
 # learning rate; `dense`, steps before the codec; `ratios`, [first step, ratio] pairs for these steps in place of dense ones;
 # `every`, local steps between exchanges; `signs`, an optimiser whose steps have one size.
 CONTENDERS = {

@@ -5,8 +5,8 @@
     python bench/sparse.py --batch-size 512
 
 The first row is what is sent without a codec of ours: a 64-bit index and a float for each value that is not zero, as in
-a sparse tensor of torch, or in SketchML's own baseline of 32-bit keys and doubles. Its bytes are those of the values
-that `threshold(0)` sends, counted in a captured gradient; all others are bytes that the ranks sent.
+a sparse tensor of torch, or in SketchML's own baseline of 32-bit keys and doubles. Its bytes are counted
+from the values that `threshold(0)` sends of a captured gradient; all others are bytes that the ranks sent.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def train(arguments, codec, seed):
 
 
 def count(arguments, gradient):
-    """How many values of a captured gradient are not zero: floats of 32 bits take two bytes more each than those of 16."""
+    """How many values of a captured gradient are not zero: a float of 32 bits takes two bytes more than one of 16."""
     command = [arguments.sotto, "codec", "measure", "--input", gradient, "--repeats", "1", "--json", "--codec"]
     job = subprocess.run([*command, "threshold(0) | f32", "threshold(0) | f16"], check=True, capture_output=True, text=True)
     floats, halves = (row["bytes"] for row in json.loads(job.stdout))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares steps of `sotto train` on one rank with those of the same model in eager PyTorch, by the same threads.
+"""Compares steps of `sotto train` on one rank with steps of the same model in eager PyTorch, by the same threads.
 
     python bench/training.py --sotto build/release/bin/sotto                   everything: a quarter of an hour on an idle machine
     python bench/training.py --sotto ... --model resnet20 gpt-mini --rounds 5  some models

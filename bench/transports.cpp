@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/c10d/store_service.h"
 #include "sotto/comm/communicator.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
@@ -22,7 +24,8 @@ using namespace sotto;
 struct Arguments {
   std::string backend = "gloo", secret;
   std::size_t bytes = 64 << 20;  // of a message
-  int repeats = 9, streams = 1;
+  int repeats = 9;
+  std::int64_t streams = 1;
 };
 
 Arguments parse(int argc, char** argv) {
@@ -38,7 +41,7 @@ Arguments parse(int argc, char** argv) {
     } else if (name == "--repeats") {
       arguments.repeats = static_cast<int>(parse_int(name, value, Bounds{1, 1000}));
     } else if (name == "--streams") {
-      arguments.streams = static_cast<int>(parse_int(name, value, Bounds{1, 64}));
+      arguments.streams = parse_int(name, value, Bounds{1, 64});
     } else {
       throw ConfigError(fmt::format("{}: unknown", name));
     }
@@ -64,7 +67,8 @@ double seconds(Communicator& communicator, int repeats, std::span<const std::byt
 }
 
 void run(const Arguments& arguments) {
-  const World world = find_world("");
+  World world = find_world("");
+  world.stores = &c10d_stores();
   const Transport& transport = transport_table().require("backend", arguments.backend);
   const auto communicator = transport.connect(
       world, {.secret = arguments.secret, .streams = arguments.streams, .deadline = std::chrono::minutes(10)});

@@ -45,7 +45,7 @@ if(TorchLite_FOUND AND NOT TARGET torchlite)
 endif()
 
 # What c10d's NCCL needs to be compiled, in TorchLite_NCCL_INCLUDES: the headers of NCCL and CUDA that a CUDA wheel of torch
-# depends on, and those parts of the toolkit (crt/, nv/) that are in wheels of their own. Empty where something is missing.
+# depends on, and those parts of the toolkit (crt/, nv/) that are in separate wheels. Empty where something is missing.
 set(TorchLite_NCCL_INCLUDES)
 if(TorchLite_FOUND AND EXISTS ${TORCH_ROOT}/lib/libtorch_cuda.so)
   file(GLOB wheels ${TORCH_ROOT}/../nvidia/*/include)

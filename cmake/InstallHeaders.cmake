@@ -1,6 +1,6 @@
 # Puts the public headers of SOURCE (SottoHeaders.cmake) into DESTINATION/sotto and the headers that they include,
-# directly or not, into DESTINATION/sotto/detail; #include lines are changed to say so. TORCH: those of a build with
-# LibTorch, too. A part of `cmake --install`, and a script of its own:
+# directly or not, into DESTINATION/sotto/detail; #include lines are changed to say so. TORCH: the headers of a build with
+# LibTorch, too. A part of `cmake --install`, and a separate script:
 #   cmake -D SOURCE=. -D DESTINATION=DIR -D TORCH=ON -P cmake/InstallHeaders.cmake
 cmake_policy(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/SottoHeaders.cmake)
@@ -45,7 +45,7 @@ foreach(header IN LISTS needed)
   if(EXISTS ${path})
     file(READ ${path} before)
   endif()
-  if(NOT before STREQUAL text)  # a file that stays as it is makes nobody compile anew
+  if(NOT before STREQUAL text)  # a file that stays as it is makes nobody compile again
     file(WRITE ${path} "${text}")
   endif()
   list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${path})

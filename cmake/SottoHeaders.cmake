@@ -12,8 +12,8 @@ set(SOTTO_PUBLIC_HEADERS
   sotto/codec/stages.h
   sotto/comm/communicator.h
   sotto/comm/mailbox.h
-  sotto/comm/shaped.h
-  sotto/comm/threads.h
+  sotto/comm/emulated/shaped.h
+  sotto/comm/emulated/threads.h
   sotto/comm/world.h
   sotto/core/error.h
   sotto/core/layout.h
@@ -25,6 +25,6 @@ set(SOTTO_PUBLIC_HEADERS
   sotto/topology/table.h)
 # Those of a build with LibTorch.
 set(SOTTO_PUBLIC_TORCH_HEADERS
-  sotto/comm/process_group.h
-  sotto/comm/transport.h
+  adapters/c10d/process_group.h
+  adapters/c10d/transports.h
   app/model/own_network.h)

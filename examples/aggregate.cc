@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 
 int main() {
   sotto::run_threads(4, std::chrono::seconds(60), [](sotto::Communicator& ranks) {

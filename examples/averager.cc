@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sotto/aggregate/vector_averager.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 
 int main() {
   sotto::run_threads(4, std::chrono::seconds(60), [](sotto::Communicator& ranks) {

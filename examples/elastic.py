@@ -1,5 +1,5 @@
 """Ranks that come and go: `sotto coordinator --ranks 1:4 --listen 127.0.0.1:29400`, and for each rank, whenever you like,
-`python examples/elastic.py 127.0.0.1:29400`. Kill one, or start another: the others go on."""
+`python examples/elastic.py 127.0.0.1:29400`. Kill one, or start another: the others continue."""
 import sys
 import torch, torch.distributed as dist
 from torch import nn
@@ -14,7 +14,7 @@ def batch(number, size=32):  # ten random patterns, with noise
     return patterns[y] + 0.3 * torch.randn(size, 64, generator=draw), y
 
 @sotto.elastic(sys.argv[1])
-def train(state, steps):  # called anew for each group of ranks
+def train(state, steps):  # called again for each group of ranks
     ddp = DistributedDataParallel(state.net)
     sotto.compress(ddp, "ef | topk(0.05) | qsgd(4)")
     while state.step < steps:
@@ -23,7 +23,7 @@ def train(state, steps):  # called anew for each group of ranks
         nn.functional.cross_entropy(ddp(x), y).backward()
         state.optimizer.step()
         state.step += 1
-        state.commit()  # what the next group goes on from
+        state.commit()  # what the next group starts from
 
 net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)

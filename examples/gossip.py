@@ -1,4 +1,4 @@
-"""Each rank trains a model, and mixes it with those of neighbours: torchrun --nproc-per-node 4 examples/gossip.py"""
+"""Each rank trains a model, and mixes it with its neighbours' models: torchrun --nproc-per-node 4 examples/gossip.py"""
 import sys
 import torch, torch.distributed as dist
 from torch import nn

@@ -1,9 +1,9 @@
-// Averages a vector of each rank with those of its neighbours. Here ranks are threads.
+// Averages each rank's vector with its neighbours' vectors. Here ranks are threads.
 #include <cstdio>
 #include <vector>
 
 #include "sotto/aggregate/vector_gossiper.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/topology/table.h"
 
 int main() {

@@ -1,4 +1,4 @@
-"""torchrun starts all ranks again when one is lost, and they go on from the checkpoint, bit by bit:
+"""torchrun starts all ranks again when one is lost, and they resume from the checkpoint, bit for bit:
 torchrun --nproc-per-node 2 --max-restarts 3 examples/restarts.py"""
 import os, sys
 import torch, torch.distributed as dist

@@ -9,16 +9,17 @@ LEVELS = [
     ["sotto/codec", "sotto/comm", "sotto/optim", "sotto/topology"],
     ["sotto/aggregate"],
     ["sotto/algorithm"],
-    ["app/data", "app/model"],
+    ["adapters/c10d"],
+    ["app/data", "app/http", "app/model"],
     ["app/task"],
     ["app/launch", "app/train"],
     ["app/advise", "app/report", "app/tune"],
     ["app/analyze"],
     ["app/cli"],
 ]
-HOUSES = ("sotto", "app")
+HOUSES = ("sotto", "adapters", "app")
 LEVEL_OF = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
-INCLUDE = re.compile(r'^\s*#\s*include\s*["<]((?:sotto|app)/[^/"<>]+)/', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]((?:sotto|adapters|app)/[^/"<>]+)/', re.MULTILINE)
 LIBRARY = re.compile(r"\bsotto_library\((\w+)(.*?)\)", re.DOTALL)
 
 
@@ -72,6 +73,15 @@ def test_includes_point_downwards(root):
     files = list(sources(root))
     assert "sotto/core/layout.cc" in [name for _, name, _ in files]
     assert list(bad_includes(files)) == []
+
+
+TORCH = re.compile(r'#\s*include\s*[<"](?:torch|ATen|c10|gloo|caffe2)/|\b(?:at|c10|c10d|torch)::')
+
+
+def test_the_library_is_free_of_libtorch(root):
+    files = list(sources(root))
+    assert [name for folder, name, text in files if folder.startswith("sotto/") and TORCH.search(re.sub(r"//.*", "", text))] == []
+    assert "adapters/c10d/store.cc" in [name for _, name, text in files if TORCH.search(text)]
 
 
 def knows_a_model(folder, name, text):
@@ -133,7 +143,7 @@ def test_locks_are_checked(root):
         return [(str(path.relative_to(root)), path.read_text()) for folder in folders
                 for path in sorted((root / folder).rglob("*")) if path.suffix in (".h", ".cc")]
 
-    assert list(bad_locks(f for f in files("sotto", "app", "python") if f[0] != "sotto/core/mutex.h")) == []
+    assert list(bad_locks(f for f in files("sotto", "adapters", "app", "python") if f[0] != "sotto/core/mutex.h")) == []
     assert [bad for bad in bad_locks(files("tests")) if " uses " in bad] == []  # a local variable cannot say what guards it
     assert len(list(bad_locks([("a.h", "  Mutex mutex_;\n  std::mutex other_;")]))) == 2
 

@@ -104,3 +104,11 @@ def test_the_design_names_files_and_functions_that_exist():
     assert len(functions) > 10
     names = [(name, file) for path, file in functions for name in path.split("::")]
     assert [name for name, file in names if not re.search(rf"\b{name}\b", source_of(file).read_text())] == []
+
+
+def test_each_helper_of_tests_is_listed():
+    tests = ROOT / "tests"
+    listed = set(re.findall(r"`([\w/]+\.(?:h|py))`", (tests / "README.md").read_text()))
+    helpers = {str(path.relative_to(tests)) for pattern in ("*/*.h", "*.py", "*/*.py") for path in tests.glob(pattern)
+               if not path.name.startswith("test_")}
+    assert listed == helpers

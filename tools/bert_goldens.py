@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints what tests/model/bert_test.cc holds ours to: logits of Hugging Face's BertForMaskedLM, and its losses in 20 steps of
-SGD. Weights and tokens are those of the test. Made with transformers 5.23.0 and torch 2.13.0."""
+SGD. Weights and tokens are as in the test. Made with transformers 5.23.0 and torch 2.13.0."""
 
 import math
 

@@ -1,6 +1,6 @@
 """Clang's thread-safety analysis (sotto/core/mutex.h): python tools/locks.py COMPILE_COMMANDS [FILE ...]
 
-Checks the sources of sotto/, app/ and python/ that include the annotations, or a header that does: only those can name such members.
+Checks the sources of sotto/, adapters/, app/ and python/ that include the annotations, or a header that does: only those can name such members.
 Prints each use of a member without its lock, and exits with 1 if there is any."""
 import concurrent.futures
 import json
@@ -16,7 +16,7 @@ CHECK = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"]
 
 def includes(name):
     with open(name, encoding="utf-8") as file:
-        return re.findall(r'^#include "((?:sotto|app|python)/[^"]+)"', file.read(), re.MULTILINE)
+        return re.findall(r'^#include "((?:sotto|adapters|app|python)/[^"]+)"', file.read(), re.MULTILINE)
 
 
 def may_lock(name):
@@ -37,7 +37,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         commands = json.load(file)
     wanted = [os.path.abspath(name) for name in sys.argv[2:]]
-    ours = tuple(os.path.abspath(folder) + os.sep for folder in ("sotto", "app", "python"))
+    ours = tuple(os.path.abspath(folder) + os.sep for folder in ("sotto", "adapters", "app", "python"))
     commands = [c for c in commands if c["file"].startswith(ours) and may_lock(c["file"])]
     commands = [c for c in commands if not wanted or c["file"] in wanted]
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:

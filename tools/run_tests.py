@@ -2,8 +2,9 @@
 
     run_tests.py BUILD JOBS FILE [arguments of CTest that choose tests: -R REGEX, -L LABEL, -I STRIDE]
 
-CTest says which tests there are. A test of GoogleTest is a process of its own, but its program is not started anew for each,
-which takes LibTorch a quarter of a second: a program that runs already (`--serve`, tests/support/main.cc) becomes that process.
+CTest says which tests there are. Each test of GoogleTest is a separate process. Its program is not started each time,
+which takes LibTorch a quarter of a second: a program that runs already (`--serve`, tests/support/main.cc) becomes that
+process.
 """
 
 import collections

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sotto/comm/two_ranks.h"
+#include "adapters/c10d/two_ranks.h"
 #include "sotto/core/median.h"
 #include "sotto/core/timer.h"
 

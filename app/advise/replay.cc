@@ -8,7 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sotto/comm/link.h"
+#include "sotto/comm/emulated/link.h"
 
 namespace sotto {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "app/advise/host_cost.h"
 #include "app/advise/trace.h"
-#include "sotto/comm/links.h"
+#include "sotto/comm/emulated/links.h"
 
 namespace sotto {
 

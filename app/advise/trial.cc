@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/median.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/core/thread_pool.h"

@@ -12,7 +12,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/freed_memory.h"
 #include "app/cli/train_flags.h"
-#include "sotto/comm/compute_threads.h"
+#include "adapters/c10d/compute_threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
 #include "app/report/text_table.h"
@@ -60,16 +60,11 @@ struct AdviseOptions {
 };
 
 // Options of `sotto train` that do not change the predicted steps.
-constexpr std::array<std::string_view, 29> unused{"codec-start-after",
+constexpr std::array<std::string_view, 24> unused{"codec-start-after",
                                                   "codec-warmup",
                                                   "final-average",
                                                   "backend",
                                                   "master",
-                                                  "interface",
-                                                  "address",
-                                                  "secret",
-                                                  "relay",
-                                                  "streams",
                                                   "deadline",
                                                   "disk-deadline",
                                                   "epochs",
@@ -92,7 +87,9 @@ constexpr std::array<std::string_view, 29> unused{"codec-start-after",
 
 // Refuses options that the replay of a step does not model.
 void check(const Flags& flags, const Choices& choices) {
-  for (const std::string_view name : unused) {
+  std::vector<std::string> names = names_of_options(TransportOptions());
+  names.insert(names.end(), unused.begin(), unused.end());
+  for (const std::string& name : names) {
     if (flags.given(name)) throw ConfigError(fmt::format("--{}: changes nothing in a step; leave it out", name));
   }
   const TrainOptions& options = choices.options;

@@ -12,6 +12,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "sotto/comm/interfaces.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"

@@ -16,7 +16,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "sotto/comm/compute_threads.h"
+#include "adapters/c10d/compute_threads.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"

@@ -7,7 +7,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "sotto/comm/relay_server.h"
+#include "sotto/comm/relay/server.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"

@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/train/trainer.h"
 
 #include <fmt/format.h>
@@ -18,8 +19,9 @@
 #include "app/cli/train_job.h"
 #include "app/cli/train_replay.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/membership.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/comm/secret.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -101,7 +103,9 @@ int print_dry_run(const Choices& choices) {
     return 0;
   }
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
-             least == most ? "" : fmt::format(" at most, {} at least", least / run.exchanges));
+             run.bytes_vary   ? " of random gradients; the number depends on their values"
+             : least == most ? ""
+                             : fmt::format(" at most, {} at least", least / run.exchanges));
   if (!often) {
     fmt::print("exchanges     after {} of {} steps: {} bytes a step\n", run.exchanges, run.period, most / run.period);
   }
@@ -126,7 +130,7 @@ int run_rank(const Choices& choices, const World& world) {
 int join_coordinator(const TrainOptions& options, const World& coordinator) {
   Console console;
   LaunchSpec spec = train_job(options);
-  const auto secret = options.secret.empty() ? std::nullopt : std::optional(read_secret(options.secret));
+  const auto secret = options.transport.secret.empty() ? std::nullopt : std::optional(read_secret(options.transport.secret));
   spec.coordinated = {
       .id = join_job(coordinator, secret), .most = std::exchange(spec.ranks, 1), .wait = coordinator.coordinator_wait};
   const LaunchResult result = launch(spec, console);
@@ -149,11 +153,12 @@ World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_
     throw ConfigError(said +
                       ": needs --train-dir, the same for all ranks, since ranks that join later continue that run");
   }
-  if (!options.secret.empty()) static_cast<void>(read_secret(options.secret));  // before anybody is waited for
+  if (!options.transport.secret.empty()) static_cast<void>(read_secret(options.transport.secret));  // before anybody is waited for
   options.master = text;
   World world;
   world.host = place.host;
   world.port = place.port;
+  world.stores = &c10d_stores();
   world.coordinated = true;
   world.coordinator_wait = std::chrono::seconds(own.coordinator_wait);
   print_error(fmt::format("joining the job of the coordinator at {}, as soon as it answers\n", text));
@@ -174,10 +179,10 @@ void require_elastic_job(const OwnOptions& own) {
 
 // Whether nobody else can read or change what ranks send over `tcp`. With a relay they need a secret anyway.
 bool are_private(const TrainOptions& options, const OwnOptions& own, const World& world) {
-  if (!own.hosts.hosts.empty() || !options.secret.empty() || !world.secret.empty() || !options.relay.empty())
+  if (!own.hosts.hosts.empty() || !options.transport.secret.empty() || !world.secret.empty() || !options.transport.relay.empty())
     return true;
   const bool here = world.starter == "single" || world.local_size == world.size;
-  return here && is_loopback(world.host) && options.interface.empty() && options.address.empty();
+  return here && is_loopback(world.host) && options.transport.interface.empty() && options.transport.address.empty();
 }
 
 int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_ranks, const JobHosts* hosts) {
@@ -233,6 +238,7 @@ int run_train(std::span<const std::string> arguments) {
   // The shell of an interactive job (`srun --pty bash`) is a step of one task, and starts ranks like any other.
   const bool starts = (flags.given("ranks") && options.ranks > 1) || !own.hosts.hosts.empty() || !own.elastic.empty();
   if (world.starter == "slurm" && world.size == 1 && starts) world = World();
+  world.stores = &c10d_stores();
   const bool started = world.starter != "single";
   flags.refuse_empty({"hosts", "elastic", "coordinator"});
   if (world.starter != "sotto" && !options.resume)

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "sotto/algorithm/algorithm.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "app/data/partition.h"
 #include "sotto/optim/clip.h"
@@ -17,7 +18,7 @@
 namespace sotto {
 
 void add_train_flags(Flags& flags, TrainOptions& options) {
-  const std::array<FlagGroup, 5> groups{{
+  std::array<FlagGroup, 5> groups{{
       {"What is trained",
        {"task", "model", "data", "data-dir", "train-size", "test-size", "data-seed", "augment", "image-size", "strict",
         "data-threads", "tokens", "languages", "test-set", "partition", "weights", "weights-except", "seed"}},
@@ -25,14 +26,15 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},
       {"Ranks and network",
-       {"ranks", "backend", "master", "interface", "address", "secret", "relay", "streams", "deadline", "disk-deadline",
-        "link", "threads"}},
+       {"ranks", "backend", "master", "deadline", "disk-deadline", "link", "threads"}},
       {"Training",
        {"epochs",   "max-steps", "batch-size",   "test-batch-size", "accumulate", "amp",  "optimiser",        "lr",
         "lr-scale", "momentum",  "nesterov",     "weight-decay",    "group",      "clip", "average-iterates", "ema",
         "schedule", "horizon",   "lr-shrinkage", "lr-shrink-every"}},
       {"Run folder", {}},
   }};
+  const std::vector<std::string> of_transport = names_of_options(TransportOptions());
+  groups[2].options.insert(groups[2].options.end(), of_transport.begin(), of_transport.end());
   flags.alias("model", "network");
   flags.alias("data", "dataset");
   flags.alias("optimiser", "optimizer");

@@ -40,9 +40,9 @@ std::optional<JobHosts> read_job_hosts(const HostFlags& flags, TrainOptions& opt
 }
 
 void take_secret(JobHosts& hosts, const Transport& transport, TrainOptions& options) {
-  if (!transport.no_secret.empty()) return;
-  hosts.secret = options.secret.empty() ? new_secret() : read_secret(options.secret);
-  options.secret.clear();
+  if (transport.refuses("secret")) return;
+  hosts.secret = options.transport.secret.empty() ? new_secret() : read_secret(options.transport.secret);
+  options.transport.secret.clear();
 }
 
 }  // namespace sotto

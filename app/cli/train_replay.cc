@@ -31,10 +31,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // Options that change no bit of what is trained.
-constexpr std::array<std::string_view, 16> free_options{
-    "replay",      "train-dir",    "data-dir",       "backend",        "checkpoint-every", "checkpoint-minutes",
-    "keep-best",   "csv-format",   "check-replicas", "measure-errors", "csv-tag",          "capture",
-    "tensorboard", "metrics-port", "relay",          "streams"};
+constexpr std::array<std::string_view, 14> free_options{
+    "replay",     "train-dir",      "data-dir",       "backend", "checkpoint-every", "checkpoint-minutes", "keep-best",
+    "csv-format", "check-replicas", "measure-errors", "csv-tag", "capture",          "tensorboard",        "metrics-port"};
 
 // What a run has recorded of itself, since its last start.
 struct Record {
@@ -52,7 +51,9 @@ void require_free(const Flags& flags, std::span<const std::string> own) {
   for (const auto& more : {names_of_options(shared), std::vector<std::string>(own.begin(), own.end())}) {
     all.insert(all.end(), more.begin(), more.end());
   }
+  const std::vector<std::string> of_transport = names_of_options(TransportOptions());
   for (const std::string& name : all) {
+    if (std::ranges::find(of_transport, name) != of_transport.end()) continue;
     if (!flags.given(name) || std::ranges::find(free_options, name) != free_options.end()) continue;
     throw ConfigError(
         fmt::format("{}: {} repeats a run with the options that it had; leave it out", named(name), named("replay")));
@@ -66,11 +67,7 @@ TrainOptions options_of(const fs::path& run, const Flags& flags) {
   options.capture.reset();
   options.tensorboard.reset();
   options.metrics_port.reset();
-  options.interface.clear();
-  options.address.clear();
-  options.secret.clear();
-  options.relay.clear();
-  options.streams = 1;
+  options.transport = {};
   if (path_exists(run / "link.toml")) options.link = (run / "link.toml").string();
   flags.assign(options);
   return options;

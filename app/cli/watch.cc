@@ -13,7 +13,7 @@
 #include "app/cli/flags.h"
 #include "app/cli/report.h"
 #include "app/cli/watch_view.h"
-#include "sotto/comm/http_server.h"
+#include "app/http/server.h"
 #include "sotto/comm/visible_text.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"

@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/launch/coordinator.h"
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr auto settle = 1s;           // after a rank has come, for others that come with it
 constexpr auto silence = 30s;         // of a rank that is lost
-constexpr auto brief_silence = 2s;    // the same while the group changes, and the others wait
+constexpr auto brief_silence = 3s;    // the same while the group changes, and the others wait
 constexpr auto cut_silence = 1s;      // then, if others say that its connections were closed
 constexpr auto return_silence = 10s;  // then, of members of a restarted coordinator
 constexpr auto lingering = 2s;        // for ranks that come as the job ends
@@ -110,7 +111,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
     : spec_(std::move(spec)),
       console_(console),
       lock_(lock_state(spec_.state)),
-      store_(spec_.place.host, spec_.place.port),
+      store_(c10d_stores(), spec_.place.host, spec_.place.port),
       generations_(spec_.least, spec_.most),
       job_(new_job_name()) {
   const State state = read_state(spec_.state);

@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
-#include "sotto/comm/application.h"
-#include "sotto/comm/generations.h"
-#include "sotto/comm/membership.h"
+#include "sotto/comm/group/application.h"
+#include "sotto/comm/group/generations.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/descriptor.h"
@@ -32,8 +32,8 @@ struct CoordinatorSpec {
 };
 
 // Tells the ranks of a job, which anything may have started anywhere, who is in their group. It knows them by their
-// heartbeats (comm/heartbeat.h). Training does not need it: while it is gone, the group only cannot change. A rank that
-// has another secret than the others, or none, is told so and does not count (comm/application.h).
+// heartbeats (comm/group/heartbeat.h). Training does not need it: while it is gone, the group only cannot change. A rank that
+// has another secret than the others, or none, is told so and does not count (comm/group/application.h).
 class Coordinator {
  public:
   // CommError if the port is in use, FileError or ConfigError if the state cannot be read or written, or another

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/generations.h"
-#include "sotto/comm/membership.h"
+#include "sotto/comm/group/generations.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"
 #include "app/launch/console.h"

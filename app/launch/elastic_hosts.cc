@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "adapters/c10d/store_service.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
 #include "sotto/core/option_name.h"
@@ -65,7 +66,7 @@ void HostsJob::begin_group() {
   }
   const MeetingPlace place = spec_.master.empty() ? MeetingPlace{meeting_host(), 0}
                                                   : read_meeting_place(named("master", spec_.master), spec_.master);
-  store_.emplace(place.host, place.port);
+  store_.emplace(c10d_stores(), place.host, place.port);
   master_ = text_of(MeetingPlace{place.host, store_->port()});
   parts_.sort([](const Part& a, const Part& b) { return !a.missing && b.missing; });
   std::int64_t first = 0;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/comm/generations.h"
+#include "sotto/comm/group/generations.h"
 #include "sotto/comm/world.h"
 #include "app/launch/console.h"
 
@@ -19,7 +19,7 @@ namespace sotto {
 struct JobHosts;
 struct JobShare;
 
-// The members of a generation (comm/generations.h) of a job in which it is known beforehand how its group will change.
+// The members of a generation (comm/group/generations.h) of a job in which it is known beforehand how its group will change.
 struct PlannedGroup {
   std::vector<int> ids;                   // ascending
   std::vector<int> newcomers{};           // ids that are started for this group; in the first group, all
@@ -74,7 +74,7 @@ struct LaunchResult {
 // Starts the ranks with the variables for find_world() and OpenMP, and shows their output: lines as "[2] text"
 // (unchanged for a single rank), and text that ends in '\r' as progress. The first failure ends the job within two
 // seconds: ranks that have not ended by themselves are killed. With `least_ranks`, a rank that is killed by a signal
-// from elsewhere is no failure as long as enough others are left (comm/membership.h). SIGINT and SIGTERM are forwarded
+// from elsewhere is no failure as long as enough others are left (comm/group/membership.h). SIGINT and SIGTERM are forwarded
 // to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is forwarded
 // too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed master,
 // CommError if its port is in use.

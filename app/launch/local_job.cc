@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/launch/local_job.h"
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "sotto/comm/compute_threads.h"
+#include "adapters/c10d/compute_threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/option_name.h"
 #include "sotto/core/options.h"
@@ -76,7 +77,7 @@ void LocalJob::choose_meeting_place() {
   const auto [host, port] = asked.empty()
                                 ? MeetingPlace{"127.0.0.1", 0}
                                 : read_meeting_place(named("master", asked), asked, spec_.share == nullptr ? 1 : 0);
-  store_.emplace(host, port);
+  store_.emplace(c10d_stores(), host, port);
   master_ = text_of(MeetingPlace{host, store_->port()});
   if (spec_.share != nullptr) spec_.share->serves(master_);
 }

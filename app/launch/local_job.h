@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/comm/generations.h"
+#include "sotto/comm/group/generations.h"
 #include "sotto/comm/world.h"
 #include "app/launch/elastic_group.h"
 #include "app/launch/job.h"

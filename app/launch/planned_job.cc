@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "sotto/comm/membership.h"
+#include "sotto/comm/group/membership.h"
 #include "app/launch/local_job.h"
 
 namespace sotto {

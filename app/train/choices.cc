@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sotto/aggregate/hierarchical.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "app/train/sgp_csv.h"
@@ -122,28 +123,29 @@ ScheduleSpec read_rates(const TrainOptions& options, const TaskEntry& task) {
 
 const Transport& read_transport(const TrainOptions& options) {
   const Transport& transport = transport_table().require("backend", options.backend);
-  if (!options.interface.empty() && !options.address.empty()) {
+  const TransportOptions& given = options.transport;
+  if (!given.interface.empty() && !given.address.empty()) {
     throw ConfigError(fmt::format("{} and {}: say one of them", named("interface"), named("address")));
   }
-  const auto refuse = [&](std::string_view option, const std::string& value, std::string_view Transport::* instead) {
-    if (value.empty() || (transport.*instead).empty()) return;
+  const auto refuse = [&](std::string_view option, std::string_view why, const auto& takes) {
     std::vector<std::string_view> others;
     for (const Transport& other : transport_table()) {
-      if ((other.*instead).empty()) others.push_back(other.name);
+      if (takes(other)) others.push_back(other.name);
     }
     throw ConfigError(fmt::format("{}: only for {}; with {} {}", named(option), fmt::join(others, " and "),
-                                  named("backend", transport.name), transport.*instead));
+                                  named("backend", transport.name), why));
   };
-  refuse("interface", options.interface, &Transport::own_networks);
-  refuse("address", options.address, &Transport::own_networks);
-  refuse("secret", options.secret, &Transport::no_secret);
-  refuse("relay", options.relay, &Transport::no_relay);
-  refuse("streams", options.streams > 1 ? std::to_string(options.streams) : "", &Transport::own_streams);
-  refuse("master", options.master, &Transport::own_meeting);
-  if (!options.relay.empty()) {
-    const std::string said = named("relay", options.relay);
-    read_meeting_place(said, options.relay);
-    for (const auto& [name, value] : {std::pair("interface", options.interface), {"address", options.address}}) {
+  for (const std::string& option : changed_options(given, TransportOptions())) {
+    const auto why = transport.refuses(option);
+    if (why) refuse(option, *why, [&](const Transport& other) { return !other.refuses(option); });
+  }
+  if (!options.master.empty() && !transport.own_meeting.empty()) {
+    refuse("master", transport.own_meeting, [](const Transport& other) { return other.own_meeting.empty(); });
+  }
+  if (!given.relay.empty()) {
+    const std::string said = named("relay", given.relay);
+    read_meeting_place(said, given.relay);
+    for (const auto& [name, value] : {std::pair("interface", given.interface), {"address", given.address}}) {
       if (value.empty()) continue;
       throw ConfigError(fmt::format("{}: the rank listens nowhere; leave {} out", said, named(name, value)));
     }

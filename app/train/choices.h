@@ -7,7 +7,7 @@
 #include "sotto/aggregate/recipe.h"
 #include "sotto/aggregate/warmup.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/links.h"
+#include "sotto/comm/emulated/links.h"
 #include "sotto/optim/schedule.h"
 #include "app/task/table.h"
 #include "app/train/amp.h"

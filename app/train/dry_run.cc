@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 
@@ -8,7 +9,7 @@
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/codec/sample.h"
 #include "sotto/comm/secret.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "app/train/batch_norm.h"
@@ -29,7 +30,7 @@ namespace {
 
 constexpr std::int64_t most_ranks = 64;  // each is a thread with its own gradient
 
-// A worker with normally distributed gradients instead of a model.
+// A worker with normally distributed gradients, or zeros, instead of a model.
 class MadeWorker final : public Worker {
  public:
   MadeWorker(std::uint64_t seed, const ChosenOptimiser& optimiser, const Layout& layout,
@@ -45,8 +46,11 @@ class MadeWorker final : public Worker {
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
+  void make_zeros() { makes_zeros_ = true; }
   double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
+    if (makes_zeros_) std::ranges::fill(gradient_, 0.0F);
     for (const Segment& segment : layout_.segments()) {
+      if (makes_zeros_) break;
       const auto values = std::span(gradient_).subspan(segment.offset, segment.numel());
       const std::uint64_t high = random_.next();
       fill_sample("sample", "gaussian", high << 32 | random_.next(), values);
@@ -60,6 +64,7 @@ class MadeWorker final : public Worker {
   const Layout& layout_;
   std::span<const BucketPlan> buckets_;
   bool can_overflow_;  // ranks then agree on void steps
+  bool makes_zeros_ = false;
   Philox random_;
   std::vector<float> parameters_, gradient_;
   std::unique_ptr<Optimiser> optimiser_;
@@ -71,7 +76,7 @@ void check_files(const Choices& choices) {
   check_run_folder(options);
   check_tensorboard(options);
   check_capture_folder(choices);
-  if (!options.secret.empty()) read_secret(options.secret);
+  if (!options.transport.secret.empty()) read_secret(options.transport.secret);
 }
 
 // The same if it could not go on from its newest checkpoint. Whether the parts of that are whole is not looked at.
@@ -140,6 +145,7 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
   result.parameters = layout.numel();
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
+  std::atomic<bool> vary = false;
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
     const auto algorithm =
         make_algorithm(choices.algorithm,
@@ -154,7 +160,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     if (!takes_steps) return;
     MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank(), scales_loss(choices.amp));
     std::vector<float> buffers(averages ? task->buffers().size() : 0);
-    // Runs the period twice: the first time may measure. Steps that send nothing need no trial.
+    // Runs the period three times: the first time may measure, and zeros, the last time, show whether bytes depend on
+    // values. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->traits().rhythm;
     if (rhythm.period == 0) {
       throw ConfigError(here + ": what `" + options.algorithm +
@@ -167,9 +174,13 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
       const OwnSpeed* apart = algorithm->own_speed();
       return communicator.traffic().bytes_sent + (apart ? apart->exchange_bytes() : algorithm->traffic().bytes_sent);
     };
-    std::uint64_t before = 0, exchanges = 0;
-    for (std::uint64_t step = first; step < first + 2 * rhythm.period; ++step) {
+    std::uint64_t before = 0, after = 0, exchanges = 0;
+    for (std::uint64_t step = first; step < first + 3 * rhythm.period; ++step) {
       if (step == first + rhythm.period) before = sent();
+      if (step == first + 2 * rhythm.period) {
+        after = sent();
+        worker.make_zeros();
+      }
       if (!algorithm->exchanges(step)) continue;
       // A run that ends before this step tells nothing about the rate here, and shall not fail because of it.
       algorithm->step(worker, {.step = step, .lr = step < plan.steps ? optimiser.lr : 1});
@@ -177,21 +188,22 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
       if (averages) aggregate(buffers, Op::avg, communicator);
       ++exchanges;
     }
-    const std::uint64_t after = sent();
+    const std::uint64_t end = sent();
+    if (end - after != after - before) vary = true;
     algorithm->rest();  // a second time, to count what rest() sends: a run does not rest after each step
-    result.bytes_sent[static_cast<std::size_t>(communicator.rank())] =
-        after - before - exchanges / 2 * (sent() - after);
+    result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = after - before - exchanges / 3 * (sent() - end);
     if (communicator.rank() == 0) {
       const bool never = sends >= plan.steps;
       result.first_step = never ? sends : first;
       result.only_dense = result.only_dense || never;
       result.period = rhythm.period;
-      result.exchanges = exchanges / 2;
+      result.exchanges = exchanges / 3;
       result.aggregator = algorithm->aggregator();
       result.remark = algorithm->remark();
       result.dense_bytes = communicator.all_reduce_bytes(layout.size(), DType::f32);
     }
   });
+  result.bytes_vary = vary;
   return result;
 }
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/exposition.h"
-#include "sotto/comm/http_server.h"
+#include "app/http/exposition.h"
+#include "app/http/server.h"
 #include "sotto/core/mutex.h"
 #include "sotto/core/version.h"
 

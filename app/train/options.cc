@@ -13,6 +13,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -137,13 +138,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("disk-deadline", disk_deadline, "seconds until waiting for the files of another rank fails", {1, 1e6});
   v.option("threads", threads, "compute threads a rank; auto: cores / ranks", {1, 4096});
   v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});
-  v.option("interface", interface, "network interface that the transport uses");
-  v.option("address", address, "address that the transport binds; empty: the one that routes to the master");
-  v.option("secret", secret, "file with the secret of all ranks, which makes connections private; `sotto secret new`");
-  v.option("relay", relay,
-           "HOST:PORT of `sotto relay`, for a rank that others cannot reach, as behind NAT; wants a `secret`");
-  v.option("streams", streams, "connections to each peer, which share long messages: for links with delay and losses",
-           {1, 64});
+  transport.visit(v);
   v.option("master", master, "host:port where ranks meet; empty: chosen, or the starter's");
 
   v.option("train-dir", train_dir, "run folder; empty: a new one under runs/");

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "sotto/comm/transport.h"
 #include "sotto/core/options.h"
 #include "app/data/options.h"
 
@@ -62,11 +63,7 @@ struct TrainOptions {
   std::int64_t disk_deadline = 1800;
   std::optional<std::int64_t> threads;
   std::int64_t codec_threads = 1;
-  std::string interface;
-  std::string address;
-  std::string secret;
-  std::string relay;
-  std::int64_t streams = 1;
+  TransportOptions transport;
   std::string master;
 
   std::string train_dir;

@@ -7,7 +7,7 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/comm/shaped.h"
+#include "sotto/comm/emulated/shaped.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/file.h"
 #include "app/train/batch_norm.h"
@@ -22,16 +22,10 @@ namespace {
 // Meets the other ranks over the chosen transport, and adds the emulated links, if any.
 std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World& world) {
   const TrainOptions& options = choices.options;
-  const std::chrono::seconds deadline(options.deadline);
-  const Stop stop = world.generation > 1 && !world.ends_at_signal() ? Stop() : StopSignal::caught;
-  auto communicator = choices.transport->connect(world, {.interface = options.interface,
-                                                         .address = options.address,
-                                                         .secret = options.secret,
-                                                         .relay = options.relay,
-                                                         .streams = static_cast<int>(options.streams),
-                                                         .deadline = deadline,
-                                                         .connect_deadline = deadline,
-                                                         .stop = stop});
+  TransportOptions transport = options.transport;
+  transport.deadline = transport.connect_deadline = std::chrono::seconds(options.deadline);
+  transport.stop = world.generation > 1 && !world.ends_at_signal() ? Stop() : StopSignal::caught;
+  auto communicator = choices.transport->connect(world, transport);
   return options.link ? make_shaped(std::move(communicator), choices.links) : std::move(communicator);
 }
 

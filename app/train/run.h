@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/heartbeat.h"
+#include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/compute_threads.h"
+#include "adapters/c10d/compute_threads.h"
 #include "sotto/core/error.h"
 #include "app/train/broadcast_text.h"
 #include "app/train/checkpoint.h"

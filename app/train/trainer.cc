@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "sotto/comm/compute_threads.h"
-#include "sotto/comm/heartbeat.h"
-#include "sotto/comm/membership.h"
+#include "adapters/c10d/compute_threads.h"
+#include "sotto/comm/group/heartbeat.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "app/train/groups.h"
@@ -28,7 +28,7 @@ void save_alone(Choices choices, const World& world, Rollback& rollback, const s
   alone.id = world.id;
   alone.generation = world.generation + 1;
   alone.failure = why;
-  choices.options.relay.clear();  // there is nobody to be reached
+  choices.options.transport.relay.clear();  // there is nobody to be reached
   std::error_code missing;
   choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };

@@ -35,6 +35,7 @@ struct DryRun {
   std::string phases_remark;              // RunPlan::remark
   std::vector<std::string> warnings;      // as a run has
   std::vector<std::uint64_t> bytes_sent;  // per rank, in `period` steps:
+  bool bytes_vary = false;                // with the values of gradients, which were drawn at random
   std::uint64_t period = 1;
   std::uint64_t exchanges = 1;    // steps in the period that send anything
   std::uint64_t dense_bytes = 0;  // of an uncompressed all-reduce, per rank

@@ -48,7 +48,7 @@ class Rank:
 
 
 class Coordinator:
-    """On this node. Its state lets another one go on if it is killed."""
+    """On this node. Its state lets another one continue if it is killed."""
 
     def __init__(self, program, ranks, folder):
         self.command = [program, "coordinator", "--ranks", ranks, "--state", os.path.join(folder, "job.state")]
@@ -66,7 +66,7 @@ class Coordinator:
         raise SystemExit(self.process.wait())
 
     def status(self):
-        """None while the job goes on."""
+        """None while the job runs."""
         status = self.process.poll()
         if status is not None and status < 0:  # killed
             self.begin()

@@ -46,7 +46,7 @@ over_mpi() {
 }
 
 # Like train, on the tasks that are there, as long as there are LEAST of them: elastic LEAST FLAG... The coordinator runs
-# beside this script, and its status says whether the run has come to its end.
+# next to this script, and its status says whether the run has come to its end.
 elastic() {
   local place="$(hostname):$((15000 + SLURM_JOB_ID % 15000))" coordinator status
   "$sotto" coordinator --ranks "$1:$SLURM_NTASKS" --listen "$place" &
@@ -70,7 +70,7 @@ train() {
   mkdir -p "$run" || die "the run folder cannot be made"
   "${step[@]}" "$sotto" train --lr-scale ${network[@]+"${network[@]}"} "$@" --train-dir "$run" --resume || status=$?
   if ((status == 128 + 10)); then # SIGUSR1: all ranks have ended
-    compgen -G "$run/model_step_*" > /dev/null || die "the time limit is too short: there is no checkpoint to go on from"
+    compgen -G "$run/model_step_*" > /dev/null || die "the time limit is too short: there is no checkpoint to resume from"
     echo "launch/slurm: out of time; job $SLURM_JOB_ID goes back into the queue" >&2
     scontrol requeue "$SLURM_JOB_ID" || die "the job cannot be requeued; submit it again with TRAIN_DIR=$run"
   fi

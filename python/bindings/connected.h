@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "sotto/comm/communicator.h"
-#include "sotto/comm/meeting.h"
-#include "sotto/comm/process_group.h"
+#include "sotto/comm/group/meeting.h"
+#include "adapters/c10d/process_group.h"
 
 namespace sotto::python {
 

@@ -6,9 +6,10 @@
 #include <csignal>
 #include <exception>
 #include <functional>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "adapters/c10d/store.h"
+#include "adapters/c10d/store_service.h"
 #include "python/bindings/connected.h"
 #include "python/bindings/module.h"
 
@@ -20,6 +21,7 @@ World world_at(const std::string& coordinator, std::chrono::seconds wait, const 
   const MeetingPlace place = read_meeting_place("coordinator='" + coordinator + "'", coordinator);
   world.host = place.host;
   world.port = place.port;
+  world.stores = &c10d_stores();
   world.prefix = "sotto";
   world.elastic = world.coordinated = true;
   world.coordinator_wait = wait;
@@ -73,7 +75,7 @@ void Member::next(const std::string& reason, bool moved, const Stop& stop) {
 
 c10::intrusive_ptr<c10d::Store> Member::meet(std::chrono::milliseconds deadline, const Stop& stop) {
   meeting_ = std::make_unique<Meeting>(world_, "Python's process group", deadline, stop);
-  return meeting_->section("python");
+  return as_c10d(meeting_->section("python"), deadline);
 }
 
 void Member::leave(const std::string& words, bool failed) {

@@ -7,15 +7,15 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "sotto/comm/heartbeat.h"
-#include "sotto/comm/meeting.h"
-#include "sotto/comm/membership.h"
+#include "sotto/comm/group/heartbeat.h"
+#include "sotto/comm/group/meeting.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 
 namespace sotto::python {
 
-// This process as a rank of a job with a coordinator (comm/membership.h).
+// This process as a rank of a job with a coordinator (comm/group/membership.h).
 class Member {
  public:
   // Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives. While the coordinator

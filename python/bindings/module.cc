@@ -19,8 +19,8 @@
 #include "sotto/aggregate/recipe.h"
 #include "sotto/codec/contract.h"
 #include "sotto/codec/gradient_file.h"
-#include "sotto/comm/meeting.h"
-#include "sotto/comm/process_group.h"
+#include "sotto/comm/group/meeting.h"
+#include "adapters/c10d/process_group.h"
 #include "sotto/core/error.h"
 #include "sotto/core/version.h"
 

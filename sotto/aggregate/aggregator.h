@@ -25,8 +25,8 @@ struct Timings {
   }
 };
 
-// Averages what all ranks hold, using a codec, a memory and a communicator. Serves one thread. Allocates nothing of its
-// own after the first step.
+// Averages what all ranks hold, using a codec, a memory and a communicator. Serves one thread. Makes no allocation
+// itself after the first step.
 class Aggregator {
  public:
   virtual ~Aggregator() = default;
@@ -42,7 +42,7 @@ class Aggregator {
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Visits the part of the state that must be the same on all ranks, and that all of them keep when their group
   // changes: a rank that is new in the group gets it from another one. Warm starts and choices do not belong to it,
-  // because they begin anew then, on all ranks.
+  // because they start over then, on all ranks.
   virtual void visit_shared(StateVisitor& /*visitor*/) {}
   // Moves everything that this holds back outside its memory into the memory. Called before a successor, or another set
   // of ranks, takes over the memory and nothing else.
@@ -64,10 +64,10 @@ struct AggregatorParts {
   }
 };
 
-// Properties of an aggregator that is a method of its own: it stands in a sentence in place of a codec's stages, as in
+// Properties of an aggregator that is a method itself: users write it in place of a codec's stages, as in
 // "power(rank=2) | f16". The codec of its parts is then the linear codec that follows it.
 struct MethodTraits {
-  std::string_view (*memory)(const AnyOptions& options);  // used if the sentence names none; empty: none
+  std::string_view (*memory)(const AnyOptions& options);  // used if the user names none; empty: none
   bool momentum;                                          // makes the momentum itself, so the optimiser must have none
   bool forms;                 // sums forms of the codec that follows: any linear codec; if false, a cast
   bool holds;                 // keeps its residual in forms of that codec, as state named memory.*
@@ -88,7 +88,7 @@ struct AggregatorEntry {
   // Why it cannot be used with these parts, in words; empty if it can. Their memory is not made for their buckets yet.
   std::string (*suits)(const AnyOptions& options, const AggregatorParts& parts);
   std::unique_ptr<Aggregator> (*make)(const AnyOptions& options, AggregatorParts parts);
-  const MethodTraits* method = nullptr;  // null: it is named beside the sentence
+  const MethodTraits* method = nullptr;  // null: only the option `aggregator` names it
 };
 using AggregatorSpec = Spec<AggregatorEntry>;
 const Table<AggregatorEntry>& aggregator_table();

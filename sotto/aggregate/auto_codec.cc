@@ -35,7 +35,7 @@ class BorrowedMemory final : public Memory {
   std::shared_ptr<Memory> memory_;
 };
 
-// The recipe of a candidate with the aggregator that the user wrote beside the sentence.
+// The recipe of a candidate with the aggregator that the user asked for.
 Recipe carried(const Candidate& candidate, const AutoCodecOptions& options) {
   Recipe recipe = recipe_of(candidate);
   if (!recipe.by_itself()) recipe.aggregator = options.carrier;
@@ -198,7 +198,7 @@ std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorPa
                        memory.empty() ? "" : "other ");
   }
   if (!memory.empty() && group_of(options.carrier)) {
-    return fmt::format("its candidates share a memory, and {} has memories of its own; use quality=high",
+    return fmt::format("its candidates share a memory, and {} has separate memories; use quality=high",
                        options.carrier.entry->name);
   }
   AggregatorParts tried = parts;

@@ -8,11 +8,11 @@
 
 namespace sotto {
 
-constexpr std::string_view auto_codec_name = "auto";  // its name in a sentence
+constexpr std::string_view auto_codec_name = "auto";  // as users write it
 
 struct AutoCodecOptions {
   std::string quality = "high";
-  AggregatorSpec carrier{};  // averages for each candidate; users write it beside the sentence
+  AggregatorSpec carrier{};  // averages for each candidate; users name it in the option `aggregator`
   void visit(OptionVisitor& v) {
     v.option("quality", quality,
              "what it may choose: high keeps the loss of dense training, medium is near it and has a memory",
@@ -26,20 +26,20 @@ struct AutoCodecOptions {
 // candidate is chosen over those before it only if its median is more than 5 % shorter; the first one is dense. The
 // choice is the same on all ranks, and is part of the state.
 //
-// All candidates share one memory, if there is one. So whatever one of them holds back is sent by the next, dense steps
-// hold nothing back, and the chosen one begins with all that was not sent.
+// All candidates share one memory, if there is one. Whatever one of them holds back is therefore sent by the next.
+// Dense steps hold nothing back, and the chosen one begins with all that was not sent.
 class AutoCodec final : public Aggregator {
  public:
-  static constexpr std::size_t rounds = 6;  // of trials; the first is not counted
-  // Shares of the quickest candidate's quickest step: above it a candidate leaves, after the first counted round and
-  // after later ones.
+  static constexpr std::size_t rounds = 6;  // of trials; medians leave out the first
+  // A candidate leaves if its quickest step takes longer than this many times the quickest step of all: `far_slower`
+  // after the second round, `slower` after later ones.
   static constexpr float far_slower = 1.5F, slower = 1.2F;
 
   struct Candidate {
     std::string codec;
     std::unique_ptr<Aggregator> aggregator;
   };
-  // `memory` is that of all candidates, whose own visit_state() must leave it out. `now` returns seconds. The first
+  // All candidates share `memory`, and their visit_state() must leave it out. `now` returns seconds. The first
   // candidate must be the dense one.
   AutoCodec(std::vector<Candidate> candidates, std::shared_ptr<Memory> memory, int ranks, std::function<double()> now);
 

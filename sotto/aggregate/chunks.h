@@ -12,7 +12,7 @@ namespace sotto {
 // are empty if there are fewer pieces than ranks.
 std::vector<Range> cut_chunks(const Layout& layout, const Contract& contract, int ranks);
 
-// A chunk as a bucket of its own. A segment that is cut keeps its name, and its rows if the chunk has whole ones;
+// A chunk as a separate bucket. A segment that is cut keeps its name, and its rows if the chunk has whole ones;
 // otherwise its part becomes a single row.
 Layout chunk_layout(const Layout& layout, Range chunk);
 

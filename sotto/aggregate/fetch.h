@@ -20,8 +20,8 @@ struct FetchOptions {
 // is the linear form of the codec that follows, as in "fetch(0.01) | count_sketch(rows=5, columns=20%)":
 //   s = mean over ranks of S(g);  u = momentum*u + s;  e = e + u
 //   d = the largest elements of S^-1(e);  e = e - S(d);  u = 0 where S(d) is not 0 (masking);  d is the result
-// The learning rate is applied outside, and the optimiser must have no momentum of its own. Bytes sent per rank: one
-// all-reduce of the form.
+// The learning rate is applied outside, and the optimiser must have no momentum. Bytes sent per rank: one all-reduce of
+// the form.
 std::string fetch_suits(const FetchOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_fetch(const FetchOptions& options, AggregatorParts parts);
 // Implements MethodTraits::bytes_of.

@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// What one step of `gather` predicts for the aggregators that could replace it. All numbers are those of the whole
-// group, and the same on every rank.
+// What one step of `gather` predicts for the aggregators that could replace it. All numbers are for the whole group,
+// and the same on every rank.
 struct Forecast {
   double gather = 0;          // bytes that a rank sends per step, on average
   double scatter_reduce = 0;  // the same, for the rank that sends most
@@ -22,14 +22,14 @@ struct Forecast {
 bool sparse_can_be_had(const AggregatorParts& parts);
 
 // Watches gather, bucket by bucket, until it has seen every bucket once: in one step, or in several if each exchanges
-// some of them. It also encodes its own chunk of each mean, as scatter_reduce would, so that the bytes and the error of
-// the second encoding are those of a real mean.
+// some of them. It also encodes its own chunk of each mean, as scatter_reduce would, so that it knows the bytes and the
+// error of the second encoding for a real mean.
 //
 // Steps: let m be the mean that gather made, and C(m) its second encoding. At the best learning rate, the gain of an
-// SGD step is proportional to cos^2 of the angle between the wanted direction and the one taken. So the second encoding
-// turns one step into 1 / cos^2(m, C(m)) = |m|^2 |C(m)|^2 / <m, C(m)>^2 steps. If the codec is unbiased, it adds the
-// relative variance V = |C(m) - m|^2 / |m|^2, and these are 1 + V steps; if it is a selection, they are 1 / (the share
-// of |m|^2 that it keeps). The first encoding is in m already, and is the same for both.
+// SGD step is proportional to cos^2 of the angle between the wanted direction and the one taken. The second encoding
+// thus turns one step into 1 / cos^2(m, C(m)) = |m|^2 |C(m)|^2 / <m, C(m)>^2 steps. If the codec is unbiased, it adds
+// the relative variance V = |C(m) - m|^2 / |m|^2, and these are 1 + V steps; if it is a selection, they are 1 / (the
+// share of |m|^2 that it keeps). The first encoding is in m already, and is the same for both.
 class GatheredStep {
  public:
   explicit GatheredStep(const AggregatorParts& parts);

@@ -17,9 +17,9 @@ std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& lay
   };
   if (recipe.memory || recipe.aggregator) {
     refuse(input == Contract::Input::model
-               ? "models are exchanged, so no memory and no aggregator can stand in it or beside it"
-               : "what is left out is in the next difference, so no memory and no aggregator can stand in it or beside "
-                 "it; leave them out");
+               ? "models are exchanged, so no memory and no aggregator can be used with it"
+               : "what is left out is in the next difference, so no memory and no aggregator can be used with it; "
+                 "leave them out");
   }
   auto codec = make_codec(recipe.stages, std::move(pool));
   if (codec->contract(layout).input < input) {

@@ -29,10 +29,10 @@ std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& lay
                                          std::shared_ptr<ThreadPool> pool = nullptr,
                                          Contract::Input input = Contract::Input::model);
 
-// Averages a vector of each rank with those of its neighbours, round by round: push-sum (Kempe, Dobra, Gehrke, FOCS
-// 2003) as in Stochastic Gradient Push (Assran et al., ICML 2019). A rank waits only for its neighbours. The sums over
-// ranks of vectors and of weights stay the same, counting what is on its way. If the mixing is doubly stochastic, all
-// weights stay 1.
+// Averages each rank's vector with its neighbours' vectors, round by round: push-sum (Kempe, Dobra, Gehrke, FOCS 2003)
+// as in Stochastic Gradient Push (Assran et al., ICML 2019). A rank waits only for its neighbours. The sums over ranks
+// of vectors and of weights stay the same, counting what is on its way. If the mixing is doubly stochastic, all weights
+// stay 1.
 //
 // What a codec rounds off stays with the sender, so that the sum loses nothing. Models are not gradients: only codecs
 // that may be used on a model are accepted, unless only differences from what receivers know are exchanged.
@@ -95,7 +95,7 @@ class Gossiper {
   std::size_t room_;     // bytes of the largest message
   Key key_;              // of the round under way
   Message own_;
-  OpenedMessages opened_;  // 0: this rank's own; then those of neighbours, in the order of in_
+  OpenedMessages opened_;  // 0: this rank's own; then the neighbours', in the order of in_
   double sent_ = 0;        // sum of the shares that go to peers
   GossipNote said_;        // this rank's note before the round, which is sent along
   std::vector<Neighbour> in_;

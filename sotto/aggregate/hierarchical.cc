@@ -24,8 +24,8 @@ const HierarchicalOptions* options_of(const AggregatorSpec& aggregator) {
   return aggregator && aggregator.entry->name == own_name ? &aggregator.options.as<HierarchicalOptions>() : nullptr;
 }
 
-// For each bucket, the shard of place `place` in a group, as buckets of a vector of their own. Appends the ranges of
-// all shards to `all`.
+// For each bucket, the shard of place `place` in a group, as buckets of a separate vector. Appends the ranges of all
+// shards to `all`.
 std::vector<BucketPlan> shards_of(const AggregatorParts& parts, int place, int group, std::vector<Range>& all) {
   std::vector<BucketPlan> shards;
   std::size_t at = 0;

@@ -15,16 +15,16 @@ struct HierarchicalOptions {
   void visit(OptionVisitor& v) {
     v.option("inner", inner, "aggregator of the ranks of a group, which sends floats as they are");
     v.option("outer", outer, "aggregator between groups, with the codec");
-    v.option("group", group, "ranks of a group, with consecutive numbers; 0: those of a host, as the launcher says",
+    v.option("group", group, "ranks of a group, with consecutive numbers; 0: the ranks of a host, as the launcher says",
              {0, 65535});
   }
   std::string problem() const;
 };
 
-// Dense inside a group of ranks, such as those of a host, and compressed between groups. The ranks of a group average
-// their gradients. Each rank owns a shard of that mean, and averages it with the ranks of the same place in the other
-// groups, through memory and codec. Then the ranks of a group gather the shards. So every rank uses a share of the slow
-// link, and the memory is the group's: each rank keeps the part of its shard.
+// Dense inside a group of ranks, such as the ranks of a host, and compressed between groups. The ranks of a group
+// average their gradients. Each rank owns a shard of that mean, and averages it with the ranks of the same place in the
+// other groups, through memory and codec. Then the ranks of a group gather the shards. Every rank thus uses a share of
+// the slow link, and the memory is the group's: each rank keeps the part of its shard.
 std::string hierarchical_suits(const HierarchicalOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_hierarchical(const HierarchicalOptions& options, AggregatorParts parts);
 
@@ -33,7 +33,7 @@ std::unique_ptr<Aggregator> make_hierarchical(const HierarchicalOptions& options
 AggregatorSpec with_group(AggregatorSpec aggregator, std::int64_t group);
 // The size of its groups, 0 if it has none yet; nullopt if the aggregator has no groups.
 std::optional<std::int64_t> group_of(const AggregatorSpec& aggregator);
-// The aggregator of dense steps before those of `aggregator`. It splits memories among ranks in the same way.
+// The aggregator for dense steps that precede steps of `aggregator`. It splits memories among ranks in the same way.
 AggregatorSpec dense_aggregator(const AggregatorSpec& aggregator);
 
 }  // namespace sotto

@@ -52,7 +52,7 @@ void LinearMean::average(const Bucket& in, Bucket& out, const Key& key, Communic
     std::exception_ptr refusal;
     try {
       codec_->to_linear(in, share, key, form);
-    } catch (const DoesNotFit&) {  // the others learn it from the sum, and go on or end as this rank does
+    } catch (const DoesNotFit&) {  // the others learn it from the sum, and continue or end as this rank does
       refusal = std::current_exception();
       std::ranges::fill(form, std::byte{0xFF});  // NaN in every type
     }

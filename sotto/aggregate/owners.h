@@ -18,7 +18,7 @@ struct Cut {
   int index = 0;                        // of the bucket
   std::size_t own = 0;                  // index of this rank's chunk
   std::vector<Range> chunks;            // in the bucket
-  std::vector<Layout> layouts;          // of each chunk, as a bucket of its own
+  std::vector<Layout> layouts;          // of each chunk, as a separate bucket
   std::size_t room = 0;                 // bytes of the largest message for this rank's chunk
   std::vector<std::size_t> mean_rooms;  // bytes of the largest message for each chunk's mean
   Range chunk() const { return chunks[own]; }
@@ -32,7 +32,7 @@ Key key_of_mean(Key key);
 // stay bit-identical, because each rank decodes its own messages, too.
 class Owners {
  public:
-  // Owners sum each rank's vector times `share`. Means have a codec of their own, because a codec may keep a state that
+  // Owners sum each rank's vector times `share`. Means have a separate codec, because a codec may keep a state that
   // depends on its inputs.
   Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float share);
 
@@ -40,8 +40,8 @@ class Owners {
 
   // Sends this rank's messages to the owners, and receives those for its own chunk.
   void exchange(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Timings& timings);
-  // The sum of all ranks' parts of this rank's chunk, as a bucket of its own. It is in a separate buffer, so that a
-  // failure leaves the gradient unchanged. A bad message is a WireError; then nothing was decoded.
+  // The sum of all ranks' parts of this rank's chunk, as a bucket. It is in a separate buffer, so that a failure leaves
+  // the gradient unchanged. A bad message is a WireError; then nothing was decoded.
   Bucket sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator);
   // Encodes `mean`, which the caller made of the sum, and sends it to all. Checks the messages of all owners, and then
   // decodes them into `bucket`.
@@ -62,7 +62,7 @@ class Owners {
    private:
     std::span<const std::unique_ptr<Opened>> chunks_;
   };
-  // `layout` is that of the whole bucket.
+  // `layout` describes the whole bucket.
   SentChunks sent(const Layout& layout, const Cut& cut);
   // After spread(): subtracts from `mean` the part of it that was sent.
   void subtract_sent(Bucket& mean, const Cut& cut);

@@ -100,7 +100,7 @@ void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buc
     const std::string held = held_by(before);
     if (!held.empty() && group_of(before.aggregator) != group_of(recipe.aggregator)) {
       throw ConfigError(
-          fmt::format("schedule: aggregator {} from step {} on cannot take over what that of {} holds back: "
+          fmt::format("schedule: aggregator {} from step {} on cannot take over what {} holds back: "
                       "say the same groups for all phases",
                       text_of(recipe.aggregator), phases[i].first_step, text_of(before.aggregator)));
     }

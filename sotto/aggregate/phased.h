@@ -25,8 +25,8 @@ std::vector<Phase> start_after(std::uint64_t steps, std::vector<Phase> phases);
 void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buckets);
 
 // Aggregators that follow one another, as the phases of a schedule say. Each is made when its phase begins, and takes
-// over the state that both it and the one before name memory.*. Other state (warm starts, choices of `auto`) begins
-// anew. Allocates only between phases.
+// over the state that both it and the one before name memory.*. Other state (warm starts, choices of `auto`) starts
+// over. Allocates only between phases.
 class Phased final : public Aggregator {
  public:
   // Phases in ascending order of first step, the first one at 0; the rest as for make_aggregator(). Begins with the
@@ -50,7 +50,7 @@ class Phased final : public Aggregator {
   void retire() override { aggregator_->retire(); }
   // Replaces a reading visit_state() if the group of ranks is another one now. Takes over what the ranks `each` held
   // back in the current phase: this rank's own alone, or all ranks of a group. The memory becomes the mean of theirs,
-  // which include what owners of chunks held back. Everything else begins anew. Ranks of `hierarchical` hold back
+  // which include what owners of chunks held back. Everything else starts over. Ranks of `hierarchical` hold back
   // shards; there the mean is over the ranks of the same place in their groups. ConfigError if the former ranks do not
   // fall into such groups.
   void take_over(std::span<const FormerRank> each);

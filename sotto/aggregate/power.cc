@@ -26,7 +26,7 @@ struct Matrix {
 };
 kernels::ConstVectors fixed(kernels::Vectors v) { return {v.data, v.count, v.stride}; }
 
-// A segment that is sent uncompressed, beside the left factors.
+// A segment that is sent uncompressed, with the left factors.
 struct Dense {
   Range range;
   std::size_t p = 0;

@@ -14,8 +14,8 @@ constexpr std::array entries{
     Preset{"signsgd", "", "signs", "vote", "signum(momentum=0)", "Bernstein et al., ICML 2018",
            "one bit a value each way: the majority of the ranks' signs",
            "every coordinate moves by the learning rate, however small its gradient: wants a rate near Adam's and a "
-           "schedule that lets it fall; what is biased towards one sign on most ranks need not converge. The sentence "
-           "`signs` alone is the codec without the vote, gathered, in front of sgd and its momentum",
+           "schedule that lets it fall; what is biased towards one sign on most ranks need not converge. The codec "
+           "`signs` alone is gathered, without the vote, in front of sgd and its momentum",
            1, 1.4},
     Preset{
         "efsignsgd", "ef", "sign(block=128)", "auto", "auto", "Karimireddy et al., ICML 2019",
@@ -34,7 +34,7 @@ constexpr std::array entries{
            1, 8.4},
     Preset{"dgc", "momentum", "sampled_topk(0.1%, dense=all)", "auto", "dgc",
            "Deep Gradient Compression: Lin et al., ICLR 2018",
-           "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
+           "the largest 0.1 % of each segment of a momentum, which each rank makes of its gradients",
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
            "optimiser has none; with Adam use `ef | sampled_topk`",
            1, 6.8},
@@ -65,7 +65,7 @@ constexpr std::array entries{
     Preset{"lss", "ef", "threshold(0, dense=0) | clusters", "auto", "auto",
            "none known; LSS-SGD, in a fork of ATOMO's code",
            "each non-zero value becomes the mean of the values in one bucket of its cluster",
-           "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up, but with it all "
+           "clusters are found again every ten steps; without `ef` values of one bucket stay mixed up, but with it all "
            "that "
            "ever had a gradient is sent: leave it out where gradients are sparse; its authors let 500 steps be dense "
            "first: a `codec-start-after` of 500"},
@@ -73,7 +73,7 @@ constexpr std::array entries{
         "atomo-svd", "velocity", "svd | atomo(s=3, dense=all)", "auto", "dgc", "ATOMO: Wang et al., NeurIPS 2018",
         "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
         "decomposing takes longer than computing on small models; the momentum is the memory's, so the optimiser has "
-        "none; the published sentence is without `velocity`, and its noise, which momentum then adds up, loses much "
+        "none; the published codec is without `velocity`, and its noise, which momentum then adds up, loses much "
         "(docs/results/presets.md)"},
     Preset{"atomo-entry", "velocity", "atomo(s=5%, dense=all)", "auto", "dgc", "ATOMO: Wang et al., NeurIPS 2018",
            "5 % of the elements of each tensor, drawn for the least variance, unbiased",

@@ -16,7 +16,7 @@ namespace {
 
 bool is_memory(const Call& call) { return memory_table().find(call.name) != nullptr; }
 
-// Whether the call is an aggregator that stands in a sentence.
+// Whether the call is an aggregator that users write in `codec`.
 bool is_method(const Call& call) {
   const AggregatorEntry* entry = aggregator_table().find(call.name);
   return entry != nullptr && entry->method != nullptr;
@@ -38,7 +38,7 @@ std::string in_full(const Preset& preset) {
   return text;
 }
 
-// A preset must be the whole sentence.
+// A preset must be the whole codec.
 void check_no_preset(const Sentence& sentence, const Call& call) {
   const Preset* preset = preset_table().find(call.name);
   if (preset == nullptr) return;
@@ -95,7 +95,7 @@ void check_tail(const Sentence& sentence, const Call& call, const Recipe& recipe
   }
 }
 
-// Reads a sentence that is no name of a preset.
+// Reads a codec that is no name of a preset.
 Recipe read_whole(const Sentence& sentence) {
   check_first(sentence);
   Recipe recipe{.option = sentence.option, .said = sentence.text};
@@ -113,7 +113,7 @@ Recipe read_whole(const Sentence& sentence) {
   return recipe;
 }
 
-// Applies the aggregator that was asked for beside the sentence.
+// Applies the aggregator that another option asks for.
 void take_aggregator(Recipe& recipe, const Sentence& asked) {
   const auto fail = [&](const std::string& why) { throw ConfigError(named(asked.option, asked.text) + ": " + why); };
   if (recipe.by_itself()) {
@@ -124,13 +124,13 @@ void take_aggregator(Recipe& recipe, const Sentence& asked) {
       return;
     }
     if (asked.text == recipe.aggregator.text()) return;
-    fail(fmt::format("`{}` of the sentence is an aggregator itself; leave one of them out", recipe.aggregator.text()));
+    fail(fmt::format("`{}` of the codec is an aggregator itself; leave one of them out", recipe.aggregator.text()));
   }
   const AggregatorSpec spec = read_aggregator(asked);
   if (recipe.aggregator && recipe.aggregator.text() != spec.text()) {
     fail(
-        fmt::format("the preset `{}` is tied to the aggregator `{}`; leave it out, or write the sentence of the "
-                    "preset in full",
+        fmt::format("the preset `{}` is tied to the aggregator `{}`; leave it out, or write the codec of the preset "
+                    "in full",
                     recipe.preset, recipe.aggregator.text()));
   }
   recipe.aggregator = spec;
@@ -155,7 +155,8 @@ AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, 
                     reason);
 }
 
-// Whether the recipe compresses only segments that have more dimensions than those of these buckets, or are longer.
+// Whether the recipe compresses only segments that have more dimensions than the segments of these buckets, or are
+// longer.
 bool sends_all_whole(const Recipe& recipe, std::span<const BucketPlan> buckets) {
   const auto all_are = [&](const auto& whole) {
     return !buckets.empty() && std::ranges::all_of(buckets, [&](const BucketPlan& bucket) {
@@ -294,7 +295,7 @@ std::string choose_optimiser(const Recipe& recipe, std::string_view asked) {
   const auto name = [](std::string_view text) { return parse_sentence("optimiser", text).calls.front().name; };
   if (name(asked) == name(recipe.optimiser)) return std::string(asked);
   throw ConfigError(fmt::format(
-      "{}: the preset `{}` is tied to the optimiser `{}`; leave it out, or write the sentence of the preset in full",
+      "{}: the preset `{}` is tied to the optimiser `{}`; leave it out, or write the codec of the preset in full",
       named("optimiser", asked), recipe.preset, recipe.optimiser));
 }
 

@@ -12,8 +12,8 @@
 
 namespace sotto {
 
-// How vectors of all ranks are averaged, as a user wrote it: a sentence such as "ef | topk(0.01) | f16" or the name of
-// a preset, and optionally an aggregator beside it. Read and checked once.
+// How vectors of all ranks are averaged, as a user wrote it: a codec such as "ef | topk(0.01) | f16" or the name of a
+// preset, and optionally an aggregator. Read and checked once.
 struct Recipe {
   std::string option = "codec";    // name of the option that was read
   std::string said = "none";       // text of that option
@@ -21,28 +21,28 @@ struct Recipe {
   AggregatorSpec aggregator{};     // none: one that fits is chosen (auto.h)
   StageSpecs stages{};             // of the codec, or of what follows a method such as `power`
   std::string preset{};            // its name, if one was used
-  std::string optimiser = "auto";  // sentence of the optimiser that the preset is tied to; "auto": any
+  std::string optimiser = "auto";  // the optimiser that the preset is tied to; "auto": any
 
-  // Whether the aggregator stands in the sentence, in place of a codec.
+  // Whether the aggregator stands in place of a codec's stages.
   bool by_itself() const { return aggregator && aggregator.entry->method != nullptr; }
-  // The sentence with every option named, as checkpoints store it: "ef | topk(ratio=0.01, scope=segment, dense=1024) |
+  // The codec with every option named, as checkpoints store it: "ef | topk(ratio=0.01, scope=segment, dense=1024) |
   // f32".
   std::string text() const;
 };
 
-// Reads a method. `aggregator` is a single call that stands beside the sentence; null or "auto" if there is none. A
-// preset that is tied to an aggregator refuses any other one. ConfigError with a caret in the user's own text.
+// Reads a method. `aggregator` is a single call, from another option; null or "auto" if there is none. A preset that is
+// tied to an aggregator refuses any other one. ConfigError with a caret in the user's own text.
 Recipe read_recipe(const Sentence& method, const Sentence* aggregator = nullptr);
 Recipe read_recipe(std::string_view method, std::string_view aggregator = "auto");  // texts of these options
 
-// Reads an aggregator from a sentence of a single call; "auto" gives an empty spec.
+// Reads an aggregator from an expression of a single call; "auto" gives an empty spec.
 AggregatorSpec read_aggregator(const Sentence& sentence);
 
 std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for an empty spec
 
 // A warning about a recipe that may be used all the same; empty if there is none. A memory needs a codec whose error is
-// smaller than the vector, and a codec that leaves out much needs a memory; contracts are those of the worst vector.
-// Where all segments have one dimension, many presets send each of them whole.
+// smaller than the vector, and a codec that leaves out much needs a memory; contracts hold for the worst vector. Where
+// all segments have one dimension, many presets send each of them whole.
 std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
                         const Spelling& spelling = plain_spelling);
 // Whether a rank that sends zeros does not change the sum of what the others send, nor what is chosen for them.
@@ -53,12 +53,11 @@ std::string momentum_of(const Recipe& recipe);
 // two recipes hold the same kind, the second one can take over from the first (Phased).
 std::string held_by(const Recipe& recipe);
 // The recipe without its codec: "ef | f32", which holds nothing back, but still makes the momentum of a memory that
-// makes one. Its aggregator splits memories among ranks as that of the recipe does.
+// makes one. Its aggregator splits memories among ranks as the recipe's does.
 Recipe without_codec(const Recipe& recipe);
 
-// The optimiser to use, as a sentence: `asked`, or that of the preset if `asked` is "auto". Other options of the
-// preset's optimiser ("signum(momentum=0)") are the user's choice. ConfigError if the preset is tied to a different
-// optimiser.
+// The optimiser to use, as an expression: `asked`, or the preset's if `asked` is "auto". Other options of the preset's
+// optimiser ("signum(momentum=0)") are the user's choice. ConfigError if the preset is tied to a different optimiser.
 std::string choose_optimiser(const Recipe& recipe, std::string_view asked);
 
 // `pool` is passed to make_codec(). ConfigError if the parts do not fit together, or do not suit these buckets.

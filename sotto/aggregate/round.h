@@ -17,7 +17,7 @@ namespace sotto {
 class Round {
  public:
   // Makes a message that stands for one that could not be encoded. It holds `reason`, cut to fit into `most_bytes`.
-  // open() turns it into a NumericError on every rank that waits for the message. `header` is that of the missing
+  // open() turns it into a NumericError on every rank that waits for the message. `header` belongs to the missing
   // message.
   static void decline(Message& message, Header header, std::size_t most_bytes, std::string_view reason);
 

@@ -60,7 +60,7 @@ class ScatterReduce final : public Aggregator {
     owners_.mean_codec().visit_state(mean);
   }
 
-  // error_ is part of a mean. A memory's content is divided by the number of ranks before it reaches the mean. So
+  // error_ is part of a mean. A memory's content is divided by the number of ranks before it reaches the mean, so
   // error_ is multiplied by that number.
   void retire() override {
     if (error_.empty()) return;

@@ -78,8 +78,8 @@ constexpr MethodTraits auto_traits{.memory = auto_codec_memory,
                                    .holds = false,
                                    .joins_late = false,
                                    .matrices = false,
-                                   .contract = "that of its choice",
-                                   .bytes = "those of its choice",
+                                   .contract = "depends on the choice",
+                                   .bytes = "depend on the choice",
                                    .bytes_of = nullptr};
 
 constexpr AggregatorEntry entries[] = {

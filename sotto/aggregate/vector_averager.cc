@@ -79,7 +79,7 @@ void VectorAverager::visit_state(StateVisitor& visitor) {
   std::uint64_t step = step_;
   visitor.visit("step", step);
   aggregator_->visit_state(visitor);
-  step_ = step;  // unless the state is that of another vector
+  step_ = step;  // unless the state belongs to another vector
 }
 
 }  // namespace sotto

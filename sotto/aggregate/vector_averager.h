@@ -51,7 +51,7 @@ class VectorAverager {
   const Timings& timings() const { return timings_; }           // total seconds of all steps
   std::string remark() const { return aggregator_->remark(); }  // what was chosen while it ran, and why; may be empty
   // Step and memory, for a checkpoint: a restarted run has the same bits as one without a restart, unless the codec is
-  // `auto`, which measures anew. Throws the error of an earlier step.
+  // `auto`, which measures again. Throws the error of an earlier step.
   void visit_state(StateVisitor& visitor);
 
  private:

@@ -17,7 +17,7 @@ struct VectorGossiperOptions {
   std::shared_ptr<ThreadPool> pool = nullptr;      // shares the work of the codec; null: the calling thread alone
 };
 
-// Averages a user's own flat vector with those of neighbours, round by round. A rank waits only for its neighbours.
+// Averages a user's own flat vector with its neighbours' vectors, round by round. A rank waits only for its neighbours.
 //
 //   VectorGossiper gossiper(communicator, topology);
 //   gossiper.average(vector, 3);  // after three rounds nearer to the mean of all ranks
@@ -32,7 +32,7 @@ class VectorGossiper {
   // Runs `rounds` rounds of push-sum in place: the vector starts with weight 1, and is divided by its weight at the
   // end. Collective among neighbours: their vectors have the same size, which may change from call to call.
   // NumericError if a value that is sent or received is not finite, CommError and WireError for failures of peers. Then
-  // the vector is that of the rounds before, divided by its weight.
+  // the vector holds the result of the rounds before, divided by its weight.
   void average(std::span<float> vector, int rounds = 1);
   // Runs one round on a vector of the given `weight`, and returns its new weight. The vector over its weight approaches
   // the mean. A round that throws changes the vector by rounding at most, and is not counted. std::invalid_argument if
@@ -42,7 +42,7 @@ class VectorGossiper {
   std::uint64_t round() const { return round_; }  // the number of the next one
   const Topology& topology() const { return *topology_; }
   const Timings& timings() const { return timings_; }  // total seconds of all rounds
-  // The round, for a checkpoint: there is no other state. All ranks must go on with the same one.
+  // The round, for a checkpoint: there is no other state. All ranks must continue with the same one.
   void visit_state(StateVisitor& visitor) { visitor.visit("round", round_); }
 
  private:

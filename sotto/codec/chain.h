@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// The codec of a sentence of stages: transform | select | select | quantise | code.
+// A codec made of stages: transform | select | select | quantise | code.
 class Chain final : public Codec {
  public:
   // `made` are the stages that `stages` names.

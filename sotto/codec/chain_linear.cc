@@ -48,7 +48,7 @@ void ChainEncoder::to_linear(const Bucket& bucket, float scale, const Key& key, 
   throw std::logic_error("Codec::to_linear: padding is not zero");
 }
 
-// Returns the floats to cast; afterwards the slots are those of the whole bucket.
+// Returns the floats to cast; afterwards the slots describe the whole bucket.
 std::span<const float> ChainEncoder::linear_values(const Bucket& bucket, const Key& key) {
   const Streams streams{key, bucket.index};
   const Plan plan = this->plan(*bucket.layout, {0, bucket.layout->size()});

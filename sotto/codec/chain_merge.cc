@@ -6,7 +6,7 @@ namespace sotto {
 
 // Calls visit(unit, side) for all units with values, in order, until it returns false: merging_ then holds the unit of
 // each message, and `side` is where its side information lies. REQUIRES units whose sizes depend on their values alone,
-// as those of MergedUnits.
+// as MergedUnits have them.
 template <class Visit>
 bool OpenedChain::visit_units_of(std::span<const std::unique_ptr<Opened>> messages, Visit visit) {
   const auto& units = dynamic_cast<const OpenedChain&>(*messages.front()).units_;

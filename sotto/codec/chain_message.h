@@ -13,8 +13,7 @@
 
 namespace sotto {
 
-// The stages of a sentence. A null stage is the identity: elements are the atoms, all are selected, bodies stay
-// uncoded.
+// The stages of a codec. A null stage is the identity: elements are the atoms, all are selected, bodies stay uncoded.
 struct Stages {
   std::unique_ptr<Transform> transform;
   Selection select;
@@ -106,7 +105,7 @@ class ChainMessage {
   // Floats that are quantised together: the selected floats of a piece, or one factor of one of its rows.
   struct Unit {
     std::size_t slot = 0;
-    std::size_t value = 0;  // where its floats begin, among those of all units
+    std::size_t value = 0;  // where its floats begin, among the floats of all units
     std::size_t count = 0;  // number of its floats
     // Where the floats that the second selection keeps begin, and their number; without a second selection the same as
     // `value` and `count`.

@@ -118,8 +118,8 @@ void ChainEncoder::throw_not_finite(std::size_t segment, const Bucket& bucket, c
   throw NumericError(fmt::format("{} has values that this codec makes too large for floats{}", one.name, where(key)));
 }
 
-// Quantises slice by slice and adds each slice to the checksum while it is in the cache. `crc` is that of the bytes
-// before, and is updated.
+// Quantises slice by slice and adds each slice to the checksum while it is in the cache. `crc` covers the bytes before,
+// and is updated.
 bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed,
                             std::uint32_t& crc) {
   Quantise& stage = *stages_.quantise;

@@ -48,7 +48,7 @@ IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices,
     return {IndexCode::bitmap, bitmap, 0};
   }
   // The size of Rice's code first falls with the shift and then grows. For random gaps the best shift is the first with
-  // 2^shift above ln((1 + sqrt 5) / 2) times the mean gap. The search starts there and goes on as long as the size
+  // 2^shift above ln((1 + sqrt 5) / 2) times the mean gap. The search starts there and continues as long as the size
   // falls.
   const auto about = static_cast<std::uint64_t>(0.4812 * static_cast<double>(skipped) / static_cast<double>(count));
   constexpr unsigned last = max_rice_shift - 2;

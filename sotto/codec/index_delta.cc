@@ -44,7 +44,7 @@ std::size_t begin_of_gap(std::span<const std::byte> in, std::size_t at) {
 }
 
 // Each task reads the gaps that end in its bytes as if they were the first ones; then the offset of the earlier tasks
-// is added. The WireError need not be that of the first mistake.
+// is added. The WireError need not report the first mistake.
 std::size_t read_gaps(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices) {
   struct Part {

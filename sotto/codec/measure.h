@@ -37,7 +37,7 @@ struct MeasuredErrors {
   std::vector<std::size_t> tensors;  // bytes of each segment of the layout
   std::int64_t together = 0;         // all other bytes of the messages
 };
-// The messages are those of the given buckets of the vector.
+// There is a message for each of the given buckets of the vector.
 std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const Layout& layout,
                                            std::span<const BucketPlan> buckets, std::span<const float> input,
                                            int repeats);

@@ -26,7 +26,7 @@ struct Header {
   std::uint16_t part = 0;      // which part of the bucket, in the order given to encode()
   std::uint32_t elements = 0;  // of the part, padding included
   std::uint32_t body_bytes = 0;
-  std::uint32_t contract = 0;  // hash of the codec's canonical sentence and of the part's layout
+  std::uint32_t contract = 0;  // hash of the codec's canonical text and of the part's layout
   std::uint32_t crc = 0;
 };
 static_assert(sizeof(Header) == 32);
@@ -78,7 +78,7 @@ class Message {
   void finish(Header header, std::size_t body_bytes, const SummedBytes& summed = {});
 
   std::span<const std::byte> bytes() const { return {buffer_.data(), size_}; }
-  MessageView view() const;  // of one's own message; it is not checked again
+  MessageView view() const;  // for the sender itself: the message is not checked again
 
  private:
   std::vector<std::byte> buffer_;

@@ -19,7 +19,7 @@ struct Piece {
 // The pieces of `part`, in ascending order, none empty. REQUIRES part within the layout (std::logic_error).
 void cut_pieces(const Layout& layout, Range part, std::vector<Piece>& pieces);
 
-// The identity of (sentence, layout, part), as it stands in a header.
+// The identity of (codec, layout, part), as it stands in a header.
 std::uint32_t contract_hash(std::string_view sentence, const Layout& layout, Range part);
 
 }  // namespace sotto

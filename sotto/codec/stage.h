@@ -16,7 +16,7 @@
 
 namespace sotto {
 
-// The four kinds of stage, in the order in which a sentence lists them. A stage sees one piece of a message at a time
+// The four kinds of stage, in the order in which a codec lists them. A stage sees one piece of a message at a time
 // (pieces.h) and knows nothing of headers. Between messages it keeps only buffers and what saves work (svd keeps its
 // warm start, clusters its clusters).
 enum class StageKind : std::uint8_t { transform, select, quantise, code };
@@ -41,7 +41,7 @@ class Stage {
 struct Streams {
   Key key;
   std::uint16_t bucket = 0;
-  Purpose selection = Purpose::select;  // of the current selection: a sentence may have two
+  Purpose selection = Purpose::select;  // of the current selection: a codec may have two
   ElementStream stream(Purpose purpose, std::size_t segment) const {
     return element_stream(key.seed, purpose, key.rank, key.step, bucket, static_cast<std::uint32_t>(segment));
   }
@@ -200,7 +200,7 @@ class Quantise : public Stage {
  public:
   virtual Packing packing() const { return {}; }                              // never called for WholeUnits
   virtual std::size_t side_bytes(std::size_t /*values*/) const { return 0; }  // a multiple of 4, growing with `values`
-  // Allocates for units of at most `values` values and for what is remembered of `place`; encode() then allocates
+  // Allocates for units of at most `values` values and for what the stage remembers of `place`; encode() then allocates
   // nothing.
   virtual void reserve(std::optional<std::uint64_t> /*place*/, std::size_t /*values*/) {}
   // Returns false if a value is not finite; the output is then unspecified. REQUIRES side and packed of the sizes
@@ -229,13 +229,13 @@ class WholeUnits {
 };
 
 // Offered by a quantiser whose ranks first agree on numbers, their maximum over the ranks. The only other stage that
-// the sentence may have is a code: other stages would change the values for which the numbers were proposed.
+// the codec may have is a code: other stages would change the values for which the numbers were proposed.
 class AgreedNumbers {
  public:
   virtual ~AgreedNumbers() = default;
   virtual std::size_t agreed_count() const = 0;  // numbers a segment; 0: none with these options
-  // Writes this rank's numbers for a whole segment; `place` is that of its Values. They are finite whatever the values
-  // are: encode() is what reports values that are not finite.
+  // Writes this rank's numbers for a whole segment; `place` is the place of its Values. They are finite whatever the
+  // values are: encode() is what reports values that are not finite.
   virtual void propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) = 0;
 };
 
@@ -247,7 +247,7 @@ class MergedUnits {
   virtual bool merges() const = 0;  // false: not with these options
   // Whether such units of `values` values, one of each message, can be added up. They have passed check().
   virtual bool can_merge(std::span<const Quantised> units, std::size_t values) const = 0;
-  // out[i] += scale * (the sum over the units of value i). Writes the side information that replaces that of each unit:
+  // out[i] += scale * (the sum over the units of value i). Writes the side information that replaces each unit's:
   // add_decoded() with it gives the share that a single unit has in the sum, except for the rounding of sums. REQUIRES
   // can_merge(), `merged` of the size of a unit's side information, and out.size() values.
   virtual void add_merged(std::span<const Quantised> units, float scale, std::span<std::byte> merged,
@@ -267,7 +267,7 @@ class LinearForm {
 };
 
 // Offered by a quantiser that sketches the bins of the quantiser before it. Only `minmax_sketch` offers it. It is an
-// interface so that sentences are put together without its name.
+// interface so that codecs are put together without its name.
 class BinSketch {
  public:
   virtual ~BinSketch() = default;

@@ -43,7 +43,6 @@
 #include "sotto/codec/transform/dct2.h"
 #include "sotto/codec/transform/fft.h"
 #include "sotto/codec/transform/hadamard.h"
-#include "sotto/codec/transform/projection.h"
 #include "sotto/codec/transform/svd.h"
 #include "sotto/core/table.h"
 
@@ -92,8 +91,6 @@ constexpr std::array entries{
                        "Charikar et al., ICALP 2002; Rothchild et al., ICML 2020", "rows x columns values"),
     entry<CountMin>("count_min", "sums of positive and of negative elements, and the largest by the least of them",
                     "Cormode, Muthukrishnan, J. Algorithms 2005", "2 x rows x columns values"),
-    entry<Projection>("projection", "random projections of chunks, from which sparse ones are recovered: an experiment",
-                      "Blumensath, Davies, IEEE J-STSP 2010", "rows values a chunk"),
     entry<Atomo>("atomo", "atoms drawn at random, the likelier the larger: unbiased, of least variance",
                  "Wang et al., NeurIPS 2018",
                  "s values on average, or s rows of them, and indices of about a byte each at 1 %", "atomo(s=5%)"),
@@ -101,7 +98,7 @@ constexpr std::array entries{
                 "ceil(ratio n) values, and indices of about a byte each at 1 %, n/8 bytes at most"),
     entry<SampledTopK>("sampled_topk", "the largest elements, about as many: by a threshold from a sample",
                        "Lin et al., ICLR 2018", "0.8 to 1.3 times ceil(ratio n) values, and indices as topk"),
-    entry<Threshold>("threshold", "the elements that reach a magnitude: given, relative, fitted, or that of a share",
+    entry<Threshold>("threshold", "the elements that reach a magnitude: given, relative, fitted, or that a share reaches",
                      "Strom, Interspeech 2015; Abdelmoniem et al., MLSys 2021",
                      "as many values as reach it, and their indices, n/8 bytes at most"),
     entry<RandomK>("randomk", "elements at random, the same ones on all ranks or not",
@@ -164,7 +161,7 @@ constexpr std::array entries{
 
 constexpr Table<StageEntry> table("codec stage", entries);
 
-// Assembles the stages of a sentence in order, and refuses a stage that cannot follow the earlier ones.
+// Assembles the stages of a codec in order, and refuses a stage that cannot follow the earlier ones.
 class Assembly {
  public:
   void add(const StageSpec& spec) {

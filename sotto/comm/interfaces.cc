@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/comm/bounded.h"
+#include "sotto/comm/group/bounded.h"
 #include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
 

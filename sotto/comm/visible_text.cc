@@ -75,8 +75,4 @@ std::string visible(std::string_view text) {
   return text.size() > most_shown ? shown + " ..." : shown;
 }
 
-std::string visible(const std::vector<std::uint8_t>& value) {
-  return visible(std::string_view(reinterpret_cast<const char*>(value.data()), value.size()));
-}
-
 }  // namespace sotto

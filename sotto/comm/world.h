@@ -2,12 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
-#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace sotto {
+
+class StoreService;
 
 // Who this process is in a job, and where the ranks meet. Read from the variables of its starter.
 struct World {
@@ -16,9 +17,10 @@ struct World {
   // "sotto", "torchrun", "openmpi", "mpich", "slurm", "single", or `by_hand`
   std::string starter = "single";
   static constexpr const char* by_hand = "whoever set RANK and WORLD_SIZE";
-  std::string host = "127.0.0.1";  // of the TCPStore where the ranks meet
+  std::string host = "127.0.0.1";  // of the store where the ranks meet
   std::uint16_t port = 0;
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
+  const StoreService* stores = nullptr;  // how that store is served and reached (group/store.h)
   std::string secret;       // file with the secret of the job (secret.h), from the starter; empty: none
   std::string prefix;       // of keys in the store: a restarted job must not read the keys of an old one
 
@@ -37,6 +39,12 @@ struct World {
   // Whether a signal ends this rank while it waits for others. Otherwise its launcher, which got the signal too, has
   // those that are left write a checkpoint.
   bool ends_at_signal() const { return !alone && (!elastic || coordinated || planned()); }
+
+  // REQUIRES stores: whoever knows of one writes it, as find_world() knows none.
+  const StoreService& store_service() const {
+    if (stores == nullptr) throw std::logic_error("no store service was given");
+    return *stores;
+  }
 
   static constexpr int most_ids = 1 << 30;  // that a coordinator gives out: each rank that comes gets a new one
   static constexpr std::uint64_t most_steps = ~std::uint64_t{0};
@@ -58,22 +66,5 @@ struct MeetingPlace {
 // is below `least_port`.
 MeetingPlace read_meeting_place(const std::string& said, const std::string& text, int least_port = 1);
 std::string text_of(const MeetingPlace& place);  // as it is read
-
-// Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
-// loopback alone if `host` is the loopback, otherwise on all interfaces. set() and find() are requests over a socket of
-// its own; one thread at a time may make them. They throw what c10d throws when the server is gone. What find() returns
-// may be written by anybody who reaches the port; it is visible(), so it may be printed.
-class StoreServer {
- public:
-  explicit StoreServer(const std::string& host, std::uint16_t port = 0);  // CommError if the port is in use
-  ~StoreServer();
-  std::uint16_t port() const;
-  void set(const std::string& key, const std::string& value);
-  std::optional<std::string> find(const std::string& key);  // nothing if nobody has set it
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 }  // namespace sotto

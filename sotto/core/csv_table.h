@@ -29,7 +29,7 @@ inline std::vector<std::string_view> whole_lines(std::string_view text) {
   return lines;
 }
 
-// Sets `cells` to those of a line of a table, none of which has a comma or quotes. They point into the line.
+// Sets `cells` to the cells of a line of a table, none of which has a comma or quotes. They point into the line.
 inline void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
   cells.clear();
   while (true) {
@@ -47,7 +47,7 @@ Number number_in(std::string_view cell, std::string_view column) {
   throw FileError(fmt::format("`{}` is no number of the column {}", cell.substr(0, 40), column));
 }
 
-// What to do about a table that a run must read to go on.
+// What to do about a table that a run must read to continue.
 inline constexpr std::string_view mend_advice = "; mend it, or move the file away";
 
 // A column of a table: its name, how a row writes its cell, and how a cell is read into a row.
@@ -150,8 +150,8 @@ class CsvTable {
     if (path_exists(path)) read_file(path, each, advice);
     return rows;
   }
-  // Begins a file: writes the header and, if the run continues it, the lines of those of its rows that keep(row)
-  // chooses. Returns these lines.
+  // Begins a file: writes the header and, if the run continues it, the lines of its rows that keep(row) chooses.
+  // Returns these lines.
   template <class Keep>
   std::string begin_file(const std::filesystem::path& path, bool continues, Keep&& keep) const {
     std::string kept;

@@ -9,8 +9,8 @@ namespace sotto {
 
 // Base of the errors that the outside world causes. Only `main` catches them; each message says what is wrong, where,
 // and what to do. Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK
-// instead. ASCII control characters, which text from files may have, are written as \xNN, unless they
-// are those of marks: a NUL would end the message.
+// instead. ASCII control characters, which text from files may have, are written as \xNN, but for line feeds, tabs and
+// marks: a NUL would end the message.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(readable(message)) {}
@@ -19,7 +19,7 @@ class Error : public std::runtime_error {
   static std::string readable(const std::string& message);
 };
 
-// An option, sentence or file of options that cannot be used. Exit status 2. The message names options by marks
+// An option, codec or file of options that cannot be used. Exit status 2. The message names options by marks
 // (option_name.h): text() spells them in the way of a front end, what() plainly.
 class ConfigError : public Error {
  public:

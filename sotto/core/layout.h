@@ -45,8 +45,8 @@ class Layout {
   std::size_t numel() const;                  // elements, padding excluded
   std::uint64_t hash() const;                 // of names, offsets, shapes and size; the same on every machine
 
-  // Segments [first, last) as a layout of their own, with offsets relative to segment `first`. It ends where segment
-  // `last` begins.
+  // Segments [first, last) as a separate layout, with offsets relative to segment `first`. It ends where segment `last`
+  // begins.
   Layout slice(std::size_t first, std::size_t last) const;
   // The stretch of the vector that slice(first, last) describes.
   Range slice_range(std::size_t first, std::size_t last) const;
@@ -74,11 +74,11 @@ struct BucketPlan {
 // longer than the vector itself.
 inline constexpr std::size_t most_elements = std::size_t{1} << 29;
 
-// Cuts a layout into buckets of at most `bytes` (a larger segment gets a bucket of its own), from the last segment to
-// the first: backward finishes bucket 0 first. No bucket is longer than `most` elements. A longer segment is cut
-// between rows into several buckets, named "name[begin:end]" with the row numbers; if it has one dimension, or a row is
-// longer than `most`, it is cut between elements and named with the element numbers. REQUIRES most >= 1, and at most
-// 65536 times as many elements, since a message has 16 bits for its bucket.
+// Cuts a layout into buckets of at most `bytes` (a larger segment gets a separate bucket), from the last segment to the
+// first: backward finishes bucket 0 first. No bucket is longer than `most` elements. A longer segment is cut between
+// rows into several buckets, named "name[begin:end]" with the row numbers; if it has one dimension, or a row is longer
+// than `most`, it is cut between elements and named with the element numbers. REQUIRES most >= 1, and at most 65536
+// times as many elements, since a message has 16 bits for its bucket.
 std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes, std::size_t most = most_elements);
 
 // The same with one bucket for each module. Consecutive segments belong to one module if their names differ only in the

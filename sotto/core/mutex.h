@@ -15,7 +15,7 @@
 #define SOTTO_GUARDED_BY(mutex) SOTTO_THREAD_SAFETY(guarded_by(mutex))
 // The caller of the function must hold this mutex.
 #define SOTTO_REQUIRES(mutex) SOTTO_THREAD_SAFETY(requires_capability(mutex))
-// The function is not checked. A comment beside it says why.
+// The function is not checked. A comment there says why.
 #define SOTTO_UNCHECKED SOTTO_THREAD_SAFETY(no_thread_safety_analysis)
 
 namespace sotto {

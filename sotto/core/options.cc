@@ -283,6 +283,21 @@ std::vector<std::string> names_of_options(AnyOptions options) {
   return names;
 }
 
+std::vector<std::string> changed_options(AnyOptions options, AnyOptions others) {
+  struct Texts final : OptionVisitor {
+    std::vector<std::pair<std::string, std::string>> all;
+    void visit(const Option& option) override { all.emplace_back(option.name, option.text()); }
+  };
+  Texts texts, other_texts;
+  options.visit(texts);
+  others.visit(other_texts);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < texts.all.size(); ++i) {
+    if (texts.all[i] != other_texts.all.at(i)) names.push_back(texts.all[i].first);
+  }
+  return names;
+}
+
 std::optional<double> number_of(AnyOptions options, std::string_view name) {
   NumberAccess access(name, std::nullopt);
   options.visit(access);

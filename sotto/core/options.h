@@ -31,7 +31,7 @@ struct Bounds {
   static constexpr Bounds share() { return {0, 1, true, false}; }  // (0, 1]
 };
 
-// An option of a component: where its value lies, and what is known of it.
+// An option of a component: where its value lies, and its description.
 struct Option {
   // An option without a fixed default is an optional one: `auto`, or saying nothing, leaves its value to the component.
   using Value = std::variant<bool*, std::int64_t*, double*, std::string*, std::optional<std::int64_t>*,
@@ -51,8 +51,8 @@ struct Option {
 
 // Every component keeps its options in one struct, with defaults in place and a member
 //   void visit(OptionVisitor& v) { v.option("ratio", ratio, "share of the elements that are sent", Bounds::share()); }
-// One kind of visitor each parses sentences, reads flags, prints help, checks ranges, and writes the record in the run
-// folder.
+// One kind of visitor each parses expressions, reads flags, prints help, checks ranges, and writes the record in the
+// run folder.
 class OptionVisitor {
  public:
   virtual ~OptionVisitor() = default;
@@ -143,6 +143,9 @@ std::string help_options(AnyOptions options);
 
 // The names of the options, in the order of visit().
 std::vector<std::string> names_of_options(AnyOptions options);
+
+// The names of those whose values differ; both are of one type.
+std::vector<std::string> changed_options(AnyOptions options, AnyOptions others);
 
 // The value of a numeric option by its name; nothing if there is no such option, or it is left to the component.
 // set_number() returns whether there is such a value, and checks no bounds.

@@ -28,7 +28,7 @@ int write_text(std::FILE* file, std::string_view text) {
   return 0;
 }
 
-// SIGPIPE of this write alone: that of standard output ends the program, as a reader like `head` expects.
+// Holds back SIGPIPE for this write alone: for standard output it ends the program, as a reader like `head` expects.
 void print_error(std::string_view text) {
   sigset_t pipe, before;
   sigemptyset(&pipe);

@@ -9,7 +9,7 @@ namespace sotto {
 // reader (only if SIGPIPE is ignored). Never throws.
 int write_text(std::FILE* file, std::string_view text);
 
-// Writes to standard error. What cannot be written is lost: no error, no signal, so that a command that works goes on
+// Writes to standard error. What cannot be written is lost: no error, no signal, so that a command that works continues
 // and a command that failed keeps its exit status. Never throws.
 void print_error(std::string_view text);
 

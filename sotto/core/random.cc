@@ -35,7 +35,7 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<s
 
 Philox::Philox(std::uint64_t seed, Purpose purpose, std::uint64_t index) : key_(split(seed)) {
   const auto [low, high] = split(index);
-  // The purpose takes the top byte of the third word, so an index has 56 bits.
+  // The purpose takes the top byte of the last word, so an index has 56 bits.
   counter_ = {0, 0, low, (high & 0x00FFFFFFU) | (static_cast<std::uint32_t>(purpose) << 24)};
 }
 

@@ -18,8 +18,8 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 constexpr std::size_t longest_shown = 200;
 
-// The sentence with a caret under `position`. A long sentence is cut to the part around it. Characters that a terminal
-// does not show in one column are replaced by one that it does.
+// The text with a caret under `position`. A long text is cut to the part around it. Characters that a terminal does not
+// show in one column are replaced by one that it does.
 std::string with_caret(std::string_view text, std::size_t position) {
   constexpr std::string_view left_out = "...";
   std::string shown(text);

@@ -13,7 +13,7 @@ namespace sotto {
 struct Argument {
   std::string key;  // empty when positional
   std::string value;
-  std::size_t position = 0;        // of the argument in the sentence's text
+  std::size_t position = 0;        // of the argument in the expression's text
   std::size_t value_position = 0;  // of its value
 };
 
@@ -35,13 +35,13 @@ struct Sentence {
 // Where a call, or something in it, is in the user's text.
 struct Place {
   std::string option;        // whose value the text is
-  std::string text;          // the whole sentence
+  std::string text;          // the whole expression
   std::string call;          // the text of the call
-  std::size_t position = 0;  // in the sentence
+  std::size_t position = 0;  // in the expression
 };
 
-// Grammar: sentence = call { "|" call } ; call = name [ "(" [ argument { "," argument } ] ")" ] ; argument = [ key "="
-// ] value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
+// Parses call { "|" call }, where a call is name [ "(" [ argument { "," argument } ] ")" ], and an argument [ key "=" ]
+// value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
 Sentence parse_sentence(std::string_view option, std::string_view text);
 
 // Parses arguments without a call around them, such as those from `begin` on in "*.bias: lr-scale=0.5". In errors the
@@ -53,7 +53,7 @@ std::string_view text_of(const Sentence& sentence, const Call& call);
 
 Place place_of(const Sentence& sentence, const Call& call);
 
-// Throws ConfigError: the option with the call as its value, the message, then the sentence and a caret.
+// Throws ConfigError: the option with the call as its value, the message, then the expression and a caret.
 [[noreturn]] void fail_at(const Place& place, const std::string& message);
 [[noreturn]] void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message);
 

@@ -8,7 +8,7 @@
 namespace sotto {
 
 // Visits everything that a component must remember across a restart. The same visit writes a checkpoint or reads one: a
-// reading visitor replaces the values, and throws FileError when names or lengths differ from those of the file.
+// reading visitor replaces the values, and throws FileError when names or lengths differ from the file's.
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;

@@ -85,7 +85,7 @@ class Table {
     }
     return {entry, read_options(sentence, call, entry->options()), place_of(sentence, call)};
   }
-  // The same for a sentence, which must consist of a single call.
+  // The same for an expression, which must consist of a single call.
   Spec<Entry> read(const Sentence& sentence) const {
     const Call& call = sentence.calls.front();
     if (sentence.calls.size() > 1) {

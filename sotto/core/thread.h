@@ -23,8 +23,8 @@ std::thread start_thread(std::string_view purpose, Work&&... work) {
   }
 }
 
-// Begins work on a thread of its own; where no thread is left, does it at once. The future's get() throws what the work
-// threw, and its destructor waits for the work.
+// Begins work on a new thread; where no thread is left, does it at once. The future's get() throws what the work threw,
+// and its destructor waits for the work.
 template <class Work>
 std::future<void> begin_work(const Work& work) {
   try {

@@ -7,8 +7,8 @@
 
 namespace sotto::kernels {
 
-// Bins of floats, numbered outwards from zero: bin 0 holds both zeros, then come the bins of positive values, then
-// those of negative values. This is the order of the *keys*: the bits of a float as a whole number, except that -0 has
+// Bins of floats, numbered outwards from zero: bin 0 holds both zeros, then come the bins of positive values, then the
+// bins of negative values. This is the order of the *keys*: the bits of a float as a whole number, except that -0 has
 // key 0.
 
 inline constexpr std::size_t most_bins = 256;

@@ -63,7 +63,7 @@ void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span
   }
 }
 
-// Moves, in each lane, the lowest `bits` bits of the upper half right after those of the lower half.
+// Moves, in each lane, the lowest `bits` bits of the upper half right after the same bits of the lower half.
 template <int bits, class D>
 HWY_INLINE hn::Vec<D> join_halves(D d, hn::Vec<D> v) {
   using T = hn::TFromD<D>;

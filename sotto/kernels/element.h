@@ -38,7 +38,7 @@ inline std::uint16_t to_f16(float value) {
 inline float from_f16(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
   const std::uint32_t m = static_cast<std::uint32_t>(half & 0x7FFFU) << 13;
-  // The largest exponent is that of infinity and NaN in both formats.
+  // The largest exponent means infinity and NaN in both formats.
   const float normal = std::bit_cast<float>(m + (m < (31U << 23) ? 112U << 23 : 224U << 23));
   // A subnormal is read as a normal number of the next exponent; subtracting 2^-14 again is exact.
   const float small = std::bit_cast<float>(m + (113U << 23)) - 0x1p-14F;
@@ -81,7 +81,7 @@ struct Grid {
 };
 
 // Maps values from `low` to `high` to 0 .. 255; all to 0 if low == high. `up` is chosen for the larger of both
-// magnitudes: nothing becomes infinite, and an end that underflows to 0 is negligible beside the other.
+// magnitudes: nothing becomes infinite, and an end that underflows to 0 is negligible against the other.
 struct Interval {
   Interval(float low, float high)
       : up(moderate(std::fmax(std::fabs(low), std::fabs(high)))),
@@ -125,7 +125,8 @@ inline float from_level(std::int32_t level, float norm, float step) {
   return norm * (static_cast<float>(level) * step);
 }
 
-// The symbol of a share beside |y|, drawn at random (level_table.h). `shares` has `count` = 2^bits numbers, then a 2.
+// The symbol of one of the two shares next to |y|, drawn at random (level_table.h). `shares` has `count` = 2^bits
+// numbers, then a 2.
 inline std::uint16_t random_share(float y, const float* shares, std::size_t count, std::uint32_t number) {
   const float magnitude = std::fabs(y) < 1.0F ? std::fabs(y) : 1.0F;
   std::size_t place = 0;

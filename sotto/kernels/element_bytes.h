@@ -25,7 +25,7 @@ struct E5M2 {
 // Constants of the conversions of a format.
 template <class Format>
 struct Float8 {
-  static constexpr int shift = 23 - Format::mantissa;  // from the mantissa of a float to that of the format
+  static constexpr int shift = 23 - Format::mantissa;  // from the mantissa of a float to the format's
   static constexpr std::uint32_t rebase = static_cast<std::uint32_t>(127 - Format::bias) << 23;
   static constexpr float least_normal = std::bit_cast<float>(static_cast<std::uint32_t>(128 - Format::bias) << 23);
   // Adding it rounds to multiples of the smallest number, which are then the low bits of the sum.

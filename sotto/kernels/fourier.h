@@ -12,8 +12,7 @@ namespace sotto::kernels {
 inline constexpr std::size_t fourier_lanes = 16;
 
 // X_k = sum_j x_j exp(-2 pi i j k / n), in place, radix 2. With `re` and `im` exchanged it is n times the inverse.
-// `cosines` and `sines` are those of 2 pi j / n for j < n / 2. REQUIRES n a power of two, and n * fourier_lanes
-// numbers.
+// `cosines` and `sines` are of 2 pi j / n for j < n / 2. REQUIRES n a power of two, and n * fourier_lanes numbers.
 void fourier(std::span<float> re, std::span<float> im, std::size_t n, std::span<const float> cosines,
              std::span<const float> sines);
 

@@ -12,7 +12,7 @@ namespace sotto::kernels {
 
 inline constexpr std::size_t most_shares = 256;
 
-// Rounds |v| / norm at random, without bias, to one of the two shares beside it (element.h has the exact operations).
+// Rounds |v| / norm at random, without bias, to one of the two shares next to it (element.h has the exact operations).
 // Symbols 0, 1, 2, 3, 4, .. stand for share 0, - share 1, share 1, - share 2, share 2, ..; share 0 where the norm is 0.
 // `shares` has 2^bits ascending numbers, the first 0 and the last 1, and then a 2. REQUIRES bits <= 8, finite norms,
 // and no value beyond its norm.

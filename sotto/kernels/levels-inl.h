@@ -54,7 +54,7 @@ HWY_INLINE VU random_level(VF value, const Grid& grid, VU number) {
 HWY_INLINE VF from_level(VF level, float norm, float step) { return hn::Mul(set(norm), hn::Mul(level, set(step))); }
 
 // from(j) has the random numbers of the values of a run from value j on: consecutive numbers of the stream, or listed
-// ones (draws.h). next() gives those of the next `lanes` values.
+// ones (draws.h). next() gives the numbers of the next `lanes` values.
 class Consecutive {
  public:
   explicit Consecutive(const Draws& draws)

@@ -7,7 +7,7 @@
 namespace sotto::kernels {
 
 // Sums are made in doubles, chunk by chunk. In a chunk, element i is added to lane i % 16 of 16, and the lanes are
-// folded 8 onto 8, 4 onto 4, 2 onto 2, 1 onto 1; the sums of the chunks are added in order. So the result is the same
+// folded 8 onto 8, 4 onto 4, 2 onto 2, 1 onto 1; the sums of the chunks are added in order. The result is thus the same
 // on every machine and with any number of threads that share the chunks. It cannot overflow: it is finite exactly if
 // all elements are.
 inline constexpr std::size_t sum_chunk = 65536;

@@ -21,8 +21,8 @@ void sketch_places(const ElementStream& stream, std::uint32_t number, std::uint3
 void add_signed(std::span<const float> values, std::span<const std::uint32_t> places, float* cells);
 void read_signed(const float* cells, std::span<const std::uint32_t> places, std::span<float> out);
 
-// The same without signs: the magnitudes of positive values are added to the window `above`, those of negative values
-// to `below`.
+// The same without signs: the magnitudes of positive values are added to the window `above`, of negative values to
+// `below`.
 void add_magnitudes(std::span<const float> values, std::span<const std::uint32_t> places, float* above, float* below);
 void read_cells(const float* cells, std::span<const std::uint32_t> places, std::span<float> out);
 

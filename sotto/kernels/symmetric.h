@@ -8,7 +8,7 @@ namespace sotto::kernels {
 
 // Eigenvectors of symmetric matrices (Golub and Van Loan, "Matrix Computations", 8.3), in doubles. Reflections make the
 // matrix tridiagonal, and rotations make that diagonal. Applying both to a unit vector, from the last to the first,
-// gives an eigenvector. So a few eigenvectors are cheap, and all are orthonormal however close their eigenvalues are.
+// gives an eigenvector. A few eigenvectors are thus cheap, and all are orthonormal however close their eigenvalues are.
 // Sums are made in a fixed order, so every machine has the same result.
 
 // Makes a symmetric matrix (row-major, n x n; only the lower triangle is read) tridiagonal, with the diagonals
@@ -41,7 +41,7 @@ void diagonalise(std::span<double> diagonal, std::span<double> off, Rotations& r
 
 constexpr std::size_t eigenvector_batch = 16;  // vectors that are made at once
 // `vectors`: n rows of eigenvector_batch columns. A column that is the unit vector e_i becomes eigenvector number i.
-// `packed`: the reflections as floats, those of row i from packed[i (i - 1) / 2] on.
+// `packed`: the reflections as floats; row i begins at packed[i (i - 1) / 2].
 void make_eigenvectors(const Rotations& rotations, std::span<const float> packed, std::size_t n,
                        std::span<double> vectors);
 

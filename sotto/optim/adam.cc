@@ -113,9 +113,9 @@ class Adam final : public Optimiser {
     });
   }
 
-  // The variance is that of the mean of 1/share gradients, or steps would be the smaller the fewer gradients an update
-  // has. Noise of variance s adds `s` to the square of a gradient, and `left * s` to that of the running mean of t of
-  // them; so both squares, with this weight of the first, have the share that is wanted.
+  // The variance belongs to the mean of 1/share gradients; otherwise steps would be the smaller the fewer gradients an
+  // update has. Noise of variance s adds `s` to the square of a gradient, and `left * s` to the square of the running
+  // mean of t of them. Both squares, with this weight of the first, thus have the wanted share.
   double weight_of_gradient(double t) const {
     const double start = std::pow(options_.beta1, t);
     const double left = (1 - options_.beta1) / (1 + options_.beta1) * (1 + start) / (1 - start);

@@ -35,10 +35,10 @@ struct AdamOptions : MomentOptions {
 // Weight decay: Adam adds weight_decay*p to g (Kingma, Ba, ICLR 2015); AdamW first computes p *= 1 - lr*weight_decay
 // (Loshchilov, Hutter, ICLR 2019). With amsgrad the largest v so far replaces v (Reddi, Kale, Kumar, ICLR 2018).
 //
-// With asynchronous servers (take_shares()) each of V workers makes the directions of its own gradients, in offer(), and
-// servers only step: p -= lr/V * d. The direction is that of NAdam (Dozat, ICLR workshop 2016), as in DANA-Slim (sgd.h):
+// With asynchronous servers (take_shares()) each of V workers makes the directions of its gradients, in offer(), and
+// servers only step: p -= lr/V * d. The direction is NAdam's (Dozat, ICLR workshop 2016), as in DANA-Slim (sgd.h):
 //   d = (beta1*m/(1-beta1^(t+1)) + (1-beta1)*g/(1-beta1^t)) / (sqrt(v/(1-beta2^t)) + eps)
-// The square of one worker's gradient has V times the noise of that of the mean, so steps would be smaller. Therefore
+// The square of one worker's gradient has V times the noise of the mean's square, so steps would be smaller. Therefore
 // w*g*g + (1-w)*c*c enters v, with c = m/(1-beta1^t), and w such that noise counts 1/V of what it does in g*g; w is 0
 // while c has more noise than that. ConfigError for a weight decay of adam, which would be a part of g.
 std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, const Layout& layout);

@@ -20,7 +20,7 @@ std::span<float> Clipped::offer(std::span<float> gradient, std::size_t begin) {
 
 void Clipped::apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) {
   if (clip_.entry->whole && mean.size() != size_) {
-    throw std::logic_error("Clipped: the norm of a stretch is not that of the gradient");
+    throw std::logic_error("Clipped: the norm of a stretch is not the norm of the gradient");
   }
   if (!offers_clipped_) clip(clip_, mean);
   Wrapped::apply(parameters, mean, begin, lr);

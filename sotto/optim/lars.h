@@ -24,7 +24,7 @@ struct LarsOptions {
   }
 };
 
-// LARS (You, Gitman, Ginsburg, 2017). Each tensor p, with its averaged gradient g, has a learning rate of its own:
+// LARS (You, Gitman, Ginsburg, 2017). Each tensor p, with its averaged gradient g, has its own learning rate:
 //   r = trust * |p| / (|g| + weight_decay * |p| + eps);  v = momentum*v + lr * r * (g + weight_decay*p);  p -= v
 // r is 1 if |p| or |g| is 0. Unless `adapt_vectors`, tensors of one dimension have r = 1 and no weight decay.
 std::unique_ptr<Optimiser> make_lars(const LarsOptions& options, const Layout& layout);

@@ -16,7 +16,7 @@ struct OneBitAdamOptions : MomentOptions {
   }
 };
 
-// 1-bit Adam (Tang et al., ICML 2021). The first `warmup` steps are those of AdamW (adam.h), on gradients that are
+// 1-bit Adam (Tang et al., ICML 2021). The first `warmup` steps are AdamW steps (adam.h), on gradients that are
 // exchanged without loss. After them the variance v is frozen, and ranks exchange momenta in place of gradients:
 //   each rank offers beta1*m + (1-beta1)*g; the mean over ranks becomes the new m of all ranks; then
 //   p *= 1 - lr*weight_decay; p -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^warmup)) + eps)

@@ -44,7 +44,8 @@ class Optimiser {
   // Visits the part of the state that consists of running means of gradients or of their squares. An algorithm may
   // average these over ranks or set them to zero. Averaged iterates are state, but no such mean.
   virtual void visit_buffers(StateVisitor& visitor) { visit_state(visitor); }
-  // Whether the buffers may be set to zero during training. False where a bias correction depends on the step number.
+  // Whether the buffers may be set to zero during training. False where a bias correction depends on the step number,
+  // and for sums of squares.
   virtual bool may_reset_buffers() const { return true; }
 };
 
@@ -61,7 +62,7 @@ const Table<OptimiserEntry>& optimiser_table();
 
 using OptimiserSpec = Spec<OptimiserEntry>;
 
-// `layout` is that of the flat parameter vector.
+// `layout` describes the flat parameter vector.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, const Layout& layout);
 
 }  // namespace sotto

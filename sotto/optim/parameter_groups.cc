@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-// The options of a group: those of its optimiser, and a factor of the rate.
+// The options of a group: its optimiser's options, and a factor of the rate.
 struct GroupOptions {
   double lr_scale = 1;
   AnyOptions own;

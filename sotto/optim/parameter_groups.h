@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// Tensors whose steps have options of their own.
+// Tensors whose steps have their own options.
 struct ParameterGroup {
   std::vector<std::string> patterns;  // globs of tensor names: `*` is any text, `?` any character
   OptimiserSpec optimiser;            // with the options of the group
@@ -33,7 +33,7 @@ std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<co
 std::string groups_doubt(std::string_view option, std::span<const ParameterGroup> groups, const Layout& layout);
 
 // Makes an optimiser that consists of one optimiser for each group, and one with the options `all` for the other
-// tensors. Each has the state of its own tensors alone.
+// tensors. Each has the state of its tensors alone.
 std::unique_ptr<Optimiser> make_grouped(std::string_view option, std::span<const ParameterGroup> groups,
                                         const OptimiserSpec& all, const Layout& layout);
 

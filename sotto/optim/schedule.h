@@ -24,7 +24,7 @@ struct Training {
 // step.
 using Factor = std::function<double(std::uint64_t step)>;
 
-// The factor of all parts. Users write it as a sentence, such as `warmup(steps=500) | cosine`.
+// The factor of all parts. Users write it as an expression, such as `warmup(steps=500) | cosine`.
 class Schedule {
  public:
   Schedule(std::vector<Factor> parts, std::optional<Plateau> plateau)
@@ -50,7 +50,7 @@ struct ScheduleEntry {
 };
 const Table<ScheduleEntry>& schedule_table();
 
-// A sentence of one part, or of a warmup and one part. The factors of both are multiplied. `step`, `milestones` and
+// An expression of one part, or of a warmup and one part. The factors of both are multiplied. `step`, `milestones` and
 // `time-decay` count from the start of training; the others run from the end of the warm-up, most of them to the
 // horizon. docs/training.md has the formulas.
 using ScheduleSpec = std::vector<Spec<ScheduleEntry>>;

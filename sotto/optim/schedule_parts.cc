@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-// The unit in which a part counts; that of steps is an epoch of one step.
+// The unit in which a part counts; steps count as epochs of one step.
 EpochLength unit_of(const std::string& name, const Training& training) {
   return name == "epoch" ? training.epoch : EpochLength{};
 }

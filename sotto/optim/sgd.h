@@ -29,10 +29,10 @@ struct SgdOptions {
 //
 // With asynchronous servers (take_shares()) a momentum of all workers' gradients would push on along gradients that are
 // old, which the delay of the next ones makes worse: training diverges at rates that it bears in step (Mitliagkas et
-// al., "Asynchrony begets momentum", Allerton 2016). So each worker makes the momentum of its own gradients, and offers
-// Nesterov's direction: then the servers' model is where the momenta of all workers will have carried it, and the next
-// gradient is taken there (DANA-Slim: Hakimi et al., "Taming momentum in a distributed asynchronous environment",
-// 2019).
+// al., "Asynchrony begets momentum", Allerton 2016). Therefore each worker makes the momentum of its gradients, and
+// offers Nesterov's direction: then the servers' model is where the momenta of all workers will have carried it, and
+// the next gradient is taken there (DANA-Slim: Hakimi et al., "Taming momentum in a distributed asynchronous
+// environment", 2019).
 //   v = momentum*v + (1-dampening)*g; offered d = (1-dampening)*g + momentum*v
 //   p -= lr * (d + (1-dampening)/(1-momentum) * weight_decay*p)
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, const Layout& layout);

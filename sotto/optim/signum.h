@@ -16,7 +16,7 @@ struct SignumOptions {
   }
 };
 
-// Signum (Bernstein et al., ICML 2018): each rank offers the signs of its own momentum, as -1, 0 or 1.
+// Signum (Bernstein et al., ICML 2018): each rank offers the signs of its momentum, as -1, 0 or 1.
 //   m = momentum*m + (1-momentum)*g; the exchange turns sign(m) into s; p -= lr * (s + weight_decay*p)
 // With the aggregator `vote`, s is the majority of the signs; with a lossless codec and aggregator it is their mean.
 std::unique_ptr<Optimiser> make_signum(const SignumOptions& options, const Layout& layout);

@@ -14,9 +14,9 @@ namespace sotto {
 // Parses such a text into its rounds. ConfigError, without a place in the text, when it is malformed.
 std::vector<Graph> given_graphs(std::string_view text, int ranks);
 
-// The topology whose rounds take turns; its sentence is "graph(sends_to=...)". ConfigError when there is no round, when
-// they differ in the number of ranks, when a rank keeps no share, when only some edges have shares, or when the graph
-// of all rounds together is not strongly connected.
+// The topology whose rounds take turns; its expression is "graph(sends_to=...)". ConfigError when there is no round,
+// when they differ in the number of ranks, when a rank keeps no share, when only some edges have shares, or when the
+// graph of all rounds together is not strongly connected.
 Topology given_topology(std::vector<Graph> rounds);
 
 }  // namespace sotto

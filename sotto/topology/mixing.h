@@ -41,7 +41,7 @@ using MixingSpec = Spec<MixingEntry>;
 // Parses one call, such as "self_weighted(0.5)". An empty text gives an empty spec. ConfigError with a caret.
 MixingSpec read_mixing(std::string_view text);
 
-// `given` when the topology has shares of its own, else `uniform`.
+// `given` when the topology gives shares, else `uniform`.
 MixingSpec default_mixing(const Topology& topology);
 
 // An empty spec makes the default mixing. ConfigError when the mixing does not suit the topology.

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 
 namespace sotto {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/aggregate/mirror.h"
@@ -90,7 +90,7 @@ std::vector<Case> cases() {
     for (const char* method :
          {"none", "f16", "bf16", "ef | f16", "ef | dct(8) | f16", "ef | randomk(0.01)", "ef | randomk(0.2) | f16",
           "ef | block(16, 0.1, shared)", "randomk(0.1, unbiased=true)", "ef | count_sketch(3, 10%, 10%)",
-          "ef | count_min(3, 5%, 5%)", "ef | projection(30%, 5%, 64)"}) {
+          "ef | count_min(3, 5%, 5%)"}) {
       all.push_back({ranks, method, "all_reduce"});
     }
     for (const char* method : {"none",

@@ -146,15 +146,9 @@ TEST(AutoCodec, OneSlowStepThrowsNobodyOut) {
 
 TEST(AutoCodec, RanksDecideTogetherByMediansWithoutTheFirstRound) {
   // By its own times, rank 0 would choose none and rank 1 qsgd.
-  expect_all(remarks(2,
-                     [](int rank, int) {
-                       return rank == 0 ? Milliseconds{20, 24, 21} : Milliseconds{30, 24, 21};
-                     }),
+  expect_all(remarks(2, [](int rank, int) { return rank == 0 ? Milliseconds{20, 24, 21} : Milliseconds{30, 24, 21}; }),
              "codec: qsgd(bits=4) 21.00 ms a step, against none 25.00, f16 24.00");
-  expect_all(remarks(2,
-                     [](int, int step) {
-                       return step < 3 ? Milliseconds{1, 900, 900} : Milliseconds{30, 20, 10};
-                     }),
+  expect_all(remarks(2, [](int, int step) { return step < 3 ? Milliseconds{1, 900, 900} : Milliseconds{30, 20, 10}; }),
              "codec: none");  // its quickest step counts for staying, but not for the choice
 }
 
@@ -284,7 +278,7 @@ TEST(AutoCodec, IsAWholeMethod) {
     }
     const auto text = message_of([&] { make("all_reduce", "auto"); });
     EXPECT_NE(text.find("cannot be summed"), std::string::npos) << text;
-    EXPECT_NE(message_of([&] { make("hierarchical(group=1)", "auto(medium)"); }).find("memories of its own"),
+    EXPECT_NE(message_of([&] { make("hierarchical(group=1)", "auto(medium)"); }).find("separate memories"),
               std::string::npos);
   });
 }

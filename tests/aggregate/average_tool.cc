@@ -1,4 +1,4 @@
-// Runs a method and an aggregator over given gradients; tests in Python compare the means with those of their models.
+// Runs a method and an aggregator over given gradients; tests in Python compare the means with their models'.
 // Arguments: method, aggregator, ranks, steps, bucket bytes, NAME, input file, output file, shapes. The input file
 // holds floats: first the values of the state NAME before the first step (nothing where NAME is ""; all other state
 // starts as usual), then the gradient of each step and rank. The output file holds the mean of each step.

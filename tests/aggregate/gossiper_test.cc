@@ -223,9 +223,7 @@ TEST(Gossiping, RefusesAWeightThatIsNone) {
 
 TEST(Gossiping, OfModelsRefusesWhatIsForGradients) {
   for (const char* codec : {"qsgd", "topk(0.1)", "int8", "sign", "ef | f16", "power(1)"}) {
-    EXPECT_NE(message_of([&] {
-                make({"ring", "uniform", codec}, 0, 2);
-              }).find("models are exchanged"),
+    EXPECT_NE(message_of([&] { make({"ring", "uniform", codec}, 0, 2); }).find("models are exchanged"),
               std::string::npos)
         << codec;
   }
@@ -241,7 +239,7 @@ TEST(Gossiping, OfDifferencesWantsNoMemory) {
 TEST(Gossiping, WantsNoAggregatorBesideItsCodec) {
   const Recipe recipe = read_recipe("f16", "gather");
   for (const auto input : {Contract::Input::delta, Contract::Input::model}) {
-    EXPECT_NE(message_of([&] { make_gossip_codec(recipe, Layout(), nullptr, input); }).find("beside it"),
+    EXPECT_NE(message_of([&] { make_gossip_codec(recipe, Layout(), nullptr, input); }).find("used with it"),
               std::string::npos);
   }
 }

@@ -9,7 +9,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/aggregate/vector_averager.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/support/message_of.h"
@@ -55,8 +55,8 @@ State state_of(VectorAverager& averager);
 void restore(Aggregator& aggregator, const State& state);
 void restore(Memory& memory, const State& state);
 void restore(VectorAverager& averager, const State& state);
-// Whether an aggregator that takes over the state of another one after two steps goes on as that one does, to the last
-// bit.
+// Whether an aggregator that takes over the state of another one after two steps continues as that one does, to the
+// last bit.
 bool resumes(int ranks, const std::string& aggregator, const std::string& method,
              const std::vector<BucketPlan>& buckets);
 

@@ -60,8 +60,8 @@ TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
             "momentum(m=0.8, nesterov=false, masking=true, clip=0, mean=false) ");
 }
 
-// test_warmup.py checks the warnings about sentences that diverge. Here are sentences that must cause none, and others
-// that must cause one.
+// test_warmup.py checks the warnings about codecs that diverge. Here are codecs that must cause none, and others that
+// must cause one.
 TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const Preset& preset : preset_table()) {
@@ -83,7 +83,8 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
         << method;
   }
   for (const char* method : {"ef", "ef | f32 | zstd"}) {
-    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("all is sent, so `ef` holds nothing back"), std::string::npos);
+    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("all is sent, so `ef` holds nothing back"),
+              std::string::npos);
   }
   EXPECT_NE(doubt_about(read_recipe("velocity | topk(1%)"), buckets).find(": momentum | topk("), std::string::npos);
   for (const auto& [memory, name] : offered_by) {

@@ -198,7 +198,8 @@ TEST(Phased, RanksThatDoNotFallIntoGroupsAreNotTakenOver) {
             std::string::npos);
 }
 
-// Momentum and error of fetch stand in the sketch: with another ratio they go on, as if it had always been that one.
+// Momentum and error of fetch stand in the sketch: with another ratio they continue as if the ratio had always been
+// that one.
 TEST(Phased, TheSketchesOfFetchGoOver) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
   const char* const sketch = " | count_sketch(rows=3, columns=50%)";
@@ -246,7 +247,7 @@ TEST(Phased, StartsAfterStepsThatSendEverything) {
   EXPECT_EQ(text(12, {{0, "ef | topk(0.5)"}, {12, "ef | topk(0.1)"}}), "0 ef | f32 auto; 12 ef | topk(0.1) auto; ");
 }
 
-// As in the authors' code: in dense steps all ranks make the momentum of the mean, and each goes on with that.
+// As in the authors' code: in dense steps all ranks make the momentum of the mean, and each continues with it.
 TEST(Phased, MomentumGoesOnFromThatOfTheMeanOfDenseSteps) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);

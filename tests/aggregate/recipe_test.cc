@@ -1,4 +1,4 @@
-// Whole sentences, presets, and the aggregators and optimisers given with them.
+// Whole codecs, presets, and the aggregators and optimisers given with them.
 #include "sotto/aggregate/recipe.h"
 
 #include <fmt/format.h>

@@ -24,8 +24,8 @@ using test::average_all, test::message_of, test::sample_buckets, test::sample_gr
 
 const std::array<int, 5> all_ranks{1, 2, 3, 4, 7};
 
-// A code stage changes only bytes, so one number of ranks is enough. In a sample, sentences take turns with the numbers
-// of ranks.
+// A code stage changes only bytes, so one number of ranks is enough. In a sample, codecs take turns with the numbers of
+// ranks.
 std::vector<int> ranks_for(const std::string& sentence) {
   static std::size_t turn = 0;
   if (sentence.find("zstd") != std::string::npos) return {3};

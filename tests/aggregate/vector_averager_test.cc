@@ -123,7 +123,7 @@ TEST(VectorAveraging, FindsRanksThatDiffer) {
   refused(5000, "randomk(0.1)", 2);
 }
 
-// A rank that went on alone would average its next gradient with the others' present one.
+// A rank that continued alone would average its next gradient with the others' present one.
 TEST(VectorAveraging, AnErrorIsFinalOnAllRanks) {
   for (const char* recipe : {"none", "ef | int8", "ef | topk(0.1, dense=0)", "topk(0.1, dense=0)", "ef | power(1)"}) {
     for (const char* aggregator : {"auto", "gather"}) {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/pairs.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/algorithm/pairs.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/specs.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sotto/algorithm/ad_psgd/averager.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/algorithm/played_pair.h"
 #include "tests/support/message_of.h"
 

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "sotto/aggregate/gossiper.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/topology/table.h"
 #include "tests/algorithm/played_pair.h"
 #include "tests/support/specs.h"

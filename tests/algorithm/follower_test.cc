@@ -14,7 +14,7 @@
 
 #include "sotto/aggregate/recipe.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
 #include "tests/support/specs.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/random.h"
 #include "sotto/optim/sgd.h"
 #include "tests/support/allocation_counter.h"

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/optim/averaged.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"

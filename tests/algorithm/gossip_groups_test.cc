@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"

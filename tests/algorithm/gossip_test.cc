@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 #include "tests/algorithm/message_bytes.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"

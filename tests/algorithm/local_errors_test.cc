@@ -3,7 +3,7 @@
 
 #include "sotto/aggregate/presets.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"

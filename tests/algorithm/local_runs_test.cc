@@ -5,7 +5,7 @@
 #include <map>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/state_copy.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "quadratic.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/phases.h"
 #include "tests/support/specs.h"

@@ -9,7 +9,7 @@
 #include "sotto/aggregate/presets.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/support/phases.h"

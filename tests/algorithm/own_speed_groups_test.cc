@@ -11,7 +11,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/compute.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"

@@ -7,7 +7,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/server/server_note.h"
 #include "sotto/algorithm/server/shard.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"

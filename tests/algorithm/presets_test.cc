@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/support/phases.h"

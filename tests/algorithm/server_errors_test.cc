@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/mutex.h"
 #include "tests/algorithm/quadratic.h"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/mutex.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/algorithm/served_algorithm.h"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/optim/clipped.h"
 #include "sotto/optim/sgd.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
 #include "tests/support/specs.h"

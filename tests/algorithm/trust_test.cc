@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/support/specs.h"
 

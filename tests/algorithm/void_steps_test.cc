@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/optim/loss_scale.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"

@@ -140,6 +140,8 @@ class SlurmCluster:
             f"SlurmctldLogFile={self.folder / 'log' / 'slurmctld'}", f"SlurmdLogFile={self.folder / 'log' / '%n'}",
             "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none", "JobAcctGatherType=jobacct_gather/none",
             "SelectType=select/cons_tres", "SelectTypeParameters=CR_CPU", "MpiDefault=none", "MailProg=/bin/true",
+            # On a busy machine the controller is slow: by default Slurm's programs give up after ten seconds.
+            "MessageTimeout=30", "TCPTimeout=10",
             "ReturnToService=2", "KillWait=2", "SlurmdParameters=config_overrides",
             "SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0",
             f"FirstJobId={1 + secrets.randbelow(1000000)}",  # ranks derive the port they meet at from it

@@ -84,3 +84,9 @@ def test_a_resume(good, run):
     good(*SHORT, "--algorithm", "parameter_server", "--train-dir", "served")
     words = refused_alike(run, ["train", "--resume", "--train-dir", "served", "--max-steps", 4, "--ranks", 3])
     assert "`parameter_server` cannot go on with another number" in words
+
+
+@pytest.mark.parametrize("codec, varies", [("none", False), ("qsgd(4)", False), ("qsgd(4) | rans", True), ("ef | topk(0.01)", True)])
+def test_it_says_whether_bytes_depend_on_values(good, codec, varies):
+    line = re.search(r"a rank sends +\d+ bytes a step(.*)", good(*SHORT, "--codec", codec, "--dry-run").out)[1]
+    assert line == (" of random gradients; the number depends on their values" if varies else ""), line

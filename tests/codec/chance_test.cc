@@ -105,14 +105,13 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
       squares += distance * distance / draws;
     }
     const double norm = square_norm(input.values);
-    // Four standard errors of the variance; by chance, one sentence in 30000 exceeds them.
+    // Four standard errors of the variance; by chance, one codec in 30000 exceeds them.
     const double slack = 4 * std::sqrt(std::max(squares - variance * variance, 0.0) / draws) + tolerance(input);
     if (contract.kind == Contract::Kind::contraction) {
       EXPECT_LE(variance, (1 - contract.delta) * norm + slack);
     } else if (contract.kind == Contract::Kind::unbiased) {
       EXPECT_LE(variance, contract.omega * norm + slack);
-      // By chance, one sentence in a hundred thousand exceeds this bound: with other seeds, one run in about five
-      // hundred.
+      // By chance, one codec in a hundred thousand exceeds this bound: with other seeds, one run in about five hundred.
       double error = 0;
       for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
       const Spectrum spectrum = spectrum_of(std::move(all), mean);
@@ -125,7 +124,7 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
 TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
   int unbiased = 0;
   for_all([&](const std::string& sentence) {
-    if (!is_listed(sentence)) return;  // the number of terms of other sentences is not known
+    if (!is_listed(sentence)) return;  // the number of terms of other codecs is not known
     const auto codec = fresh(sentence);
     const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 17)};
     if (codec->contract(input.layout).kind != Contract::Kind::unbiased) return;
@@ -141,9 +140,9 @@ TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
       for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
       return error;
     };
-    // An error is the sum of 80 nearly independent terms, most of it perhaps from the largest elements. So one error is
-    // known to about a quarter, and four are averaged. Where an atom is many elements there are only a few terms, and
-    // sixteen errors of shorter means are averaged.
+    // An error is the sum of 80 nearly independent terms, most of it perhaps from the largest elements. One error is
+    // therefore known to about a quarter, and four are averaged. Where an atom is many elements there are only a few
+    // terms, and sixteen errors of shorter means are averaged.
     const int means = transforms(sentence) ? 16 : 4;
     const int few = transforms(sentence) ? 16 : 32;
     double of_few = 0, of_many = 0;

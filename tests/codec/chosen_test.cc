@@ -1,4 +1,5 @@
-// clear_chosen() clears the elements that a selection sent, but not those of segments that it always sends whole.
+// clear_chosen() clears the elements that a selection sent, but not the elements of segments that it always sends
+// whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>

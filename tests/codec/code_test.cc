@@ -185,8 +185,8 @@ TEST(Frequencies, AddUpAndComeBack) {
   }
 }
 
-// Compares costs with those of Huffman's own procedure, which has no limit on lengths, where its lengths do not exceed
-// our limit.
+// Compares costs with the costs of Huffman's own procedure, which has no limit on lengths, where its lengths do not
+// exceed our limit.
 TEST(CodeLengths, AreTheBestOfTheirLength) {
   Philox random(7, Purpose::test);
   for (int trial = 0; trial < 300; ++trial) {

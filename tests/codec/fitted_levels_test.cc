@@ -130,8 +130,8 @@ TEST(ZipMl, FewCandidatesAreNearlyAsGood) {
   }
 }
 
-// With many levels, and a long tail whose values are far apart, levels beside each other have no values between them
-// and stay: the more levels, the farther from the least.
+// With many levels, and a long tail whose values are far apart, neighbouring levels have no values between them and
+// stay: the more levels, the farther from the least.
 TEST(Alq, TheVarianceNeverRisesAndEndsNearTheLeast) {
   for (const auto& [bucket, count, near] : {std::tuple{std::size_t{64}, std::size_t{4}, 1.01},
                                             {64, 8, 1.01},

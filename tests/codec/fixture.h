@@ -16,13 +16,13 @@ struct Input {
   std::vector<float> values;
 };
 
-// Whether laws take a sample of the sentences, and each of these with one number of ranks or threads: everywhere but in
+// Whether laws take a sample of the codecs, and each of these with one number of ranks or threads: everywhere but in
 // `./dev sanitize`.
 extern const bool is_sample;
 // Every combination of select, quantise and code, and transforms and random selections with some of these. The lists
-// have every stage of the table, in more than one form where it has options. A sample has each form in four sentences.
+// have every stage of the table, in more than one form where it has options. A sample has each form in four codecs.
 std::vector<std::string> listed_sentences();
-// The listed sentences, and hundreds that are generated from the table itself (generated.h), so that a new stage is in
+// The listed codecs, and hundreds that are generated from the table itself (generated.h), so that a new stage is in
 // them.
 const std::vector<std::string>& all_sentences();
 bool is_stochastic(const std::string& sentence);  // found by encoding with several keys

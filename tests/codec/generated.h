@@ -9,12 +9,12 @@
 
 namespace sotto::testing {
 
-// Makes sentences from the table of stages itself, so that a new stage or option is in them once it is in the table.
+// Makes codecs from the table of stages itself, so that a new stage or option is in them once it is in the table.
 class SentenceMaker {
  public:
   explicit SentenceMaker(std::uint64_t seed);
 
-  // Something that must occur in a sentence: an option of a stage with a value other than its default.
+  // Something that must occur in a codec: an option of a stage with a value other than its default.
   struct Setting {
     const StageEntry* stage = nullptr;
     std::string option, value;
@@ -22,8 +22,8 @@ class SentenceMaker {
   };
   const std::vector<Setting>& settings() const { return settings_; }
 
-  // A sentence with setting `number`. Other options and stages of other kinds are drawn. Empty when the stage refuses
-  // that value.
+  // A codec with setting `number`. Other options and stages of other kinds are drawn. Empty when the stage refuses that
+  // value.
   std::string with(std::size_t number);
   std::string any();
 
@@ -39,7 +39,7 @@ class SentenceMaker {
   std::vector<Setting> settings_;
 };
 
-// `count` sentences for settings that are evenly spread over all of them; always the same ones.
+// `count` codecs for settings that are evenly spread over all of them; always the same ones.
 std::vector<std::string> generated_sentences(std::size_t count);
 
 }  // namespace sotto::testing

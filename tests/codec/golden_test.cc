@@ -1,4 +1,4 @@
-// Compares our bytes with those of tools/golden.py, an independent program.
+// Compares our bytes with the bytes of tools/golden.py, an independent program.
 #include <gtest/gtest.h>
 
 #include <algorithm>

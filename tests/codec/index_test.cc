@@ -59,7 +59,8 @@ void expect_round_trip(const std::vector<std::uint32_t>& indices, std::size_t at
   EXPECT_EQ(back, indices);
 }
 
-// The plan is as small as that of each code, and ties go to delta, the bitmap, runs and Rice's code, in this order.
+// The plan is at most as large as each code makes it, and ties go to delta, the bitmap, runs and Rice's code, in this
+// order.
 void expect_smallest(const std::vector<std::uint32_t>& indices, std::size_t atoms) {
   const IndexPlan plan = plan_indices(one, indices, atoms);
   EXPECT_LE(plan.bytes, max_index_bytes(indices.size(), atoms));

@@ -24,7 +24,7 @@ inline void expect_clean_padding(const Input& input, const std::vector<float>& o
   EXPECT_EQ(out, cleared) << input.name;
 }
 
-// Checks a law with every sentence.
+// Checks a law with every codec.
 inline void for_all(const std::function<void(const std::string& sentence)>& law) {
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);

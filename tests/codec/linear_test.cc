@@ -35,7 +35,7 @@ TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
       const double kept = contract.kind == Contract::Kind::rounding ? 1e-10 : 1 - contract.delta;
       EXPECT_LE(square_distance(out, values), kept * square_norm(values));
     }
-    // A message holds the same values; f16 has a unit beside its 16 bits.
+    // A message holds the same values; f16 has a unit besides its 16 bits.
     EXPECT_LE(square_distance(out, decode(*codec, input, encode(*codec, input, key, 2))),
               0x1p-14 * square_norm(values));
 

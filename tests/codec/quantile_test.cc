@@ -201,7 +201,7 @@ TEST(MinMaxSketch, NeverChangesASignNorMovesABinAwayFromZero) {
   EXPECT_GT(grown, 1000U);
 }
 
-// A value is decoded to a bin of its own group, so it moves by less than the number of bins in a group.
+// A value is decoded to a bin of its group, so it moves by less than the number of bins in a group.
 TEST(MinMaxSketch, StaysWithinTheGroup) {
   const auto values = normal(30000, 8);
   const auto binned = sent("quantile(bins=129)", values);

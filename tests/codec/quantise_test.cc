@@ -25,7 +25,7 @@ Input two_segments() {
   return {"gaussian", layout, gaussian(layout, 61)};
 }
 
-// The sum of of(values) over all blocks: E |C(x)-x|^2 where `of` gives that of one block.
+// The sum of of(values) over all blocks: E |C(x)-x|^2 where `of` gives it for one block.
 double over_blocks(const Input& input, std::size_t block, const std::function<double(std::span<const float>)>& of) {
   double sum = 0;
   for (const Segment& segment : input.layout.segments()) {
@@ -175,7 +175,7 @@ TEST(Natural, SendsPowersOfTwoAndZeroAsTheyAre) {
   const Layout layout({{"w", 0, {blocks}}}, blocks);
   Input input{"powers", layout, std::vector<float>(blocks)};
   for (std::size_t i = 0; i < blocks; ++i) {
-    const std::array largest{0, -40, 127};  // exponents; those of the second block reach down to the smallest float
+    const std::array largest{0, -40, 127};  // exponents; in the second block they reach down to the smallest float
     const int exponent = std::max(largest[i / 4096] - static_cast<int>(i % 126), -149);
     input.values[i] = i % 5 == 0 ? 0 : std::ldexp(i % 2 == 0 ? 1.0F : -1.0F, exponent);
   }
@@ -191,8 +191,8 @@ TEST(Natural, HasTheLargestFloatInPlaceOfThePowerAboveIt) {
   EXPECT_EQ(decoded, (std::vector<float>{-largest_float, 0x1p127F}));
 }
 
-// In a block with the largest number of the format, every number of the format is exact. So are all of them times a
-// power of two.
+// In a block with the largest number of the format, every number of the format is exact, and all of them times a power
+// of two are exact, too.
 TEST(Fp8, SendsWhatTheFormatHasAsItIs) {
   for (const bool e4m3 : {true, false}) {
     const int mantissa = e4m3 ? 3 : 2;
@@ -335,7 +335,7 @@ TEST(TernGrad, ASharedScaleIsOfWholeSegments) {
   }
   values[3] = NAN;
   codec->propose(bucket, numbers);
-  EXPECT_EQ(numbers[0], 0);  // the other ranks go on; this rank finds the error when it encodes
+  EXPECT_EQ(numbers[0], 0);  // the other ranks continue; this rank finds the error when it encodes
   EXPECT_THROW(codec->encode(bucket, {}, numbers, parts, messages), NumericError);
 }
 

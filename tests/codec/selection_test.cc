@@ -30,7 +30,7 @@ TEST(TopK, TakesTheLargestOfEachChunk) {
   Layout layout;
   layout.append("w", {20});
   std::vector<float> values = gaussian(layout, 3);
-  for (std::size_t i = 0; i < 8; ++i) values[i] *= 100;  // large values of one chunk must not displace those of another
+  for (std::size_t i = 0; i < 8; ++i) values[i] *= 100;  // chunks must not displace each other's values
   const auto kept = [&](std::size_t begin, std::size_t end) {
     Layout chunk;
     chunk.append("w", {static_cast<std::int64_t>(end - begin)});

@@ -1,4 +1,4 @@
-// Sentences of stages.
+// Codecs made of stages.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -70,7 +70,7 @@ TEST(CountSketch, OfASumIsTheSumOfSketches) {
 }
 
 // One row is unbiased. With w windows of m cells, two elements of different chunks meet with probability 1 / (w m), and
-// two of one chunk, which share a window, with 1 / m. So E|est - x|^2 is the sum over pairs of x_j^2 times that
+// two of one chunk, which share a window, with 1 / m. Therefore E|est - x|^2 is the sum over pairs of x_j^2 times that
 // probability.
 TEST(CountSketch, OneRowIsOffByAllThatItsElementMeets) {
   const Input input = flat("gaussian", gaussian({{{"w", 0, {100000}}}, 100000}, 64));

@@ -302,7 +302,7 @@ TEST(Svd, NumbersThatAreTooLargeOnTheWayAreAnError) {
   }
 }
 
-// In a tall matrix, the large factor of a probe is the first one, and that of a triplet the second.
+// In a tall matrix, the large factor of a probe is the first one, and the large factor of a triplet the second.
 TEST(Svd, LargeNumbersAreNoErrorAsLongAsTheirProductsAreNot) {
   for (const std::int64_t rows : {3, 9, 40}) {
     const Layout layout({{"w", 0, {rows, 9}}}, static_cast<std::size_t>(9 * rows));

@@ -22,7 +22,7 @@ std::vector<std::shared_ptr<ThreadPool>> all_workers(std::size_t grain) {
   return pool;
 }
 
-// Makes two steps, since some codecs start from their last state. In a sample, sentences take turns with the pools.
+// Makes two steps, since some codecs start from their last state. In a sample, codecs take turns with the pools.
 void expect_the_same(const std::string& sentence, const Input& input,
                      std::span<const std::shared_ptr<ThreadPool>> all) {
   static std::size_t turn = 0;
@@ -50,7 +50,7 @@ TEST(Threads, MakeTheSameMessages) {
     if (input.values.size() > 1 && input.name != "largest") inputs.push_back(input);
   }
   const auto sentences = all_sentences();
-  // Each sentence gets one of the inputs in turn, so that neighbours in the list, which differ in one stage, have
+  // Each codec gets one of the inputs in turn, so that neighbours in the list, which differ in one stage, have
   // different inputs.
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     expect_the_same(sentences[i], inputs[i % inputs.size()], pool);

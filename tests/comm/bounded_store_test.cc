@@ -1,4 +1,4 @@
-#include "sotto/comm/bounded_store.h"
+#include "sotto/comm/group/bounded_store.h"
 
 #include <gtest/gtest.h>
 
@@ -7,22 +7,21 @@
 #include <future>
 #include <memory>
 #include <thread>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <utility>
 
-#include "sotto/comm/bounded.h"
+#include "sotto/comm/group/bounded.h"
 
 namespace sotto {
 namespace {
 
 TEST(BoundedStore, EndsWithTheLastOfThoseMadeOfIt) {
-  auto inner = c10::make_intrusive<c10d::HashStore>();
-  const c10::weak_intrusive_ptr<c10d::HashStore> lives(inner);
-  auto store = c10::make_intrusive<BoundedStore>(std::move(inner), "a store", std::chrono::seconds(60));
+  StorePtr inner = make_memory_store();
+  const std::weak_ptr<Store> lives(inner);
+  auto store = std::make_shared<BoundedStore>(std::move(inner), "a store", std::chrono::seconds(60));
   auto sooner = store->until(Clock::now() + std::chrono::seconds(60));
   auto copy = sooner;
   store.reset();
-  EXPECT_EQ(copy.use_count(), 2U);
+  EXPECT_EQ(copy.use_count(), 2);
   EXPECT_FALSE(lives.expired());
   sooner.reset();
   copy.reset();

@@ -1,4 +1,4 @@
-#include "sotto/comm/generations.h"
+#include "sotto/comm/group/generations.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "job.h"
-#include "sotto/comm/gloo.h"
+#include "adapters/c10d/gloo.h"
 
 namespace sotto {
 

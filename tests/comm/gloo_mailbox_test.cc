@@ -12,7 +12,7 @@
 #include "../support/thread_limit.h"
 #include "gloo_group.h"
 #include "sotto/comm/frame.h"
-#include "sotto/comm/gloo_mailbox.h"
+#include "adapters/c10d/gloo_mailbox.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

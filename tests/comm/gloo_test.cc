@@ -22,7 +22,8 @@
 
 #include "../support/thread_limit.h"
 #include "gloo_group.h"
-#include "sotto/comm/gloo.h"
+#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/gloo.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -182,6 +183,7 @@ std::vector<Ended> run_hosted(int ranks, const std::function<void(Communicator&)
     world.rank = world.local_rank = rank;
     world.size = world.local_size = ranks;
     world.port = port.number();
+    world.stores = &c10d_stores();
     world.host_store = rank == 0;
     TransportOptions options;
     options.deadline = 30s;
@@ -226,6 +228,7 @@ TEST(GlooHosted, ARankThatServesTheStoreAndIsStartedTwiceIsNamedByAll) {
     world.rank = world.local_rank = process / 2;  // 0, 0, 1
     world.size = world.local_size = 3;
     world.port = port.number();
+    world.stores = &c10d_stores();
     world.host_store = world.rank == 0;
     TransportOptions options;
     options.connect_deadline = 600s;
@@ -253,13 +256,13 @@ std::vector<std::string> listening_at(int port) {
 
 TEST(StoreServer, ListensOnTheLoopbackAloneUnlessToldOtherwise) {
   const auto all = run_processes(1, limit, [](int) {
-    if (listening_at(StoreServer("127.0.0.1").port()) != std::vector<std::string>{"0100007F"}) throw Error("elsewhere");
-    for (const std::string& address : listening_at(StoreServer("localhost").port())) {
+    if (listening_at(StoreServer(c10d_stores(), "127.0.0.1").port()) != std::vector<std::string>{"0100007F"}) throw Error("elsewhere");
+    for (const std::string& address : listening_at(StoreServer(c10d_stores(), "localhost").port())) {
       if (address != "0100007F" && address != "00000000000000000000000001000000") throw Error("localhost " + address);
     }
     std::array<char, 256> host{};
     ::gethostname(host.data(), host.size() - 1);
-    for (const std::string& address : listening_at(StoreServer(host.data()).port())) {
+    for (const std::string& address : listening_at(StoreServer(c10d_stores(), host.data()).port())) {
       if (address.find_first_not_of('0') != address.npos) throw Error("at one address: " + address);
     }
   });
@@ -267,12 +270,12 @@ TEST(StoreServer, ListensOnTheLoopbackAloneUnlessToldOtherwise) {
 }
 
 TEST(StoreServer, SaysAtOnceThatAHostIsUnknown) {
-  expect_contains(error_of([] { StoreServer("no-such-host.invalid"); }), "the host `no-such-host.invalid`");
+  expect_contains(error_of([] { StoreServer(c10d_stores(), "no-such-host.invalid"); }), "the host `no-such-host.invalid`");
 }
 
 TEST(StoreServer, NamesAPortInUse) {
   const ReservedPort port(true);
-  const std::string error = error_of([&] { StoreServer("127.0.0.1", port.number()); });
+  const std::string error = error_of([&] { StoreServer(c10d_stores(), "127.0.0.1", port.number()); });
   expect_contains(error, "port " + std::to_string(port.number()) + " is in use by another program");
 }
 
@@ -282,6 +285,7 @@ TEST(ConnectGloo, SaysWhatIsWrong) {
   world.rank = world.local_rank = 1;
   const ReservedPort nobody(false);
   world.port = nobody.number();
+  world.stores = &c10d_stores();
   TransportOptions options;
   options.connect_deadline = 300ms;
   expect_contains(error_of([&] { connect_gloo(world, options); }),

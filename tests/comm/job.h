@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "processes.h"
+#include "adapters/c10d/store_service.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -45,6 +46,7 @@ class Job : public testing::Test {
     world.size = world.local_size = size;
     world.port = static_cast<std::uint16_t>(server_.port());
     world.prefix = "test";
+    world.stores = &c10d_stores();
     return world;
   }
 
@@ -61,7 +63,7 @@ class Job : public testing::Test {
   }
 
   ServerProcess server_{[](const auto& ready) {
-    const StoreServer server("127.0.0.1");
+    const StoreServer server(c10d_stores(), "127.0.0.1");
     ready(server.port());
   }};
 };

@@ -1,5 +1,5 @@
 // How emulated links are written, and when messages arrive over them.
-#include "sotto/comm/links.h"
+#include "sotto/comm/emulated/links.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "sotto/comm/link.h"
+#include "sotto/comm/emulated/link.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 

@@ -10,8 +10,8 @@
 
 #include "mailbox_laws.h"
 #include "sotto/comm/inbox.h"
-#include "sotto/comm/shaped.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/shaped.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

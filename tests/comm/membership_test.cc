@@ -1,4 +1,6 @@
-#include "sotto/comm/membership.h"
+#include "adapters/c10d/store.h"
+#include "adapters/c10d/store_service.h"
+#include "sotto/comm/group/membership.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -14,13 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/application.h"
-#include "sotto/comm/c10d_reason.h"
-#include "sotto/comm/heartbeat.h"
+#include "sotto/comm/group/application.h"
+#include "adapters/c10d/c10d_reason.h"
+#include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/meeting.h"
-#include "sotto/comm/membership_keys.h"
-#include "sotto/comm/tcp_places.h"
+#include "sotto/comm/group/meeting.h"
+#include "sotto/comm/group/membership_keys.h"
+#include "sotto/comm/tcp/places.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -41,6 +43,7 @@ class Membership : public testing::Test {
     World world;
     world.elastic = world.coordinated = true;
     world.port = store_.port();
+    world.stores = &c10d_stores();
     world.id = id;
     world.generation = generation;
     return world;
@@ -55,7 +58,7 @@ class Membership : public testing::Test {
     return std::make_unique<Meeting>(member, "tcp", std::chrono::seconds(60), stop);
   }
 
-  StoreServer store_{"127.0.0.1"};
+  StoreServer store_{c10d_stores(), "127.0.0.1"};
   Roster roster_{store_};
   Generations generations_{1, 3};
 };
@@ -306,8 +309,8 @@ TEST_F(MembershipOfTwo, APlaceIsNotBelievedWithoutBounds) {
 }
 
 TEST_F(MembershipOfTwo, NobodyWaitsInPartsOfAMeetingForARankThatIsLost) {
-  const auto part = first->section("python");
-  Meeting inner(c10::make_intrusive<c10d::PrefixStore>("group", part), 0, 2);
+  const auto part = as_c10d(first->section("python"), std::chrono::seconds(60));
+  Meeting inner(from_c10d(c10::make_intrusive<c10d::PrefixStore>("group", part)), std::chrono::seconds(60), 0, 2);
   const auto inner_part = inner.section("gloo");
   roster_.end(generations_, 7, "rank 7 has been silent");
   const auto expect_lost = [](const std::function<void()>& wait, const std::string& who) {
@@ -321,7 +324,7 @@ TEST_F(MembershipOfTwo, NobodyWaitsInPartsOfAMeetingForARankThatIsLost) {
   expect_lost([&] { part->get("address of rank 1"); }, "");
   expect_lost([&] { part->clone()->wait({"address of rank 1"}, std::chrono::seconds(60)); }, "");
   expect_lost([&] { inner.wait_for_all(std::chrono::seconds(60)); }, "rank 0: ");
-  expect_lost([&] { inner_part->wait({"address of rank 1"}); }, "");
+  expect_lost([&] { inner_part->get("address of rank 1"); }, "");
 }
 
 TEST_F(Membership, ASignalThatComesWhenAllHaveMetDoesNotUndoIt) {
@@ -371,10 +374,11 @@ TEST_F(Membership, NobodyWaitsLongForACoordinatorThatDoesNotKnowHim) {
 // The next coordinator is there when the former one goes away, after the rank has waited for other ranks for longer
 // than it waits for a coordinator.
 TEST(MembershipStore, ThatGoesAwayIsWaitedForFromThenOn) {
-  std::optional<StoreServer> store(std::in_place, "127.0.0.1");
+  std::optional<StoreServer> store(std::in_place, c10d_stores(), "127.0.0.1");
   World world;
   world.elastic = world.coordinated = true;
   world.port = store->port();
+  world.stores = &c10d_stores();
   world.generation = 1;
   world.coordinator_wait = std::chrono::seconds(5);
   Roster(*store).admit(0);
@@ -383,7 +387,7 @@ TEST(MembershipStore, ThatGoesAwayIsWaitedForFromThenOn) {
   const Stop stop = [&] {  // asked in each round of its wait
     if (Clock::now() - begin < world.coordinator_wait || ++looks != 2) return 0;
     store.reset();
-    store.emplace("127.0.0.1", world.port);
+    store.emplace(c10d_stores(), "127.0.0.1", world.port);
     Generations generations(1, 1);
     generations.come(0);
     generations.next();
@@ -398,10 +402,11 @@ TEST(MembershipStore, ThatGoesAwayIsWaitedForFromThenOn) {
 }
 
 TEST(MembershipStore, SaysInOneSentenceThatItIsGone) {
-  std::optional<StoreServer> store(std::in_place, "127.0.0.1");
+  std::optional<StoreServer> store(std::in_place, c10d_stores(), "127.0.0.1");
   World world;
   world.elastic = true;
   world.port = store->port();
+  world.stores = &c10d_stores();
   const auto stop = [&] {
     if (store && store->find(membership_keys::any_left(world.generation))) store.reset();
     return 0;

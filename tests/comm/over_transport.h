@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "job.h"
-#include "sotto/comm/relay_server.h"
+#include "sotto/comm/relay/server.h"
 #include "sotto/comm/secret.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 
 namespace sotto {

@@ -17,8 +17,9 @@
 #include "laws.h"
 #include "polled_work.h"
 #include "processes.h"
-#include "sotto/comm/meeting.h"
-#include "sotto/comm/process_group.h"
+#include "adapters/c10d/store.h"
+#include "sotto/comm/group/meeting.h"
+#include "adapters/c10d/process_group.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -181,7 +182,7 @@ TEST(Meetings, AskForOneKeyAtATime) {
     const auto store = c10::make_intrusive<CountedStore>();
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&store, rank] { Meeting(store, rank, ranks).wait_for_all(600s); });
+      threads.emplace_back([&store, rank] { Meeting(from_c10d(store), 600s, rank, ranks).wait_for_all(600s); });
     }
     threads.clear();
     if (store->most != 1 || store->checks == 0) throw std::runtime_error("several keys");

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/relay.h"
-#include "sotto/comm/relay_word.h"
+#include "sotto/comm/relay/relay.h"
+#include "sotto/comm/relay/word.h"
 #include "tests/comm/tcp_ranks.h"
 
 namespace sotto::test {

@@ -1,5 +1,5 @@
 // A relay with members and strangers that are played by the test.
-#include "sotto/comm/relay.h"
+#include "sotto/comm/relay/relay.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

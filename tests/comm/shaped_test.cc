@@ -1,6 +1,6 @@
 // The emulated link is never faster than a real one. The bound for how much slower it may be is loose, since a busy
 // machine is slow.
-#include "sotto/comm/shaped.h"
+#include "sotto/comm/emulated/shaped.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sotto/comm/mailbox.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/mutex.h"
 

@@ -12,8 +12,8 @@
 #include "laws.h"
 #include "polled_work.h"
 #include "sotto/comm/mailbox.h"
-#include "sotto/comm/nccl.h"
-#include "sotto/comm/staged.h"
+#include "adapters/c10d/nccl.h"
+#include "adapters/c10d/staged.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/comm/laws.h"
 

@@ -1,5 +1,5 @@
 // The connections of several ranks on one thread. Strangers, and members that send nonsense, are plain sockets.
-#include "sotto/comm/tcp_lines.h"
+#include "sotto/comm/tcp/lines.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The two halves of a line, without sockets: what one gives, the other takes, and connections break anywhere.
-#include "sotto/comm/tcp_outgoing.h"
+#include "sotto/comm/tcp/outgoing.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/tcp_incoming.h"
+#include "sotto/comm/tcp/incoming.h"
 #include "sotto/core/error.h"
 #include "tests/comm/tcp_ranks.h"
 

@@ -26,8 +26,8 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/tcp_door.h"
-#include "sotto/comm/tcp_stripes.h"
+#include "sotto/comm/tcp/door.h"
+#include "sotto/comm/tcp/stripes.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "sotto/comm/stop.h"
-#include "sotto/comm/tcp_relay.h"
+#include "sotto/comm/tcp/through_relay.h"
 #include "sotto/core/hex.h"
 #include "tests/comm/middlebox.h"
 #include "tests/comm/relay_rig.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/tcp_refusals.h"
+#include "sotto/comm/tcp/refusals.h"
 #include "tests/comm/tcp_ranks.h"
 
 namespace sotto {

@@ -1,5 +1,5 @@
 // Several connections between two ranks: messages come whole and in order, whatever happens to single connections.
-#include "sotto/comm/tcp_stripes.h"
+#include "sotto/comm/tcp/stripes.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/tcp_frame.h"
+#include "sotto/comm/tcp/frame.h"
 #include "sotto/kernels/checksum.h"
 #include "tests/comm/tcp_ranks.h"
 

@@ -1,6 +1,6 @@
 // The laws of communicators on ranks that are threads, with and without an emulated link; and what happens when one
 // fails.
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@
 #include "../support/thread_limit.h"
 #include "laws.h"
 #include "sotto/comm/mailbox.h"
-#include "sotto/comm/shaped.h"
+#include "sotto/comm/emulated/shaped.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -1,5 +1,5 @@
 // Connections with a secret: who gets in, and what somebody on the way can read or change.
-#include "sotto/comm/tls.h"
+#include "sotto/comm/tcp/tls.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

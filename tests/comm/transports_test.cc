@@ -14,7 +14,8 @@
 #include "laws.h"
 #include "mailbox_laws.h"
 #include "over_transport.h"
-#include "sotto/comm/shaped.h"
+#include "adapters/c10d/transports.h"
+#include "sotto/comm/emulated/shaped.h"
 
 namespace sotto {
 namespace {

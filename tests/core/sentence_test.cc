@@ -147,8 +147,8 @@ TEST(Sentence, FailAtShowsTheCall) {
             "            ^");
 }
 
-// Any bytes are a sentence or a ConfigError, with a caret unless nothing was said, and the calls of a sentence lie
-// inside its text.
+// Any bytes are an expression or a ConfigError, with a caret unless nothing was said, and the calls of an expression
+// lie inside its text.
 TEST(Sentence, RandomTexts) {
   constexpr std::string_view alphabet = "ab1(()),||== \t%._-\x00\xFF";
   Philox random(1, Purpose::test);

@@ -122,7 +122,7 @@ void decode(const DecodeInput& input, Subject& subject, std::span<const std::byt
   if (std::ranges::any_of(marks, [](float x) { return x != 0 && x != 1; })) fail(input, "marks of other values");
 }
 
-// Mutates an input. Sentences stay valid, and headers right; LLVMFuzzerMutate() changes the rest.
+// Mutates an input. Codecs stay valid, and headers right; LLVMFuzzerMutate() changes the rest.
 std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> data, std::size_t most, unsigned seed) {
   Philox random(seed, Purpose::test);
   auto input = DecodeInput::parse(data);

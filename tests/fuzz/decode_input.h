@@ -10,9 +10,8 @@
 
 namespace sotto::fuzzing {
 
-// An input of decode_fuzz: a sentence as text, a line feed, two bytes, and then the bytes of a message, or changes to
-// one. A sentence alone means a valid message. Inputs do not depend on the order of a table, or on the hashes in a
-// header.
+// An input of decode_fuzz: a codec as text, a line feed, two bytes, and then the bytes of a message, or changes to one.
+// A codec alone means a valid message. Inputs do not depend on the order of a table, or on the hashes in a header.
 struct DecodeInput {
   enum class Form : std::uint8_t {
     body,          // `bytes` is the body; the header is right but for the flags

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes tests/fuzz/corpus anew, after `./dev fuzz`: the smallest inputs that reach all code which those of before and
-# those that were found since (build/fuzz/corpus) reach. A file is named by the hash of what is in it.
+# Rewrites tests/fuzz/corpus, after `./dev fuzz`: the smallest inputs that reach all code that the former inputs and the
+# inputs found since (build/fuzz/corpus) reach. A file is named by the hash of its content.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

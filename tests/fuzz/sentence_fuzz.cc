@@ -1,5 +1,5 @@
-// Fuzzes the parser of sentences with any text. A text must be refused with a ConfigError, or have a canonical form
-// that reads back as itself, and a codec that tells the size of its messages.
+// Fuzzes the parser of codecs with any text. A text must be refused with a ConfigError, or have a canonical form that
+// reads back as itself, and a codec that tells the size of its messages.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace sotto {
 namespace {
 
-// Sentences of stages, and the names of memories, aggregators and presets.
+// Codecs made of stages, and the names of memories, aggregators and presets.
 std::vector<std::string> all_texts() {
   std::vector<std::string> texts = testing::generated_sentences(200);
   const auto add = [&](const auto& table) {

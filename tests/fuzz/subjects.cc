@@ -122,7 +122,7 @@ Subject& Subjects::of(const DecodeInput& input) {
     subject.codec->max_bytes(scene(input).layout, scene(input).part);
     if (input.scene == large_scene && !has_code(input.sentence)) subject.codec.reset();  // for codes alone
     if (!subject.codec) return subject;
-  } catch (const ConfigError&) {  // not a sentence, or one that needs a larger vector
+  } catch (const ConfigError&) {  // not a codec, or one that needs a larger vector
     subject.codec.reset();
     return subject;
   }
@@ -134,7 +134,7 @@ Subject& Subjects::of(const DecodeInput& input) {
     subject.opened->open(message.view(), scene(input).layout, scene(input).part);
     subject.opened->add_to(bucket, 1);
   } catch (const WireError& error) {
-    fail(input, fmt::format("a message of its own is refused: {}", error.what()));
+    fail(input, fmt::format("the codec refuses its own message: {}", error.what()));
   }
   subject.most_allocated = of_an_error;
   if (has_code(input.sentence)) {

@@ -36,7 +36,7 @@ class Subjects {
  public:
   Subjects();
   const Scene& scene(const DecodeInput& input) const;
-  // `codec` is null where the sentence makes none.
+  // `codec` is null where the text makes none.
   Subject& of(const DecodeInput& input);
   const Message& valid(Subject& subject, const DecodeInput& input);
   std::unique_ptr<Codec> codec(const DecodeInput& input) const;  // a new instance

@@ -27,7 +27,7 @@ def prefix(root, tmp_path_factory):
     """
     source = tmp_path_factory.mktemp("source")
     shutil.copy(root / "CMakeLists.txt", source)
-    for folder in ("app", "cmake", "sotto"):
+    for folder in ("adapters", "app", "cmake", "sotto"):
         shutil.copytree(root / folder, source / folder)
     build = source / "build" / "release"
     prefix = tmp_path_factory.mktemp("prefix")

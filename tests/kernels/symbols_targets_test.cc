@@ -76,7 +76,7 @@ TEST(Targets, PackedBits) {
   });
 }
 
-// Compares states, words and symbols with those of rans_step.h, which goes symbol by symbol.
+// Compares states, words and symbols with the results of rans_step.h, which goes symbol by symbol.
 TEST(Targets, Rans) {
   everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
     Philox random(seed, Purpose::test);

@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/launch/coordinator.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "sotto/comm/heartbeat.h"
-#include "sotto/comm/membership.h"
+#include "sotto/comm/group/heartbeat.h"
+#include "sotto/comm/group/membership.h"
 #include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 
@@ -28,6 +29,7 @@ class CoordinatorTest : public testing::Test {
     World world;
     world.elastic = world.coordinated = true;
     world.port = coordinator_->port();
+    world.stores = &c10d_stores();
     world.id = id;
     world.generation = 1;
     return world;

@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/launch/elastic_group.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/membership_keys.h"
+#include "sotto/comm/group/membership_keys.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -60,7 +61,7 @@ class ElasticGroupTest : public testing::Test {
   std::string members(std::uint64_t generation) { return store_.find(keys::members(generation)).value_or("none"); }
 
   LaunchSpec spec_;
-  StoreServer store_{"127.0.0.1"};
+  StoreServer store_{c10d_stores(), "127.0.0.1"};
   Words words_;
   Console console_;
 };

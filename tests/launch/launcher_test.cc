@@ -1,3 +1,4 @@
+#include "adapters/c10d/store_service.h"
 #include "app/launch/launcher.h"
 
 #include <fcntl.h>
@@ -337,7 +338,7 @@ TEST(Launcher, RefusesAMasterThatIsNone) {
 }
 
 TEST(Launcher, RefusesAPortInUse) {
-  const StoreServer other("127.0.0.1");
+  const StoreServer other(c10d_stores(), "127.0.0.1");
   LaunchSpec spec;
   spec.master = fmt::format("127.0.0.1:{}", other.port());
   Console console;

@@ -31,7 +31,7 @@ Layout tensors(std::size_t size) {
   return {segments, size};
 }
 
-// Sentences that together cover every entry of the table, and every branch of each.
+// Expressions that together cover every entry of the table, and every branch of each.
 std::vector<std::string> sentences() {
   std::vector<std::string> all{"sgd(momentum=0)",
                                "sgd(nesterov=true, weight-decay=0.01)",

@@ -181,7 +181,7 @@ std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
   return "no error";
 }
 
-// Expects an error that contains `part`, with its caret under the last occurrence of `under` in the sentence.
+// Expects an error that contains `part`, with its caret under the last occurrence of `under` in the expression.
 void expect_error(const std::string& sentence, const std::string& part, const std::string& under) {
   const std::string error = error_of(sentence);
   EXPECT_NE(error.find("lr-schedule"), std::string::npos) << error;

@@ -6,8 +6,8 @@
 
 namespace sotto::test {
 
-// A sentence for an entry of the table that suits `ranks` ranks: `hosts` has hosts of two ranks, and `graph` sends to
-// the next rank.
+// An expression for an entry of the table that suits `ranks` ranks: `hosts` has hosts of two ranks, and `graph` sends
+// to the next rank.
 inline std::string sample(const TopologyEntry& entry, int ranks) {
   std::string name(entry.name);
   if (name == "hosts") return name + (ranks == 1 ? "(1)" : "(2)");

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "sotto/comm/stop.h"
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
 #include "app/train/checkpoint.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "app/train/stop_signal.h"
 #include "tests/support/message_of.h"
 

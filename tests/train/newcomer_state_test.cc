@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

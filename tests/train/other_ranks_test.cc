@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/threads.h"
+#include "sotto/comm/emulated/threads.h"
 #include "sotto/core/state_file.h"
 #include "app/train/checkpoint.h"
 #include "tests/support/message_of.h"

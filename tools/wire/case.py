@@ -1,4 +1,4 @@
-"""A golden message: a sentence, its input, the message, and the decoded values."""
+"""A golden message: a codec, its input, the message, and the decoded values."""
 
 import itertools
 import math

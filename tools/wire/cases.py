@@ -13,11 +13,11 @@ from .quantise import (CASES, quantise_adaptive, quantise_bf16, quantise_f16, qu
                        quantise_sign, quantise_signs, quantise_terngrad)  # fmt: skip
 from .select import (beside_dense, select_atomo, select_block, select_in_chunks, select_randomk, select_sampled,
                      select_threshold, select_topk)  # fmt: skip
-from .transform import Dct, Dct2, Fft, Hadamard, Projection, Sketch, Svd
+from .transform import Dct, Dct2, Fft, Hadamard, Sketch, Svd
 
 
 def clusters(**options):
-    """(sentence, quantiser), two arguments of a Case."""
+    """(codec, quantiser), two arguments of a Case."""
     stage = Clusters(**options)
     return stage.sentence(), stage
 
@@ -69,7 +69,6 @@ def cases():
         Case("small-hadamard", "hadamard(chunk=4) | f32", quantise_f32, layout="small", transform=Hadamard(4)),
         Case("small-count_sketch", "count_sketch(rows=1, columns=3, keep=2, seed=0) | f32", quantise_f32, layout="small", transform=Sketch(True, 1, 3, 2, 0)),
         Case("small-count_min", "count_min(rows=1, columns=2, keep=60%, seed=0) | f32", quantise_f32, layout="small", transform=Sketch(False, 1, 2, 0.6, 0)),
-        Case("small-projection", "projection(rows=4, keep=1, chunk=4, iterations=3, seed=0) | f32", quantise_f32, layout="small", transform=Projection(4, 4, 1, 3, 0)),
         Case("small-svd", f"{svd} | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="matrix", transform=Svd()),
         Case("small-zstd", "f32 | zstd(level=1)", quantise_f32, layout="small", values=zeros, whole=zstd),
         Case("small-rans", f"{int8_text} | rans(model=static)", int8(256, False), layout="row", code=entropy(Rans(), 8)),
@@ -142,8 +141,6 @@ def cases():
         Case("count_sketch", "count_sketch(rows=3, columns=15%, keep=20%, seed=7) | qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), transform=Sketch(True, 3, 0.15, 0.2, 7)),
         Case("count_sketch-part", "count_sketch(rows=5, columns=3, keep=4, seed=0) | topk(ratio=0.7, scope=segment, dense=0) | f32", quantise_f32, topk(0.7, "segment"), part=cut, transform=Sketch(True, 5, 3, 4, 0)),
         Case("count_min", "count_min(rows=3, columns=10%, keep=30%, seed=1) | f16", quantise_f16, transform=Sketch(False, 3, 0.1, 0.3, 1)),
-        Case("projection", "projection(rows=24, keep=5, chunk=64, iterations=20, seed=3) | qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), layout="long", transform=Projection(64, 24, 5, 20, 3)),
-        Case("projection-part", "projection(rows=5, keep=1, chunk=8, iterations=4, seed=0) | topk(ratio=0.7, scope=segment, dense=0) | f32", quantise_f32, topk(0.7, "segment"), part=(1, 8, 96), transform=Projection(8, 5, 1, 4, 0)),
         Case("svd", f"{svd} | f32", quantise_f32, transform=Svd()),
         Case("svd-topk", f"{svd} | topk(ratio=0.5, scope=segment, dense=0) | f16", quantise_f16, topk(0.5, "segment"), transform=Svd()),
         Case("svd-within", f"{svd} | topk(ratio=0.5, scope=segment, dense=0) | topk(ratio=0.4, scope=segment, dense=0) | f32", quantise_f32, topk(0.5, "segment"), transform=Svd(), within=topk(0.4, "segment")),

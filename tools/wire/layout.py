@@ -1,4 +1,4 @@
-"""Layouts, and the hash of layouts and sentences."""
+"""Layouts, and the hash of layouts and codecs."""
 
 import math
 import struct

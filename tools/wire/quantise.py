@@ -285,7 +285,7 @@ def quantise_adaptive(error, most_bits, bucket):
     return quantise
 
 
-# Golden messages of each quantiser alone: name, sentence, quantiser, and what else a Case takes. The page of a stage shows
+# Golden messages of each quantiser alone: name, codec, quantiser, and what else a Case takes. The page of a stage shows
 # its case small-NAME.
 CUT = (1, 7, 90)  # part 1, which cuts two segments
 CASES = [

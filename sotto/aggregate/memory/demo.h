@@ -14,7 +14,7 @@ struct DemoOptions {
 
 // Decoupled momentum (Peng, Quesnelle, Kingma, DeMo, 2024). Each rank has its own momentum m = decay * m + g. The
 // largest components are sent and subtracted from m; what is slow and small stays local. The learning rate is applied
-// outside. The optimiser must have no momentum of its own; in the paper it takes the signs of the mean.
+// outside. The optimiser must have no momentum; in the paper it takes the signs of the mean.
 std::unique_ptr<Memory> make_demo(const DemoOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

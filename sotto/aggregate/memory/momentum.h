@@ -21,9 +21,9 @@ struct MomentumOptions {
   }
 };
 
-// Deep Gradient Compression (Lin et al., ICLR 2018). Each rank makes the momentum of its own gradient before anything
-// is held back: u = m u + g and v = v + u (nesterov: u = m (u + g), v = v + u + g). It offers v, and keeps v - sent.
-// The optimiser must have no momentum of its own.
+// Deep Gradient Compression (Lin et al., ICLR 2018). Each rank makes the momentum of its gradient before anything is
+// held back: u = m u + g and v = v + u (nesterov: u = m (u + g), v = v + u + g). It offers v, and keeps v - sent. The
+// optimiser must have no momentum.
 //
 // masking: u = 0 at the elements that a selection chose, so that gradients that were sent late do not move them
 // further. Elements that are sent in every step (segments that a selection sends whole, or all if nothing selects) keep
@@ -32,8 +32,8 @@ struct MomentumOptions {
 // clip: shortens each segment of a gradient to the l2 norm clip / sqrt(ranks) before it is added. Segments are clipped
 // separately, so that the result depends neither on how they fall into buckets nor on segments that come later.
 //
-// mean: dense steps before sparse ones. Ranks offer their gradients, and all make the same momentum of the mean, with
-// which each goes on when sparse steps begin, as in the authors' code. It is clipped as a gradient is.
+// mean: dense steps before sparse ones. Ranks offer their gradients, and all make the same momentum of the mean, and
+// each continues with it when sparse steps begin, as in the authors' code. It is clipped as a gradient is.
 std::unique_ptr<Memory> make_momentum(const MomentumOptions& options, const MemoryParts& parts);
 
 // Whether this is `momentum` with the option `mean`.

@@ -32,7 +32,7 @@ constexpr MemoryEntry entries[] = {
      Made<make_momentum>::make},
     {"memsgd", "error feedback with the learning rate inside: what was held back keeps the rate of its step",
      "Stich, Cordonnier, Jaggi, NeurIPS 2018", false, true, true, Made<make_memsgd>::options, Made<make_memsgd>::make},
-    {"demo", "decoupled momentum: each rank has a momentum of its own, from which it subtracts what it sends",
+    {"demo", "decoupled momentum: each rank has its own momentum, from which it subtracts what it sends",
      "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, true, Made<make_demo>::options, Made<make_demo>::make},
     {"velocity", "each rank sends its momentum in place of its gradient; what a codec leaves out is not held back",
      "none known; Signum and 1-bit Adam also send momenta", true, false, false, Made<make_velocity>::options,

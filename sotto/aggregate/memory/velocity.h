@@ -12,11 +12,11 @@ struct VelocityOptions {
   }
 };
 
-// Momentum before an unbiased codec. Each rank offers the momentum u = m u + g of its own gradients, and holds nothing
+// Momentum before an unbiased codec. Each rank offers the momentum u = m u + g of its gradients, and holds nothing
 // back. The mean of the ranks' momenta is the momentum of their mean, so with an exact codec this is momentum after
 // averaging, and with an unbiased one it is the same on average. It is less noisy than momentum after the codec:
 // momentum averages the differences between batches, and a codec's noise grows with the vector that it encodes. The
-// optimiser must have no momentum of its own.
+// optimiser must have no momentum.
 std::unique_ptr<Memory> make_velocity(const VelocityOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

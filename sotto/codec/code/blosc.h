@@ -20,7 +20,8 @@ struct BloscOptions {
 // Blosc (Alted, 2010) over the symbols: bits or bytes of the same weight are grouped before the search for repeats.
 // C-Blosc 1 allocates two or three of its blocks (about 256 KB) for each buffer that it packs or unpacks, and a
 // Zstandard context; neither of its interfaces accepts memory from outside. The context interface, which is used here,
-// at least keeps nothing between calls and takes no lock. So this is the only stage that allocates in every step.
+// at least keeps nothing between calls and takes no lock. This is therefore the only stage that allocates in every
+// step.
 class Blosc final : public Code {
  public:
   using Options = BloscOptions;

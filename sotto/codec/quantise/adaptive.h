@@ -18,8 +18,8 @@ struct AdaptiveOptions {
 };
 
 // Stochastic rounding to 2^b - 1 levels as in qsgd, where b is chosen for each segment: the smallest b whose variance
-// bound, sum(norm^2 n) / (2 (2^b - 1))^2 over buckets of n values, is within the error budget, or else the maximum. So
-// segments with a few large values get more bits than even ones, and the budget holds in every step. L-GreCo also
+// bound, sum(norm^2 n) / (2 (2^b - 1))^2 over buckets of n values, is within the error budget, or else the maximum.
+// Segments with a few large values thus get more bits than even ones, and the budget holds in every step. L-GreCo also
 // chooses bits by an error constraint, for each layer (Alimohammadi et al., "L-GreCo: Layerwise-adaptive Gradient
 // Compression for Efficient Data-parallel Deep Learning", MLSys 2024), and DQ-SGD for each step (Yan, Huang, Lan, Song,
 // "DQ-SGD: Dynamic Quantization in SGD for Communication-Efficient Distributed Learning", 2021); here the bits depend

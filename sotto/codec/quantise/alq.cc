@@ -10,9 +10,10 @@ bool descend(const LevelSample& sample, std::span<float> levels) {
     const std::size_t first = sample.up_to(levels[j - 1]);
     const std::size_t last = sample.below(levels[j + 1]);
     if (first >= last) continue;
-    // The variance is a convex function of the level with corners at the shares: its slope after share i is that of
-    // sum(w (r - low)) over the shares between the neighbours, less (high - low) times the weight of those above i. The
-    // level is the first share after which the variance falls no more. (Theorem 1 of the paper, for a sample.)
+    // The variance is a convex function of the level with corners at the shares: its slope after share i is the slope
+    // of sum(w (r - low)) over the shares between the neighbours, less (high - low) times the weight of the shares
+    // above i. The level is the first share after which the variance falls no more. (Theorem 1 of the paper, for a
+    // sample.)
     const LevelSample::Moments all = sample.sum(first, last);
     const double rise = all.shares - low * all.weight;
     std::size_t begin = first;

@@ -16,7 +16,7 @@ struct AlqOptions : FittedLevelsOptions {
 // ALQ (Faghri et al., "Adaptive Gradient Quantization for Data-Parallel SGD", NeurIPS 2020): coordinate descent on the
 // variance, from levels that are equally far apart. In the paper ranks fit truncated normal distributions to their
 // coordinates, and move the levels every few thousand steps; here the levels of each message are fitted to a sample of
-// its own values, whose distribution is known as it is. Buckets have their largest magnitude as norm.
+// its values, whose distribution is known as it is. Buckets have their largest magnitude as norm.
 class Alq final : public FittedLevels {
  public:
   using Options = AlqOptions;

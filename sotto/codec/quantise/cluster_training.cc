@@ -42,9 +42,9 @@ void ClustersOptions::visit(OptionVisitor& v) {
   v.option("c", c, "clusters of positive values, and as many of the others", Bounds{1, most_clusters / 2});
   v.option("decode", decode, "a value becomes the mean of its bucket of its cluster's table, or its cluster's centre",
            {"hash", "centre"});
-  v.option("percentile", percentile, "magnitudes beyond it are a cluster of their own; 100: there is none",
+  v.option("percentile", percentile, "magnitudes beyond it are a separate cluster; 100: there is none",
            Bounds{0, 100, true});
-  v.option("retrain", retrain, "steps after which clusters are found anew", Bounds{1, 1e9});
+  v.option("retrain", retrain, "steps after which clusters are found again", Bounds{1, 1e9});
   v.option("sample", sample, "values, at most, that clusters are found from", Bounds{1, 1U << 24});
   v.option("raw", raw, "segments of at most so many values go as floats", Bounds{0, 1U << 30});
   v.option("buckets", buckets, "of all tables together", Bounds{2, 1e7});

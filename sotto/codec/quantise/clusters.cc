@@ -240,7 +240,7 @@ Contract ClusterQuantiser::contract(std::size_t largest) const {
   if (goes_raw(largest)) return contract;
   if (!options_.shared) contract.chance = Contract::Chance::own;  // centres are found from a random sample
   // The m values of a bucket have one sign, so replacing them by their mean leaves |v|^2 - |v|_1^2 / m <= (1 - 1/m)
-  // |v|^2. Centres give no bound: they may fit the values of an earlier step. Nor do merged means: they may be those of
+  // |v|^2. Centres give no bound: they may fit the values of an earlier step. Nor do merged means: they may come from
   // another rank.
   const bool own_means = hashed() && !options_.shared;
   contract.kind = own_means ? Contract::Kind::contraction : Contract::Kind::none;

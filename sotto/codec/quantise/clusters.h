@@ -14,9 +14,9 @@ namespace sotto {
 // finds a bucket of the cluster's table. The value decodes to the mean of all values in that bucket or, if decoded to
 // centres, to the centre of the cluster (1, 2 or 3 bits per value with 1, 2 or 4 clusters per side). The message
 // contains the tables or centres, so a decoder needs nothing else. The quantiser remembers the clusters of each segment
-// and finds them anew every `retrain` steps, or sooner if the centres have become far too large for the values.
+// and finds them again every `retrain` steps, or sooner if the centres have become far too large for the values.
 //
-// With `shared`, each rank proposes its clusters, and all take those that reach farthest. So a bucket is the same one
+// With `shared`, each rank proposes its clusters, and all take those that reach farthest. A bucket is thus the same one
 // on every rank. Messages can then be merged: the tables become the mean table, and the symbols at a value become
 // counts, how many ranks have each of them. The sum is decoded once.
 class ClusterQuantiser final : public Quantise,
@@ -86,7 +86,7 @@ class ClusterQuantiser final : public Quantise,
   std::map<std::uint64_t, Found> found_;  // by place
   Found once_;                            // for values without a place
   Clusters agreed_;
-  Scratch<kernels::BucketSum> sums_;  // first those of the whole unit
+  Scratch<kernels::BucketSum> sums_;  // first the sums of the whole unit
 };
 
 }  // namespace sotto

@@ -94,7 +94,7 @@ void ClusterQuantiser::add_merged(std::span<const Quantised> units, float scale,
   }
   merge_tables(units, merged);
   const auto tables = tables_of(read_sizes(merged));
-  const auto floats = merged.subspan(sizes_bytes());  // aligned: side information begins in room of its own
+  const auto floats = merged.subspan(sizes_bytes());  // aligned: side information begins in a separate buffer
   const std::span means(reinterpret_cast<const float*>(floats.data()), floats.size() / sizeof(float));
   pool().run_stretches(out.size(), PackedSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     std::array<std::uint8_t, most_merged * PackedSymbols::block> room;

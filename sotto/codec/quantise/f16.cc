@@ -54,7 +54,7 @@ void F16::add_decoded(const Quantised& in, float scale, std::span<float> out) co
 
 Contract F16::contract(std::size_t) const {
   // Rounding changes a value by at most 2^-11 of its magnitude, and a subnormal by at most 2^-25, which is negligible
-  // beside a largest magnitude of at least 1.
+  // against a largest magnitude of at least 1.
   return {.kind = Contract::Kind::contraction,
           .delta = 1 - 0x1p-20,
           .linear = true,

@@ -69,8 +69,9 @@ void FittedLevels::add_decoded(const Quantised& in, float scale, std::span<float
 }
 
 Contract FittedLevels::contract(std::size_t largest) const {
-  // More levels never add variance, and those that are fitted to a sample may be of no use to the other values. So this
-  // is the bound of a single level, as for terngrad: E |C(x)-x|^2 <= norm |x|_1 - |x|^2, at most norm^2 / 4 a value.
+  // More levels never add variance, and those that are fitted to a sample may be of no use to the other values. This is
+  // therefore the bound of a single level, as for terngrad: E |C(x)-x|^2 <= norm |x|_1 - |x|^2, at most norm^2 / 4 a
+  // value.
   const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, blocks_.block), 1));
   return {.kind = Contract::Kind::unbiased,
           .omega = std::min(std::sqrt(n), n / 4),

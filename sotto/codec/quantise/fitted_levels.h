@@ -19,9 +19,9 @@ struct FittedLevelsOptions {
 };
 
 // What alq and zipml share: stochastic rounding without bias to 2^bits levels and their negatives, as in qsgd, but the
-// levels are found anew for each segment, and are part of its side information. The first level is 0 and the last is
-// the norm of the value's bucket; the others are shares of it. They are fitted to a sample of the segment, weighted by
-// the squares of the norms, so that what they minimise is E |C(x)-x|^2.
+// levels are fitted to each segment, and are part of its side information. The first level is 0 and the last is the
+// norm of the value's bucket; the others are shares of it. The sample of the segment to which they are fitted is
+// weighted by the squares of the norms, so that what they minimise is E |C(x)-x|^2.
 class FittedLevels : public Quantise, public WholeUnits {
  public:
   std::size_t side_bytes(std::size_t values) const override {

@@ -11,7 +11,7 @@
 namespace sotto {
 
 // The magnitudes of a sample of values, as shares of their blocks' norms. Levels are fitted to them. A share counts
-// with the square of its norm, so variance() is that of the values themselves.
+// with the square of its norm, so variance() is the variance of the values themselves.
 class LevelSample {
  public:
   struct Moments {
@@ -34,7 +34,7 @@ class LevelSample {
   double variance(std::span<const float> levels) const;
 
  private:
-  Scratch<std::uint64_t> sorted_;  // the bits of a share, then those of its norm: as numbers they are in that order
+  Scratch<std::uint64_t> sorted_;  // the bits of a share, then of its norm: as numbers they are in that order
   Scratch<float> room_;
   Scratch<Moments> sums_room_;
   std::span<const float> shares_;

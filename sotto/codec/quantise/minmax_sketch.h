@@ -22,8 +22,8 @@ struct MinMaxSketchOptions {
 };
 
 // The MinMaxSketch of SketchML (Jiang et al., SIGMOD 2018) over the bins of the quantiser before it. Within its group,
-// a value's bin can only move towards zero. So the sketch's errors all point to zero, and no contract can bound them;
-// rounding to the middle of a bin has errors of both signs.
+// a value's bin can only move towards zero. The sketch's errors therefore all point to zero, and no contract can bound
+// them; rounding to the middle of a bin has errors of both signs.
 //
 // Values are sketched in blocks, each as if alone, whose cells fit in the cache. The paper codes the keys of each group
 // separately, which tells a value's group; here each value is sent with its class instead (docs/wire).

@@ -41,7 +41,7 @@ void Natural::add_decoded(const Quantised& in, float scale, std::span<float> out
 
 Contract Natural::contract(std::size_t) const {
   // Between p and 2p the variance (2p - v)(v - p) is at most v^2 / 8, at v = 4p/3. Values below 2^-125 units have a
-  // variance of at most 2^-252 units^2, which is negligible beside the square of the block's largest value.
+  // variance of at most 2^-252 units^2, which is negligible against the square of the block's largest value.
   return {.kind = Contract::Kind::unbiased,
           .omega = 0.125,
           .delta = 0,

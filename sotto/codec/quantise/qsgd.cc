@@ -34,7 +34,7 @@ void Qsgd::add_decoded(const Quantised& in, float scale, std::span<float> out) c
 }
 
 Contract Qsgd::contract(std::size_t largest) const {
-  // A level is a coin flip whose variance is at most 1/4 and at most its mean. So with either norm, and n values per
+  // A level is a coin flip whose variance is at most 1/4 and at most its mean. With either norm, and n values per
   // bucket, E|C(x)-x|^2 <= (norm/S)^2 n/4 and <= (norm/S) |x|_1 <= sqrt(n)/S |x|^2. The paper has n/S^2 and sqrt(n)/S.
   const double n = static_cast<double>(std::min(largest, levels_.blocks.block));
   const double top = levels_.top();

@@ -123,7 +123,7 @@ double Atomo::omega(std::size_t atoms) const {
   if (options_.p == "l2") return std::sqrt(n) - 1;         // |e|_1 |e|_2 - |e|_2^2
   if (options_.p == "max") return (std::sqrt(n) - 1) / 2;  // |e|_1 |e|_max - |e|_2^2
   const double s = std::min(budget(atoms), n);
-  // The least variance is at most that of equal probabilities. With truncation the variance is at most |e|_1^2 / s.
+  // The least variance is at most the variance of equal probabilities. With truncation it is at most |e|_1^2 / s.
   return options_.p == "truncate" ? n / s : n / s - 1;
 }
 

@@ -21,7 +21,7 @@ struct BlockOptions : DenseOption {
     v.option("size", size, "consecutive elements of a block; the last one of a segment may be shorter",
              Bounds{1, 1U << 30});
     v.option("ratio", ratio, "share of the blocks that is sent, rounded up", Bounds::share());
-    v.option("pick", pick, "those of largest norm; at random; at random, the same ones on all ranks, without indices",
+    v.option("pick", pick, "blocks of largest norm; at random; at random, the same ones on all ranks, without indices",
              {"top", "random", "shared"});
     v.option("unbiased", unbiased, "multiply random blocks by n/k, if k of n blocks are sent");
     v.option("scope", scope, "share of the blocks of each segment, or of the whole bucket", {"segment", "bucket"});

@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-// Each number has only one valid text: codecs whose sentences differ do not understand each other's messages.
+// Each number has only one valid text: codecs whose texts differ do not understand each other's messages.
 std::string DenseOption::problem() const {
   constexpr double most = 4294967295.0;  // the most elements of a message
   if (dense == "all") return "";

@@ -15,7 +15,7 @@ struct ThresholdOptions : DenseOption {
     v.option("relative", relative, "elements go that reach this share of the largest magnitude", {0, 1});
     v.option("keep", keep, "about this share of the elements goes, the largest, by an estimate", Bounds::share());
     v.option("drop", drop, "exactly this share of the elements stays, the smallest", {0, 1});
-    v.option("scope", scope, "largest magnitudes and shares are those of each segment, or of the whole bucket",
+    v.option("scope", scope, "largest magnitudes and shares are found in each segment, or in the whole bucket",
              {"segment", "bucket"});
     visit_dense(v);
   }

@@ -81,8 +81,8 @@ double WaterLevel::find(ThreadPool& pool, std::span<const Group> groups, double 
 }
 
 // In descending order e_1 >= e_2 >= ..., e_i is certain exactly if e_i (s - i + 1) > e_i + e_(i+1) + ..., and if e_i is
-// not certain, no later one is. So a binary search finds the border. All sums are of positive numbers, so no precision
-// is lost.
+// not certain, no later one is. A binary search therefore finds the border. All sums are of positive numbers, so no
+// precision is lost.
 double WaterLevel::among(std::span<float> candidates, double rest, double s) {
   double certain = 0;  // number of certain atoms
   while (!candidates.empty()) {

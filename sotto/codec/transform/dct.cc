@@ -37,8 +37,8 @@ void Dct::use_tables(std::size_t size) {
   for (std::size_t j = 0; j < size; ++j) order_[j] = static_cast<std::uint32_t>(place(j, size));
 }
 
-// Calls run(k, re, im, low, high) for each frequency k <= size / 2 and each half of a batch: `re` and `im` are the
-// lanes of the spectrum, `low` and `high` those of coefficients k and size - k.
+// Calls run(k, re, im, low, high) for each frequency k <= size / 2 and each half of a batch: `re` and `im` are lanes of
+// the spectrum, `low` and `high` are lanes of coefficients k and size - k.
 template <class Run>
 void Dct::for_frequencies(std::size_t size, Run run) {
   for (std::size_t half = 0; half < 2; ++half) {

@@ -14,7 +14,7 @@ struct Dct2Options {
   std::int64_t side = 64;
   void visit(OptionVisitor& v) {
     v.option("side", side,
-             "tiles have the largest sides up to this one that divide those of the tensor, taken as a matrix",
+             "tiles have the largest sides up to this one that divide the sides of the tensor, taken as a matrix",
              Bounds{1, 128});
   }
 };

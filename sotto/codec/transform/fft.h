@@ -10,8 +10,8 @@ struct FftOptions : ChunkOptions {
 };
 
 // Fourier coefficients of chunks, orthonormal: atoms are pairs (re, im); a chunk of n has the frequencies 0 .. n/2.
-// Coefficients that represent two conjugate ones are multiplied by sqrt(2), so that energies are those of the sent
-// values.
+// Coefficients that represent two conjugate ones are multiplied by sqrt(2), so that energies are the energies of the
+// sent values.
 class Fft final : public ChunkTransform {
  public:
   using Options = FftOptions;

@@ -12,7 +12,7 @@
 namespace sotto {
 
 // Copies values, each multiplied by `factor` and with a sign that depends only on the element's number within the
-// segment (`number` is that of the first); this never changes, so messages need not contain it. Random signs spread
+// segment (`number` belongs to the first); this never changes, so messages need not contain it. Random signs spread
 // large values over all coefficients of a Hadamard transform.
 inline void with_fixed_signs(std::span<const float> values, std::size_t number, float factor, std::span<float> out) {
   constexpr ElementStream signs{0x736f7474U, 0x6f736967U};  // arbitrary, but part of the format

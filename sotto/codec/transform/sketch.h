@@ -49,8 +49,8 @@ class Sketch : public Transform {
   Sketch(const SketchOptions& options, std::size_t sheets);
 
   std::size_t rows() const { return static_cast<std::size_t>(options_.rows); }
-  // Adds or reads a few elements in one window of a row; the places are those of kernels/sketch.h. The same window of
-  // the next sheet is `sheet` cells further.
+  // Adds or reads a few elements in one window of a row; kernels/sketch.h defines the places. The same window of the
+  // next sheet is `sheet` cells further.
   virtual void add(std::span<const float> values, std::span<const std::uint32_t> places, float* cells,
                    std::size_t sheet) const = 0;
   virtual void read(const float* cells, std::span<const std::uint32_t> places, std::span<float> out) const = 0;

@@ -174,7 +174,7 @@ void StreamedLargest::add_ranked(ThreadPool& pool, const Computed& numbers, std:
     last = last << (cuts[d - 1] - cuts[d]) | static_cast<std::uint32_t>(digit.value);
     larger += digit.above;
   }
-  // The tasks' counts of numbers that equal the last are known, so each task knows how many of its own to add.
+  // The tasks' counts of numbers that equal the last are known, so each task knows how many of them it must add.
   pool.run(tasks.size(), [&](std::size_t t) {
     std::size_t wanted = keep - larger;
     for (std::size_t before = 0; before < t; ++before) {

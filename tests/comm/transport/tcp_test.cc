@@ -1,6 +1,6 @@
 // What is special about the transport `tcp`: where it listens, how many sockets it needs, and strangers that connect
 // during a run.
-#include "sotto/comm/tcp.h"
+#include "sotto/comm/tcp/tcp.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

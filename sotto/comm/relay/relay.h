@@ -1,0 +1,52 @@
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "sotto/comm/tcp/refusals.h"
+
+namespace sotto {
+
+struct RelaySettings {
+  std::chrono::milliseconds patience{10000};  // how long it waits for a first word, and a guest for its host
+  std::chrono::milliseconds grace{10000};     // for a rank whose connection broke, until it counts as ended
+  std::size_t most_waiting = 1024;            // connections that say nothing, and guests
+  std::size_t most_guests = 64;               // of one door
+  std::size_t most_doors = 65536;
+  std::size_t most_pairs = 8192;  // joined connections; each may take 128 KiB of memory
+};
+
+// Joins connections of ranks that cannot reach each other, but all reach this. A rank serves its door (RelayWord): it
+// keeps a connection on which the relay announces guests, and makes a new connection for each guest that it takes. From
+// then on the relay carries bytes both ways, without a look at them; it reads no more from one side than the other one
+// takes, at most `room` bytes ahead.
+//
+// Anybody who reaches the port may use it. Connections that send garbage or nothing are closed, with at most a line a
+// second in the log; where there is too much of something, the oldest gives way, but doors that are served do not.
+// Everything runs on the thread that runs the io_context, which may run on when the relay is destroyed.
+class Relay {
+ public:
+  static constexpr std::size_t room = 64 << 10;
+
+  // Listens there; port 0: one that the system chooses. CommError if that is not possible.
+  Relay(asio::io_context& io, const asio::ip::tcp::endpoint& endpoint, const RelaySettings& settings = {},
+        TcpRefusals::Say say = TcpRefusals::to_stderr);
+  ~Relay();  // closes all connections
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  asio::ip::tcp::endpoint endpoint() const;
+  // For tests: how many there are.
+  std::size_t doors() const;
+  std::size_t waiting() const;
+  std::size_t pairs() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,175 @@
+#include "sotto/comm/tcp/tcp_mailbox.h"
+
+#include <fmt/format.h>
+
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sotto/comm/group/meeting.h"
+#include "sotto/comm/queued_mailbox.h"
+#include "sotto/comm/tcp/places.h"
+#include "sotto/core/error.h"
+#include "sotto/core/thread.h"
+
+namespace sotto {
+namespace {
+
+TcpFrame::Kind frame_of(Frame::Kind kind) {
+  switch (kind) {
+    case Frame::Kind::goodbye: return TcpFrame::Kind::goodbye;
+    case Frame::Kind::thanks: return TcpFrame::Kind::thanks;
+    default: return TcpFrame::Kind::message;
+  }
+}
+
+class TcpMailbox final : public QueuedMailbox, private TcpOwner {
+ public:
+  TcpMailbox(std::shared_ptr<Meeting> meeting, const std::string& section, const TcpSettings& settings, int rank,
+             int size, std::size_t max_bytes)
+      : QueuedMailbox(rank, size, max_bytes, settings.deadline, false),
+        meeting_(std::move(meeting)),
+        places_(meeting_, section),
+        stripes_(io_, rank, size, settings, *this),
+        states_(static_cast<std::size_t>(size)) {
+    places_.leave(rank, stripes_.place());
+    if (size > 1) carrier_ = start_thread("a mailbox", [this] { io_.run(); });
+  }
+
+  ~TcpMailbox() override {
+    inbox_.close();
+    {
+      const Lock lock(mutex_);
+      ending_ = true;
+    }
+    io_.stop();
+    if (carrier_.joinable()) carrier_.join();
+  }
+  TcpMailbox(const TcpMailbox&) = delete;
+  TcpMailbox& operator=(const TcpMailbox&) = delete;
+
+  std::size_t header_bytes() const override { return TcpFrame::bytes; }
+
+ private:
+  struct State {
+    bool sending = false;
+    std::optional<asio::steady_timer> due;  // when the next letter may leave
+    Mail mail;                              // the message that is arriving
+  };
+
+  State& state_of(int peer) { return states_[static_cast<std::size_t>(peer)]; }
+
+  void posted(int to) override SOTTO_REQUIRES(mutex_) {
+    asio::post(io_, [this, to] { send_next(to); });
+  }
+
+  void made_room() override {
+    if (!starved_.exchange(false)) return;
+    asio::post(io_, [this] {
+      for (const int peer : std::exchange(paused_, {})) stripes_.resume(peer);
+    });
+  }
+
+  void send_next(int to) {
+    State& state = state_of(to);
+    Lock lock(mutex_);
+    if (state.sending || of(to).outgoing.empty() || of(to).broken) return;
+    const Letter& letter = of(to).outgoing.front();
+    if (letter.not_before > Clock::now()) return send_at(letter.not_before, to);
+    state.sending = true;
+    const auto data = std::span<const std::byte>(letter.bytes).subspan(TcpFrame::bytes);
+    const TcpFrame::Kind kind = frame_of(letter.kind);
+    lock.unlock();
+    stripes_.send(to, kind, data);
+  }
+
+  void send_at(Clock::time_point time, int to) {
+    auto& due = state_of(to).due;
+    if (!due) due.emplace(io_);
+    due->expires_at(time);
+    due->async_wait([this, to](const asio::error_code& cancelled) {
+      if (!cancelled) send_next(to);
+    });
+  }
+
+  void sent(int to) override {
+    {
+      const Lock lock(mutex_);
+      pop(to);
+    }
+    state_of(to).sending = false;
+    send_next(to);
+  }
+
+  std::optional<std::string> place_of(int peer) override { return places_.find(peer, Clock::now() + deadline()); }
+
+  std::optional<std::span<std::byte>> room_for(int peer, const TcpFrame& frame) override {
+    const bool mail = frame.kind == TcpFrame::Kind::message;
+    if (!mail && (frame.length != 0 || frame.kind < TcpFrame::Kind::message)) {
+      throw WireError(fmt::format("a frame of kind {} and {} bytes came, which no mailbox sends",
+                                  static_cast<int>(frame.kind), frame.length));
+    }
+    if (frame.length > max_bytes()) {
+      throw WireError(
+          fmt::format("a message of {} bytes is announced, and {} may come at most", frame.length, max_bytes()));
+    }
+    if (!mail) return std::span<std::byte>();
+    starved_ = true;  // before the look, so that no room is missed
+    if (!inbox_.has_room(peer)) {
+      paused_.push_back(peer);
+      return std::nullopt;
+    }
+    starved_ = !paused_.empty();
+    Mail& next = state_of(peer).mail;
+    next = {peer, inbox_.buffer(static_cast<std::size_t>(frame.length))};
+    return std::span(next.data);
+  }
+
+  bool received(int peer, const TcpFrame& frame) override {
+    if (frame.kind == TcpFrame::Kind::message) {
+      Mail& mail = state_of(peer).mail;
+      mail.arrived = Clock::now();
+      const auto now = mail.arrived;
+      inbox_.put(std::move(mail), now);
+      return true;
+    }
+    const Lock lock(mutex_);
+    heard(frame.kind == TcpFrame::Kind::goodbye ? Frame::Kind::goodbye : Frame::Kind::thanks, peer);
+    return false;
+  }
+
+  void lost(int peer, const std::string& reason) override { lose(peer, reason); }
+
+  // A peer may have ended because of another one; the first thread that asks finds the cause.
+  [[noreturn]] void fail_because(int peer, const std::string& reason) override {
+    const Lock lock(asking_);
+    if (!cause_) cause_ = meeting_->report(peer, failure(peer, reason));
+    throw CommError(failure(peer, reason_with(reason, *cause_)));
+  }
+
+  std::shared_ptr<Meeting> meeting_;
+  TcpPlaces places_;
+  Mutex asking_;
+  std::optional<std::string> cause_ SOTTO_GUARDED_BY(asking_);
+  std::atomic<bool> starved_ = false;  // the carrier waits for room in the inbox
+  asio::io_context io_{1};
+  TcpStripes stripes_;  // this and the following belong to the carrier
+  std::vector<State> states_;
+  std::vector<int> paused_;  // peers that are not read from, since there is no room
+  std::thread carrier_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mailbox> make_tcp_mailbox(std::shared_ptr<Meeting> meeting, const std::string& section,
+                                          const TcpSettings& settings, int rank, int size, std::size_t max_bytes) {
+  return std::make_unique<TcpMailbox>(std::move(meeting), section, settings, rank, size, max_bytes);
+}
+
+}  // namespace sotto
