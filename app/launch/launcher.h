@@ -74,10 +74,10 @@ struct LaunchResult {
 // Starts the ranks with the variables for find_world() and OpenMP, and shows their output: lines as "[2] text"
 // (unchanged for a single rank), and text that ends in '\r' as progress. The first failure ends the job within two
 // seconds: ranks that have not ended by themselves are killed. With `least_ranks`, a rank that is killed by a signal
-// from elsewhere is no failure as long as enough others are left (comm/group/membership.h). SIGINT and SIGTERM are forwarded
-// to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is forwarded
-// too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed master,
-// CommError if its port is in use.
+// from elsewhere is no failure as long as enough others are left (comm/group/membership.h). SIGINT and SIGTERM are
+// forwarded to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is
+// forwarded too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed
+// master, CommError if its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 
 using OnProgress = std::function<void(std::string_view text)>;
