@@ -59,7 +59,7 @@ int run_demo(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = ranks;
   if (options.resume) throw ConfigError("--resume: a demo always starts from the beginning");
   TrainOptions checked = options;        // each job fills in the options that depend on its codec
-  checked.codec = TrainOptions{}.codec;  // a bad codec is told in its row
+  checked.codec = TrainOptions{}.codec;  // a bad codec is reported in its row
   checked = read_choices(checked).options;
   if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 

@@ -33,11 +33,11 @@ struct LaunchSpec {
   std::int64_t ranks = 2;
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
-  std::int64_t beside = 1;                // so many such jobs share the cores
+  std::int64_t beside = 1;                // how many such jobs share the cores
   // The job continues without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
   std::int64_t least_ranks = 0;
   OnFailure on_failure = OnFailure::go_on;  // when it loses one
-  std::int64_t replacements = 0;            // so many of those ranks are replaced
+  std::int64_t replacements = 0;            // how many lost ranks may be replaced
   std::chrono::seconds patience{60};        // a rank that does not leave its group for so long after another did hangs
   std::chrono::seconds silence{10};         // the same if it sends no heartbeats
   std::vector<PlannedGroup> groups{};       // the job has these groups, one after the other; empty: all ranks
