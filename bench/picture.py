@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "results" / "presets.md"
 PICTURE = PAGE.with_suffix(".svg")
-ROW = re.compile(r"^\| ([\w-]+) \| ([\d.]+) % \| ([\d.]+) (KB|MB) \| [\d.]+ \| (.*?) ?\|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([\w-]+) \| ([\d.]+) \| ([\d.]+) (KB|MB) \| (.*?) ?\|$", re.MULTILINE)
 
 WIDTH, HEIGHT = 820, 430
 LEFT, RIGHT, TOP, BOTTOM = 62, 20, 40, 52

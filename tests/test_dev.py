@@ -1,4 +1,4 @@
-"""The Python environment that ./dev makes, with a torch of a few bytes instead of the real one."""
+"""The Python environments that ./dev makes, with a torch and a mkdocs of a few bytes instead of the real ones."""
 
 import base64
 import hashlib
@@ -15,9 +15,14 @@ SCRIPTS = pathlib.Path(sysconfig.get_path("scripts"))
 
 
 def write_wheel(folder, name, version):
-    """A package with one module and one program; the program prints the prefix of the interpreter that runs it."""
+    """A package with one module and one program; the program prints the prefix of the interpreter that runs it. The module
+    prints its arguments, and fails if there is a file `broken`."""
+    module = """import os, sys
+def main(): print(sys.prefix)
+if __name__ == "__main__": sys.exit(print(*sys.argv[1:], file=sys.stderr) or os.path.exists("broken"))
+"""
     files = {
-        f"{name}.py": "import sys\ndef main(): print(sys.prefix)\n",
+        f"{name}.py": module,
         f"{name}-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{name}-{version}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{name}-{version}.dist-info/entry_points.txt": f"[console_scripts]\n{name}run = {name}:main\n",
@@ -37,22 +42,29 @@ class Clone:
         self.folder = folder / "clone"
         self.wheels = folder / "wheels"
         self.venv = folder / "cache" / "sotto" / "venv-torch2.0.0"
+        self.docs_venv = self.venv.with_name("venv-docs")
         for made in (self.folder, self.folder / "tools", self.wheels):
             made.mkdir()
         for name in ("dev", "tools/environment.sh"):
             shutil.copy(root / name, self.folder / name)
-        for name in ("torch", "other"):
+        for name in ("torch", "other", "mkdocs"):
             write_wheel(self.wheels, name, "2.0.0")
+        (self.folder / "requirements.txt").write_text("torch==2.0.0\n")
+        (self.folder / "tools" / "docs_requirements.txt").write_text("mkdocs==2.0.0\n")
+
+    def dev(self, *arguments, status=0):
+        """What ./dev prints to standard error."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
+        result = subprocess.run(
+            ["./dev", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300,
+            env=kept | {"XDG_CACHE_HOME": str(self.venv.parents[1]), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1",
+                        "PIP_FIND_LINKS": str(self.wheels)})
+        assert result.returncode == status, result.stderr
+        return result.stderr
 
     def setup(self, *requirements):
         (self.folder / "requirements.txt").write_text("".join(f"{r}==2.0.0\n" for r in requirements))
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
-        result = subprocess.run(
-            ["./dev", "setup"], cwd=self.folder, capture_output=True, text=True, timeout=300,
-            env=kept | {"XDG_CACHE_HOME": str(self.venv.parents[1]), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1",
-                        "PIP_FIND_LINKS": str(self.wheels)})
-        assert result.returncode == 0, result.stderr
-        return result.stderr
+        return self.dev("setup")
 
     def starts(self, name):
         """Whether the program `name` of the environment starts with the environment's own interpreter."""
@@ -90,6 +102,24 @@ def test_an_environment_is_completed_in_place(clone):
     assert "adding to the Python environment" in clone.setup("torch", "other")
     assert clone.starts("torchrun") and clone.starts("otherrun")
     assert (clone.venv / "mine").exists()
+
+
+def test_the_site_has_its_own_environment(clone):
+    first = clone.dev("docs")
+    assert "making a Python environment with mkdocs" in first and "\nbuild --strict -d build/site\n" in first
+    second = clone.dev("docs")
+    assert "making" not in second and "build --strict" in second
+    with (clone.folder / "tools" / "docs_requirements.txt").open("a") as requirements:
+        requirements.write("other==2.0.0\n")
+    assert "making a Python environment with mkdocs" in clone.dev("docs")
+    assert (clone.docs_venv / "bin" / "otherrun").exists()
+
+
+def test_mistakes_of_pages_fail(clone):
+    (clone.folder / "broken").touch()
+    assert "the pages have mistakes" in clone.dev("docs", status=1)
+    (clone.folder / "broken").unlink()
+    assert "takes no arguments" in clone.dev("docs", "security.md", status=1)
 
 
 def test_programs_of_the_environment_have_its_interpreter():

@@ -8,30 +8,26 @@ import pytest
 
 from documents import PAGES, ROOT
 
-LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+sys.path.insert(0, str(ROOT / "tools"))
+import docs_hook
+
 STAGE = re.compile(r'entry<\w+>\(\s*"(\w+)"')
 AGGREGATOR = re.compile(r'make_\w+>\(\s*"(\w+)"')
 ALGORITHM = re.compile(r'\{(?:\.name = )?"(\w+)",')
 
 
-def without_code(text):
-    text = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"`[^`\n]*`", lambda code: re.sub(r"[\[\]()]", "", code[0]), text)
-
-
 def anchors(page):
-    """The anchors that GitHub makes of the headings of a page."""
-    headings = re.findall(r"^#+ (.+)$", re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """The anchors that GitHub, and our site, make of the headings of a page."""
+    return {docs_hook.slug(heading) for heading in re.findall(r"^#+ (.+)$", docs_hook.FENCED.sub("", page.read_text()), re.MULTILINE)}
 
 
 def broken_links(page):
-    for target in LINK.findall(without_code(page.read_text())):
+    for target in docs_hook.links(page.read_text()):
         path, _, anchor = target.partition("#")
         if "://" in target:
             continue
         there = (page.parent / path).resolve() if path else page
-        if not there.exists():
+        if not there.is_file():
             yield f"{target}: there is no such file"
         elif anchor and anchor not in anchors(there):
             yield f"{target}: there is no such heading"
@@ -44,8 +40,8 @@ def test_links_lead_somewhere(page):
 
 def test_broken_links_are_found(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("# A `b` c\n[x](#a-b-c) [y](#d) [z](e.md) `[f](g.md)` [h](https://i)\n```\n[j](k.md)\n```\n![l](m.svg)\n")
-    assert [link.split(":")[0] for link in broken_links(page)] == ["#d", "e.md", "m.svg"]
+    page.write_text("# A `b` c\n[x](#a-b-c) [y](#d) [z](e.md) [m](..) `[f](g.md)` [h](https://i)\n```\n[j](k.md)\n```\n![l](m.svg)\n")
+    assert [link.split(":")[0] for link in broken_links(page)] == ["#d", "e.md", "..", "m.svg"]
 
 
 def pages_of(folder):

@@ -15,6 +15,7 @@ readonly torch_version
 readonly cache="${XDG_CACHE_HOME:-$HOME/.cache}/sotto"
 readonly venv="$cache/venv-torch$torch_version"
 readonly venv_python="$venv/bin/python"
+readonly docs_venv="$cache/venv-docs"
 
 install_packages() {
   command -v dpkg-query > /dev/null || {
@@ -94,6 +95,28 @@ make_venv() {
   venv_stamp > "$new/.complete"
   rm -rf "$venv"
   mv "$new" "$venv"
+}
+
+# The packages of `./dev docs` would bring other versions into the environment of the tests.
+make_docs_venv() {
+  local stamp
+  stamp="$(sha256sum < tools/docs_requirements.txt)"
+  [[ ! -x $docs_venv/bin/python || ! -f $docs_venv/.complete || $(< "$docs_venv/.complete") != "$stamp" ]] || return 0
+  say "making a Python environment with mkdocs in $docs_venv (once a machine, about 170 MB)"
+  rm -rf "$docs_venv"
+  "$(base_python)" -m venv "$docs_venv" || die "python -m venv failed; see above"
+  "$docs_venv/bin/python" -m pip install -q --no-input --disable-pip-version-check --retries 5 -r tools/docs_requirements.txt >&2 ||
+    die "pip install failed; see above"
+  echo "$stamp" > "$docs_venv/.complete"
+}
+
+setup_docs() {
+  "$(base_python)" -c 'import ensurepip' 2> /dev/null || install_packages python3-venv
+  mkdir -p "$cache"
+  (
+    flock 9
+    make_docs_venv
+  ) 9> "$cache/venv-docs.lock"
 }
 
 setup() {

@@ -40,7 +40,7 @@ def compress(
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes. The
     averaging runs during backward, on its own thread, without Python.
 
-    codec: a chain of stages or a preset ("topk-ef"). In the trials of docs/results/sentences.md "qsgd(4) | rans" loses nothing, with
+    codec: a chain of stages or a preset ("topk-ef"). In the trials of docs/results/codecs.md "qsgd(4) | rans" loses nothing, with
         SGD and AdamW; "ef | topk(0.01) | qsgd(4)" sends far less and starts slowly. You choose the optimiser. For presets
         that need a certain one a warning says so: sotto.optim.DGCSGD for dgc; torch.optim.SGD(momentum=0) for fetchsgd
         and for signsgd, whose rate should be near Adam's; for demo the same, with p.grad.sign_() after backward. signum

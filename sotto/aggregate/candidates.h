@@ -8,8 +8,7 @@
 
 namespace sotto {
 
-// What a method costs in accuracy, as docs/results/sentences.md and docs/results/jobs.md measured it for methods like
-// it.
+// What a method costs in accuracy, as docs/results/codecs.md and docs/results/jobs.md measured it for methods like it.
 enum class Quality : std::uint8_t {
   high,    // the loss of dense training, within the spread of seeds
   medium,  // near it

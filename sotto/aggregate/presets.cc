@@ -30,7 +30,7 @@ constexpr std::array entries{
            "the largest 1 % of each segment, with error feedback",
            "messages of different ranks hit different elements, so what a rank receives grows with the number of "
            "ranks; in its first hundred steps Adam loses much by a hundredth, and little by a quarter "
-           "(docs/results/sentences.md)",
+           "(docs/results/codecs.md)",
            1, 8.4},
     Preset{"dgc", "momentum", "sampled_topk(0.1%, dense=all)", "auto", "dgc",
            "Deep Gradient Compression: Lin et al., ICLR 2018",

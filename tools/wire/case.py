@@ -135,9 +135,11 @@ class Case:
         )
 
     def example(self):
-        values = " ".join(f"{float(v):g}" for v in self.input)
-        decoded = " ".join(f"{float(v):.6g}" for v in self.decoded)
-        lines = [f"{self.sentence}: {values}", ""]
+        def numbers(values, form):  # "0*4": four zeros
+            runs = [(word, len(list(some))) for word, some in itertools.groupby(format(float(v), form) for v in values)]
+            return " ".join(f"{word}*{count}" if count > 2 else " ".join([word] * count) for word, count in runs)
+
+        lines = [f"{self.sentence}: {numbers(self.input, 'g')}", ""]
         for label, data in self.sections:
-            lines += [f"{data[i : i + 16].hex(' '):<48} {label if i == 0 else ''}".rstrip() for i in range(0, len(data), 16)]
-        return "\n".join(lines + ["", f"decoded: {decoded}"])
+            lines += [f"{data[i : i + 32].hex(' ', -4):<72} {label if i == 0 else ''}".rstrip() for i in range(0, len(data), 32)]
+        return "\n".join(lines + ["", f"decoded: {numbers(self.decoded, '.6g')}"])

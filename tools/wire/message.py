@@ -38,23 +38,11 @@ def compressed(flags, stretches, label, code):
 
 
 def message(sentence, layout, part, key, flags, stretches):
-    """The stretches of the message with this body. part: (number, begin, end)."""
+    """The stretches of the message with this body, the header first. part: (number, begin, end)."""
     body = bytes_of(stretches)
     number, begin, end = part
     contract = Hash().add(sentence).add(layout.hash()).add(begin).add(end).value
-    header = [
-        ("magic", struct.pack("<H", 0x6F73)),
-        ("version", bytes([1])),
-        ("flags", bytes([flags])),
-        ("generation", struct.pack("<H", key["generation"])),
-        ("origin", struct.pack("<H", key["rank"])),
-        ("step", struct.pack("<I", key["step"])),
-        ("bucket", struct.pack("<H", key["bucket"])),
-        ("part", struct.pack("<H", number)),
-        ("elements", struct.pack("<I", end - begin)),
-        ("body bytes", struct.pack("<I", len(body))),
-        ("contract", struct.pack("<I", (contract ^ contract >> 32) & MASK)),
-    ]
-    crc = zlib.crc32(bytes_of(header) + body)
-    header.append(("CRC-32 of the 28 bytes above and of the body", struct.pack("<I", crc)))
-    return header + [(label, data) for label, data in stretches if data]
+    header = struct.pack("<HBBHHIHH", 0x6F73, 1, flags, key["generation"], key["rank"], key["step"], key["bucket"], number)
+    header += struct.pack("<III", end - begin, len(body), (contract ^ contract >> 32) & MASK)
+    header += struct.pack("<I", zlib.crc32(header + body))
+    return [("header", header), *((label, data) for label, data in stretches if data)]

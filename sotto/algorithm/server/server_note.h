@@ -7,7 +7,9 @@
 
 namespace sotto {
 
-// What workers and servers tell each other besides coded messages. Little-endian (docs/algorithms/parameter_server.md).
+// What workers and servers tell each other besides coded messages. Little-endian:
+//   0x7370 u16 | kind u16 | generation u16 | 0 u16 | step u64 | version u64 | stop u64 | rate f64 (from a server made
+//   u64) | loss f64 (from a server 0)
 struct ServerNote {
   enum class Kind : std::uint16_t {
     gradient = 1,  // to a server, after the messages of a step: they are complete
