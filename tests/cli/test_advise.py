@@ -59,7 +59,7 @@ def test_qualities(good):
     assert high.keys() < low.keys() and {row["quality"] for row in low.values()} == {"high", "medium", "low"}
 
 
-def test_sentences_of_the_user(good):
+def test_codecs_of_the_user(good):
     found, rows = advice(good, "--link", "1mbit", "--codecs", "ef | topk(0.01, dense=0)", "int8",
                          "ef | sampled_topk(0.1) | qsgd(4)", "--aggregator", "gather")  # fmt: skip
     assert rows.keys() == {"none", "ef | topk(0.01, dense=0)", "int8", "ef | sampled_topk(0.1) | qsgd(4)"}
@@ -73,7 +73,7 @@ def test_sentences_of_the_user(good):
     assert found["advice"].endswith("but its loss is not known: --check 200 trains with it and with `none`"), found["advice"]
 
 
-def test_a_sentence_of_unknown_loss_alone(good):
+def test_a_codec_of_unknown_loss_alone(good):
     text = good(*JOB, "--link", "1mbit", "--codecs", "ef | topk(0.01, dense=0)").out
     assert text.split("\n\n")[1].splitlines()[2].endswith("  not known")
     assert "advice   do not compress yet: `none` takes " in text and "its loss is not known: --check 200 trains" in text

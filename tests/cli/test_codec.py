@@ -47,7 +47,7 @@ def test_describe_a_codecs_memory(good):
     assert "codec      ef | topk(ratio=0.01," in good("codec", "describe", "topk-ef").out
 
 
-def test_an_aggregator_in_a_sentence(good, run):
+def test_an_aggregator_as_codec(good, run):
     text = good("codec", "describe", "power(2) | f16").out
     assert "ef (memory)" in text and "power (aggregator)" in text and "min_rate=2" in text
     assert "codec      ef | power(rank=2, min_rate=2) | f16" in text
@@ -139,7 +139,7 @@ def test_a_number_beyond_floats_is_shown(run, tmp_path):
         assert job.status == 1 and "holds 1e+300, which no float32 can hold" in job.err, job.err
 
 
-def test_a_long_sentence_is_shortened_in_errors(run):
+def test_a_long_codec_is_shortened_in_errors(run):
     for sentence in ("topk(0.01) | " + "qsgdd" * 20000, "topk(" + "1" * 100000 + "x)", "ef | " * 20000 + "topk(7)"):
         job = run("codec", "measure", "--codec", sentence)
         assert job.status == 2 and len(job.err) < 3000, len(job.err)
