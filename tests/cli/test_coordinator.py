@@ -237,7 +237,7 @@ def test_how_long_a_rank_waits_for_its_coordinator(run):
 
 @pytest.mark.parametrize("knows", [False, True])
 def test_a_rank_without_the_secret_is_refused(coordinator, join, good, tmp_path, knows):
-    """Their group does not change for it."""
+    """The group of the others does not change."""
     good("secret", "new", "job.secret"), good("secret", "new", "other.secret")
     ours, folder = ["--secret", "job.secret"], tmp_path / "run"
     boss, port = coordinator("--ranks", "2:4", *(ours if knows else []))

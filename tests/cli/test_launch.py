@@ -143,7 +143,7 @@ def test_ranks_are_forked_if_their_environment_allows(start, tmp_path, variable,
 
 
 def test_ranks_compute_with_the_given_threads(good, tmp_path):
-    """As torch counts them. Whether the last bits of sums depend on that is the processor's."""
+    """Counted by torch. Whether the last bits of sums depend on their number differs between processors."""
     for name, threads, variables in [("one", 1, {}), ("two", 2, {}), ("others", 1, {"OMP_NUM_THREADS": "2"})]:
         good("train", *TINY, "--max-steps", 5, "--train-dir", name, "--ranks", 2, "--threads", threads, **variables)
         with open(tmp_path / name / "membership.csv") as file:

@@ -83,7 +83,7 @@ def test_a_killed_run_is_replayed_to_its_end(start, replayed, tmp_path):
 
 
 def test_a_run_that_lost_a_rank_is_replayed(start, replayed, tmp_path):
-    """The ranks end at different rows of steps.csv: those that no rank but one has do not count."""
+    """The ranks end at different rows of steps.csv: rows that only one rank has do not count."""
     job = start(*UNENDING, "--ranks", 2, "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
     kill(job, 1)

@@ -140,7 +140,7 @@ def test_other_files_are_named_for_what_they_are(run, tmp_path, write, words):
 
 @pytest.mark.parametrize("model, twin", [("resnet20", lambda: twins.Resnet(3)), ("vgg11-bn(width=0.125)", lambda: twins.Vgg11(8))])
 def test_networks_with_norms(good, tmp_path, model, twin):
-    """Ours in Python and theirs here: what norms have measured travels, too."""
+    """Our weights in Python and theirs here, with the statistics of batch norms."""
     data = ["--data", "cifar10", "--data-dir", "cifar"]
     good("data", "make", "cifar10", "--data-dir", "cifar")
     good("train", "--model", model, *data, "--train-size", 256, "--test-size", 100, "--batch-size", 16, "--max-steps", 12, "--lr", 0.01, "--train-dir", "run")

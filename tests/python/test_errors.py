@@ -314,6 +314,6 @@ sys.exit(os.waitpid(child, 0)[1])
 
 
 def test_a_forked_process_waits_for_no_threads(environment, tmp_path):
-    """Such as a worker of a DataLoader that collects a wrapper."""
+    """For example, a worker of a DataLoader that garbage-collects a wrapper."""
     job = subprocess.run([sys.executable, "-c", FORKED, tmp_path / "store"], env=environment, timeout=100, capture_output=True, text=True)
     assert job.returncode == 0, job.stderr

@@ -107,7 +107,7 @@ def test_uneven_commits(pair):
 
 @pytest.mark.parametrize("how", [{"how": "push_sum"}, {"how": "local", "every": 3}], ids=str)
 def test_a_group_after_changes_by_hand(pair, how):
-    """What was moved by hand is part of the mean. If none is left who was there, all have the model of one that was."""
+    """Changes by hand are part of the mean. If no former rank is left, all have a former rank's model."""
     old = pair.values("rejoins", new=False, **how)
     mean = [sum(both) / 2 for both in zip(*(before for before, _ in old))]
     assert all(after == pytest.approx(mean, abs=1e-5) for _, after in old)
