@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 
-def test_it_says_which_rank_failed_how_and_what_each_printed(cable):
+def test_a_failure_is_reported_with_all_output(cable):
     assert cable.run("sh", "-c", "echo rank $RANK of $WORLD_SIZE") == ["rank 0 of 2\n", "rank 1 of 2\n"]
     for end, what in (("kill -ABRT $$", "was ended by SIGABRT"), ("exit 3", "ended with status 3")):
         with pytest.raises(Exception) as failure:
@@ -16,7 +16,7 @@ def test_it_says_which_rank_failed_how_and_what_each_printed(cable):
         assert f"rank 1 {what}; it printed:\nhere is 1\n" in text
 
 
-def test_more_ranks_than_two_reach_each_other_through_a_switch(cable, sotto, tmp_path):
+def test_several_ranks_connect_through_a_switch(cable, sotto, tmp_path):
     with type(cable)("50mbit", ranks=3) as switch:
         run = tmp_path / "run"
         switch.run(sotto, "train", "--data=digits", "--train-size=96", "--test-size=16", "--batch-size=16", "--model=logreg",

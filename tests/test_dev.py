@@ -104,7 +104,7 @@ def test_an_environment_is_completed_in_place(clone):
     assert (clone.venv / "mine").exists()
 
 
-def test_the_site_has_an_environment_of_its_own(clone):
+def test_the_site_has_its_own_environment(clone):
     first = clone.dev("docs")
     assert "making a Python environment with mkdocs" in first and "\nbuild --strict -d build/site\n" in first
     second = clone.dev("docs")
@@ -122,7 +122,7 @@ def test_mistakes_of_pages_fail(clone):
     assert "takes no arguments" in clone.dev("docs", "security.md", status=1)
 
 
-def test_every_program_of_the_environment_that_runs_the_tests_has_its_interpreter():
+def test_programs_of_the_environment_have_its_interpreter():
     for script in SCRIPTS.iterdir():
         first = script.open("rb").readline() if script.is_file() else b""
         if first.startswith(b"#!"):

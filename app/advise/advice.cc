@@ -24,7 +24,7 @@ double work_in(const Trace& trace) {
 
 std::string ms(double seconds) { return milliseconds(seconds) + " ms"; }
 
-// What is against a method that is not good.
+// Why a method is not good.
 std::string doubt(const Prediction& prediction) {
   if (!prediction.checked) {
     return fmt::format("its loss {}: {} trains with it and with `none`",

@@ -50,9 +50,9 @@ void rank_predictions(std::vector<Prediction>& predictions, Quality least = Qual
 
 std::string milliseconds(double seconds);  // "12.3"; three digits below 1
 
-// In words, what to do and why. The advice is not to compress, unless some other method that is good makes steps more
-// than 5 % shorter than the quickest plain method does. One that is not good, and quicker, is named with what is
-// against it. Options in the text are marked (option_name.h). REQUIRES ranked predictions, with `none` among them.
+// In words, what to do and why. The advice is not to compress, unless some other good method makes steps more than 5 %
+// shorter than the quickest plain method does. A quicker method that is not good is named with the reason. Options in
+// the text are marked (option_name.h). REQUIRES ranked predictions, with `none` among them.
 std::string verdict(std::span<const Prediction> ranked, Quality least = Quality::low);
 
 }  // namespace sotto

@@ -58,7 +58,7 @@ class ReplayedRank {
   }
 
   bool done() const { return step_ == steps_.size(); }
-  // Goes on until all steps are done, or a message is needed that no other rank has sent yet. Returns whether anything
+  // Runs until all steps are done, or a message is needed that no other rank has sent yet. Returns whether anything
   // happened.
   bool advance() {
     bool any = false;
@@ -162,7 +162,7 @@ class ReplayedRank {
     }
     exchanging_ = true;
   }
-  // When all messages of the exchange are here; false if one was not sent yet.
+  // Finds out when all messages of the exchange are here; false if one was not sent yet.
   bool receive() {
     const auto& receives = item().exchanges[exchange_].receives;
     taken_.clear();

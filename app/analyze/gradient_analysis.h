@@ -22,8 +22,8 @@ struct AnalysedTensor {
   std::vector<std::int64_t> shape{};
   TensorStatistics statistics{};
   BasisWeights weights{};  // none of the whole vector, nor without spectra
-  // Of a memory: its norm as a multiple of the gradient's of that step and rank, and the cosine between them. Nothing
-  // if that gradient was not captured, or one of the two is zero.
+  // For a memory: its norm as a multiple of the norm of the gradient of that step and rank, and the cosine between
+  // them. Nothing if that gradient was not captured, or one of the two is zero.
   std::optional<double> beside_gradient{}, cosine_to_gradient{};
 
   // How many singular values have nine tenths of |G|^2 together.

@@ -15,7 +15,7 @@ struct Histogram {
   std::array<std::uint64_t, bins> counts{};
 
   double low(std::size_t bin) const { return most * (2.0 * static_cast<double>(bin) / bins - 1); }
-  // Of the share of values in each bin, in bits: from 0 (all in one bin) to 6.
+  // The entropy of the shares of values in the bins, in bits: from 0 (all in one bin) to 6.
   double entropy() const;
 };
 

@@ -44,7 +44,7 @@ struct OwnOptions {
         "write everything to tables in this folder: tensors.csv, ranks.csv, histograms.csv, spectra.csv, codecs.csv "
         "and merges.csv; auto: none");
     v.option("spectra", spectra, "compute singular values, which takes longest");
-    v.option("repeats", repeats, "how often a codec is timed on a gradient; medians count", {1, 10000});
+    v.option("repeats", repeats, "how often each codec is timed on a gradient; medians are used", {1, 10000});
     v.option("threads", threads, "threads that encode and decode", {1, 256});
   }
 };

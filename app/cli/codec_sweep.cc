@@ -75,7 +75,7 @@ int sweep_codec(std::span<const std::string> arguments) {
   SweepOptions own;
   MeasureOptions options;
   std::vector<std::string> texts;
-  Flags flags("codec sweep", "Measures a codec for each of several values of a parameter.", R"text(
+  Flags flags("codec sweep", "Measures a codec once for each value of a parameter.", R"text(
 Examples:
   sotto codec sweep --codec "qsgd(bits={})" --values 1..8 --plot qsgd.svg
   sotto codec sweep --codec "topk({}) | f16" --values 0.001..0.1/5 --sample student --csv)text");

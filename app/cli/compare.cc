@@ -23,7 +23,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Every flag of `sotto train` but --codec and --algorithm applies to all of them; --topology and --mixing to the algorithms
+All flags of `sotto train` except --codec and --algorithm apply to every run; --topology and --mixing only to algorithms
 that use them. The table shows means of rank 0; compute overlaps with the exchange unless --no-overlap is given, so the
 parts of a step may add up to more than the step.
 

@@ -21,11 +21,11 @@ Examples:
   sotto demo --codecs none "ef | topk(0.001)" --ranks 2)text";
 
 constexpr std::string_view explanation = R"text(
-Ratio: bytes of a dense all-reduce over those really handed to the network. Times are means of rank 0 in ms; compute
-overlaps with the exchange, so the parts of a step may add up to more than the step. Over a slow link a step is as long
-as its messages: what is not sent is not waited for. qsgd rounds at random, and atomo (ATOMO) sends singular triplets of
-each tensor's momentum at random, the likelier the larger: both are right on average. Error feedback sends the rest
-later, so that a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps auto
+Ratio: bytes of a dense all-reduce, divided by the bytes sent. Times are means of rank 0 in ms; compute overlaps with
+the exchange, so the parts of a step may add up to more than the step. Over a slow link, the messages determine how long
+a step takes. qsgd rounds at random, and atomo (ATOMO) sends randomly chosen singular triplets of each tensor's
+momentum, larger ones more often: both are unbiased. With error feedback (ef), what is not sent is kept and sent later,
+so a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps auto
 )text";
 
 TrainOptions demo_options() {
@@ -59,7 +59,7 @@ int run_demo(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = ranks;
   if (options.resume) throw ConfigError("--resume: a demo always starts from the beginning");
   TrainOptions checked = options;        // each job fills in the options that depend on its codec
-  checked.codec = TrainOptions{}.codec;  // a bad codec is told in its row
+  checked.codec = TrainOptions{}.codec;  // a bad codec is reported in its row
   checked = read_choices(checked).options;
   if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 

@@ -32,8 +32,8 @@ struct DoctorOptions {
   std::string interface;
   std::string master;
   void visit(OptionVisitor& v) {
-    v.option("interface", interface, "network interface that training is going to use");
-    v.option("master", master, "host:port where ranks are going to meet");
+    v.option("interface", interface, "network interface that training will use");
+    v.option("master", master, "host:port where ranks will meet");
   }
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view examples = R"text(
 Prints a line of metrics for each checkpoint: step 40  loss 0.1234  accuracy 97.12  top5 99.90
-Damaged ones are named and passed over; the exit status is then 1.
+Damaged checkpoints are named and skipped; the exit status is then 1.
 
 Examples:
   sotto eval --model-dir runs/topk

@@ -52,7 +52,7 @@ class Flags {
   void assign(Options& options) const {
     assign_all([&](OptionVisitor& v) { options.visit(v); });
   }
-  // All three for a command whose options are one struct.
+  // add(), parse() and assign(), for a command whose options are one struct.
   template <class Options>
   bool read(std::span<const std::string> arguments, Options& options) {
     add(options);

@@ -176,7 +176,7 @@ struct CheckOptions {
   SshFlags reached;
   std::string train_dir;
   void visit(OptionVisitor& v) {
-    v.option("train-dir", train_dir, "run folder: whether all hosts see the same one, and may write in it");
+    v.option("train-dir", train_dir, "a run folder; check that all hosts see the same one, and may write in it");
     reached.visit(v);
   }
 };

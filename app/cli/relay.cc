@@ -19,7 +19,8 @@ namespace {
 constexpr std::string_view examples = R"text(
 Ranks behind NAT can only connect outwards. They connect to a relay that all of them reach, and it carries what they
 send each other. It has no secret, and sees only ciphertext. A rank that others can reach needs no --relay: ranks
-behind NAT connect to it directly. Ctrl-C ends the relay; ranks that use it try to reach it again until their --deadline.
+behind NAT connect to it directly. Ctrl-C ends the relay; ranks that use it try to reach it again until their
+--deadline.
 
 Example, on a machine that all reach, and for each rank behind NAT:
   sotto relay --listen 0.0.0.0:29600

@@ -17,7 +17,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-The page is one file that loads nothing. Runs that differ in nothing but their seed are one colour, with mean and spread.
+The page is one self-contained file. Runs that differ only in their seed share a colour, with mean and spread.
 
 Examples:
   sotto report runs/none runs/topk -o report.html
@@ -30,11 +30,10 @@ struct OwnOptions {
   std::optional<std::string> target;
   void visit(OptionVisitor& v) {
     v.option("out", out, "the file to write; auto: report.html, or report.svg for figures");
-    v.option(
-        "like", like,
-        "page: one page of everything; sgp: the figures of papers on Stochastic Gradient Push, as SVG: error against "
-        "epochs, iterations and time, time an iteration and speed-up against ranks",
-        {"page", "sgp"});
+    v.option("like", like,
+             "page: everything on one page; sgp: the figures of papers on Stochastic Gradient Push, as SVG: error "
+             "against epochs, iterations and time; time per iteration and speed-up against ranks",
+             {"page", "sgp"});
     v.option(
         "target", target,
         "also show the steps, time and bytes that each run took to this target, such as accuracy=0.97; auto: none");

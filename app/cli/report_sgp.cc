@@ -24,7 +24,7 @@ Curve error_curve(const RecordedRun& run, Split split) {
   return curve;
 }
 
-// As legends of their figures: "push_sum, 4 ranks". If that does not tell groups apart, the names that the page has.
+// Names for a figure's legend: "push_sum, 4 ranks". If these do not tell groups apart, the page's names.
 std::vector<std::string> short_names(const Report& report, std::span<const RunGroup> groups, bool with_ranks) {
   std::vector<std::string> names;
   for (const RunGroup& group : groups) {

@@ -199,7 +199,7 @@ std::string Search::so_far() const {
 
 std::vector<Contender> Search::order() const {
   std::vector<Contender> order;
-  // Those that diverged or failed, perhaps in a later round than others made, are last.
+  // Contenders that diverged or failed come last, even if in a later round than others reached.
   for (const bool sound : {true, false}) append_in_order(sound, order);
   return order;
 }

@@ -31,7 +31,7 @@ class Search {
   // first, by fewest steps. Those that diverged or failed come last.
   std::vector<Contender> order() const;
 
-  // Of the trials that run() has started.
+  // Warnings of the trials that run() has started.
   const RunWarnings& warnings() const { return warnings_; }
 
  private:

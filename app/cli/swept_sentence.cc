@@ -18,7 +18,7 @@ void require_one_value(const std::string& text) {
   if (text.find(',') == text.npos || text.find_first_not_of("0123456789.,%/eE+- ") != text.npos) return;
   std::string apart = text;
   std::ranges::replace(apart, ',', ' ');
-  throw ConfigError(fmt::format("--values {}: a space stands between values, as in --values {}", text, apart));
+  throw ConfigError(fmt::format("--values {}: separate values by spaces, as in --values {}", text, apart));
 }
 
 // The values of a range, such as "1..8" or "0.001..0.1/5"; any other text is one value.
@@ -52,7 +52,7 @@ void require_swept_codec(const std::string& sentence, const std::string& filled)
   const Recipe recipe = read_recipe(filled);
   if (!recipe.memory || !recipe.preset.empty()) return;
   throw ConfigError(
-      fmt::format("--codec {}: {{}} stands in the memory, which is not measured here; put it into what follows, as in "
+      fmt::format("--codec {}: {{}} is in the memory, which is not measured here; put it into the stages, as in "
                   "--codec \"ef | topk({{}})\"",
                   sentence));
 }

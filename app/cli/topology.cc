@@ -35,8 +35,8 @@ struct ShowOptions {
   void visit(OptionVisitor& v) {
     v.option("ranks", ranks, "number of ranks", {1, 1024});
     v.option("mixing", mixing,
-             "shares that are kept and sent: uniform, metropolis, self_weighted(share); auto: the topology's own, "
-             "else uniform");
+             "the shares that ranks keep and send: uniform, metropolis, self_weighted(share); auto: the topology's "
+             "own, else uniform");
     v.option("svg", svg, "draw the rounds into this .svg file");
     v.option("json", json, "print JSON");
   }

@@ -142,7 +142,7 @@ int join_coordinator(const TrainOptions& options, const World& coordinator) {
   return result.status;
 }
 
-// Where the coordinator is. Sets the number of ranks to the most that the job may have, and `least_ranks`.
+// Finds the coordinator. Sets the number of ranks to the most that the job may have, and `least_ranks`.
 World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_t& least_ranks) {
   const std::string& text = own.coordinator;
   const std::string said = named("coordinator", text);
@@ -203,7 +203,7 @@ int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_rank
   }
   const Signals signals;  // one between two starts ends the job, too
   LaunchResult result = run_train_job(spec, options.train_dir, console);
-  // Does not retry after a refused option or a request to stop, be it one to a rank.
+  // Does not retry after a refused option, or after a request to stop, even to a single rank.
   const auto failed = [&] {
     return result.status != 0 && result.status != 2 && result.signal == 0 && !is_stop_status(result.status);
   };

@@ -32,14 +32,14 @@ constexpr std::string_view examples = R"text(
 The other flags are flags of `sotto train`, and describe the training that is tuned. Its schedule runs over its --epochs
 or --max-steps; a trial makes its first --steps. After Ctrl-C, the same command continues.
 
-Values in --grid, for any option of `sotto train` by its name, but --train-dir, --resume, --max-steps and what runs
-cannot share (--capture, --master, --tensorboard, --metrics-port):
+Values in --grid, for any option of `sotto train` except --train-dir, --resume, --max-steps and what runs cannot share
+(--capture, --master, --tensorboard, --metrics-port):
   lr=0.1,0.05                        a list; commas inside parentheses and quotes belong to a value
-  codec=none,"ef | topk(0.01)"       so do the stages of a codec
-  lr=2^-7..2^-1                      every power between
+  codec=none,"ef | topk(0.01)"       a list of codecs, in quotes because of their spaces
+  lr=2^-7..2^-1                      every power in between
   lr=0.001..0.1/5                    five numbers in equal ratios
   batch-size=4..8                    every whole number
-  lr=0.001..0.1                      any number, for --random: with a uniform logarithm
+  lr=0.001..0.1                      any number in between, for --random: its logarithm is uniform
 Seeds do not compete: with --seeds 3, or seed=1..3 among the values, each combination is trained with each seed, and
 means are compared.
 
@@ -61,7 +61,7 @@ struct TuneOptions {
   std::optional<std::int64_t> jobs;
   bool json = false;
   void visit(OptionVisitor& v) {
-    v.option("random", random, "number of trials to draw from the values, by the seed; auto: every combination",
+    v.option("random", random, "number of combinations of values to draw, by the seed; auto: every combination",
              {1, static_cast<double>(most_trials)});
     v.option("seeds", seeds,
              "train each with this many seeds, --seed and the numbers after it, and compare means; auto: 1", {1, 1000});
@@ -69,11 +69,10 @@ struct TuneOptions {
     v.option("halving", halving,
              "successive halving: the best third of the trials continues, for three times the steps");
     v.option("eta", eta, "one in `eta` trials continues, for `eta` times the steps; auto: 3", {2, 100});
-    v.option(
-        "metric", metric,
-        "what is best: a metric of the task, on the test examples; auto: the training loss, averaged over the ranks "
-        "and the last tenth of the steps. With `until`, trials that reach the target are better, those after fewer "
-        "steps first");
+    v.option("metric", metric,
+             "the criterion: a metric of the task, on the test examples; auto: the training loss, averaged over the "
+             "ranks and the last tenth of the steps. With `until`, trials that reach the target come first, in the "
+             "order of their steps");
     v.option("jobs", jobs, "trials at a time; auto: as many as there are cores for their ranks and threads", {1, 4096});
     v.option("json", json, "print the trials as JSON, the best one first");
   }

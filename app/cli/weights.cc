@@ -17,7 +17,7 @@ Examples:
   sotto export --model-dir runs/topk --step 400 --type f16 --out half.safetensors)text";
 
 constexpr std::string_view import_examples = R"text(
-Prints which tensors of the file the model has not. A parameter that the file lacks is an error.
+Prints which tensors of the file are not in the model. A parameter that the file lacks is an error.
 
 Examples:
   sotto import resnet18.safetensors --model resnet18 --data cifar10 --data-dir data/cifar10 --train-dir runs/theirs

@@ -25,7 +25,7 @@ std::string_view last_part(std::string_view name) { return name.substr(name.find
 
 constexpr std::size_t tar_block = 512;
 
-// A number as tar has it: octal digits, then spaces or zeros. Nothing if it is none.
+// A number in tar's form: octal digits, then spaces or zeros. Nothing if it is none.
 std::optional<std::size_t> octal(std::string_view field) {
   field = field.substr(std::min(field.find_first_not_of(' '), field.size()));
   std::size_t value = 0;

@@ -24,8 +24,8 @@ constexpr std::string_view emnist_files =
     "NAME-test-images-idx3-ubyte, NAME-test-labels-idx1-ubyte";
 
 constexpr std::array entries{
-    DatasetEntry{"digits", "made handwritten-looking digits, 28x28, 10 classes, 60,000 + 10,000 or any other size", "",
-                 open_digits},
+    DatasetEntry{"digits", "generated handwritten-looking digits, 28x28, 10 classes, 60,000 + 10,000 or any other size",
+                 "", open_digits},
     DatasetEntry{"mnist", "handwritten digits, 28x28, 10 classes, 60,000 + 10,000", mnist_files, open_mnist},
     DatasetEntry{"fashion-mnist", "clothes in MNIST's form, 10 classes, 60,000 + 10,000", mnist_files, open_mnist},
     DatasetEntry{"kmnist", "cursive Japanese characters in MNIST's form, 10 classes, 60,000 + 10,000", mnist_files,
@@ -54,8 +54,9 @@ constexpr std::array entries{
                  "train/CLASS/NAME.jpg and val/CLASS/NAME.jpg (or test/), .jpeg or .png; or the file that `sotto data "
                  "prepare folder` packs them into",
                  open_image_folder},
-    DatasetEntry{"made-cifar", "made shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size",
-                 "", open_made_cifar},
+    DatasetEntry{"made-cifar",
+                 "generated shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size", "",
+                 open_made_cifar},
     DatasetEntry{"made-images", "the same with ImageNet's shape, 3x224x224, 2,000 + 400 or any other size", "",
                  open_made_images},
 };

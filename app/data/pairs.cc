@@ -69,7 +69,7 @@ std::unique_ptr<Pairs> open_parallel(const DataOptions& options, Split split) {
 
 constexpr std::array pair_entries{
     PairEntry{"made-pairs",
-              "made sentences and their translations by a small dictionary, 20,000 + 500 or any other size", "",
+              "generated sentences and their translations by a small dictionary, 20,000 + 500 or any other size", "",
               open_made_pairs},
     PairEntry{"parallel", "sentences and their translations, a line each",
               "train.de and train.en, test.de and test.en (or as the options languages and test-set say), packed by "

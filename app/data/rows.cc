@@ -27,8 +27,9 @@ constexpr std::string_view files_of(bool csv) {
 }
 
 constexpr std::array row_entries{
-    RowEntry{"made-rows", "made rows of two classes, 1,000,000 features, about 100 of them in a row, 50,000 + 10,000",
-             "", open_made_rows},
+    RowEntry{"made-rows",
+             "generated rows of two classes, 1,000,000 features, about 100 of them in a row, 50,000 + 10,000", "",
+             open_made_rows},
     RowEntry{"libsvm", "rows as `label index:value ..`, indices from 1", files_of(false), open_libsvm},
     RowEntry{"csv", "rows of numbers with commas between them", files_of(true), open_csv},
 };

@@ -107,7 +107,7 @@ std::unique_ptr<Text> open_own_text(const DataOptions& options, Split split) {
 }
 
 constexpr std::array entries{
-    TextEntry{"made-text", "made sentences of made words, as bytes, 1,000,000 + 100,000", "", open_made_text},
+    TextEntry{"made-text", "generated sentences of generated words, as bytes, 1,000,000 + 100,000", "", open_made_text},
     TextEntry{"text", "a text of your own, as bytes or tokens of sentencepiece",
               "train.txt, and test.txt or valid.txt; or a single text, of which the last tenth is for tests; packed by "
               "gzip or xz, or not; for tokens of sentencepiece a model, which `sotto data prepare` makes",

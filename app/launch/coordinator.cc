@@ -34,8 +34,8 @@ constexpr auto between_doubts = 1s, doubts_at_once = 4s;  // a line a second, bu
 constexpr std::string_view heading = "sotto coordinator 2";  // of the file of its state
 constexpr std::string_view no_secret = "none";               // in that file
 
-// The store gives out an id before this coordinator hears of it. A later one begins so far after those that were heard
-// of, since two ranks must not have the same one.
+// The store gives out an id before this coordinator hears of it. Since no two ranks may share an id, a later
+// coordinator skips so many ids after the last one it knows of.
 constexpr int spare_ids = 100;
 
 // Anybody who reaches the store can give out ids by the million. These limits hold for ids whose ranks have not spoken

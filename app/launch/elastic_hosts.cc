@@ -49,7 +49,7 @@ std::string HostsJob::meeting_host() const {
       seen->host.name, *seen->launcher, named("master", "HOST:PORT")));
 }
 
-// Those that have not answered get the last numbers, so that the first group is one as any other job has.
+// Hosts that have not answered get the last ranks, so that the first group is numbered as in any other job.
 void HostsJob::begin_group() {
   std::int64_t ranks = 0;
   for (const Part& part : parts_) ranks += part.missing ? 0 : part.host.ranks;

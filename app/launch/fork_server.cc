@@ -148,7 +148,7 @@ bool is_like_ours(std::span<const std::string> environment) {
   const auto own = [](std::string_view text) {
     return text.starts_with("SOTTO_") || text.starts_with("OMP_NUM_THREADS=");
   };
-  std::ptrdiff_t known = 0;  // variables of ours that it has, too
+  std::ptrdiff_t known = 0;  // how many of our variables it has, too
   for (const std::string& text : environment) {
     if (own(text)) continue;
     const std::size_t end = text.find('=');

@@ -87,7 +87,7 @@ void HostsJob::look_after() {
   escalate();
 }
 
-// A host kills its ranks if it hears nothing of us for long.
+// A host kills its ranks if it hears nothing from us for long.
 void HostsJob::sign() {
   if (Clock::now() - signed_ < sign_interval) return;
   signed_ = Clock::now();

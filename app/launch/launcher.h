@@ -33,11 +33,11 @@ struct LaunchSpec {
   std::int64_t ranks = 2;
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
-  std::int64_t beside = 1;                // so many such jobs share the cores
+  std::int64_t beside = 1;                // how many such jobs share the cores
   // The job continues without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
   std::int64_t least_ranks = 0;
   OnFailure on_failure = OnFailure::go_on;  // when it loses one
-  std::int64_t replacements = 0;            // so many of those ranks are replaced
+  std::int64_t replacements = 0;            // how many lost ranks may be replaced
   std::chrono::seconds patience{60};        // a rank that does not leave its group for so long after another did hangs
   std::chrono::seconds silence{10};         // the same if it sends no heartbeats
   std::vector<PlannedGroup> groups{};       // the job has these groups, one after the other; empty: all ranks
@@ -74,10 +74,10 @@ struct LaunchResult {
 // Starts the ranks with the variables for find_world() and OpenMP, and shows their output: lines as "[2] text"
 // (unchanged for a single rank), and text that ends in '\r' as progress. The first failure ends the job within two
 // seconds: ranks that have not ended by themselves are killed. With `least_ranks`, a rank that is killed by a signal
-// from elsewhere is no failure as long as enough others are left (comm/group/membership.h). SIGINT and SIGTERM are forwarded
-// to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is forwarded
-// too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed master,
-// CommError if its port is in use.
+// from elsewhere is no failure as long as enough others are left (comm/group/membership.h). SIGINT and SIGTERM are
+// forwarded to the ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is
+// forwarded too, but does not count as the first signal. The ranks die with this process. ConfigError for a malformed
+// master, CommError if its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 
 using OnProgress = std::function<void(std::string_view text)>;

@@ -56,7 +56,7 @@ class LocalJob final : public Job, private RankStarter {
   void follow_orders();
   void reap();
   void escalate();
-  // Of jobs whose ranks may be lost, in elastic_job.cc:
+  // For jobs whose ranks may be lost, in elastic_job.cc:
   bool can_start(int id) override;
   void start_rank(int id, std::uint64_t generation) override;
   void give_up_rank(int id) override;
@@ -64,7 +64,7 @@ class LocalJob final : public Job, private RankStarter {
   void look_after_group();
   void dismiss_all();
   void follow_group_order(const HostMessage& order);
-  // Of jobs whose group changes as planned, in planned_job.cc:
+  // For jobs whose group changes as planned, in planned_job.cc:
   void begin_plan();
   void follow_plan();
   void dismiss(std::size_t rank);
@@ -96,7 +96,7 @@ class LocalJob final : public Job, private RankStarter {
   int stop_ = 0;  // the signal that we were stopped by
   int killing_ = 0;
 
-  // Of jobs whose group may change; without a share the id of a rank is its index in ranks_.
+  // For jobs whose group may change; without a share the id of a rank is its index in ranks_.
   std::optional<ElasticGroup> group_;
   bool dismissed_ = false;  // the launcher of a share wants no more ranks of it
   Generations plan_;

@@ -24,8 +24,8 @@ void LocalJob::begin_plan() {
   Roster(*store_).announce(plan_);
 }
 
-// When all members have left their group, because its end has come, those that are not in the next one end, and others
-// are started. A member that was lost is a failure, as in a job without a plan.
+// When all members have left their group at its end, members that are not in the next group end, and others are
+// started. A lost member is a failure, as in a job without a plan.
 void LocalJob::follow_plan() {
   const std::size_t next = plan_.number();  // the place of the next group, since numbers begin with 1
   if (failed_ || killing_ != 0 || stop_ != 0 || next == spec_.groups.size()) return;

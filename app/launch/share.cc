@@ -56,7 +56,7 @@ struct Work {
 
 void say(const HostMessage& message) { write_text(stdout, to_line(message)); }
 
-// Of the memory: no file system holds it, and it is gone with its last process.
+// An anonymous file in memory, which is gone with its last process.
 Descriptor secret_file(const std::string& text) {
   Descriptor file(memfd_create("secret", MFD_CLOEXEC));
   if (!file.open() || fchmod(file.get(), S_IRUSR) != 0 ||

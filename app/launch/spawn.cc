@@ -28,7 +28,7 @@ constexpr int unknown_end = W_EXITCODE(1, 0);  // of a process whose status some
   throw Error(fmt::format("cannot start a process: {}: {}", what, std::strerror(errno)));
 }
 
-// The same file under a number that none of a child's descriptors has.
+// Duplicates a descriptor to a number above the child's descriptors.
 Descriptor high(int fd, const char* what) {
   Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, first_free_descriptor));
   if (!copy.open()) fail(what);

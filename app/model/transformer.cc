@@ -136,7 +136,7 @@ std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const a
   const auto repeat = [&](const at::Tensor& x) { return x.repeat_interleave(beam, 0); };
   Transformer::Memory memory{repeat(once.states), repeat(once.seen)};
 
-  // Of each hypothesis, by its own sentence: the other sentences of a batch must not matter.
+  // For each hypothesis, by its own sentence: the other sentences of a batch must not matter.
   const at::Tensor limits = repeat((source.ne(pad_token).sum(1) + most_more).clamp_max(options.context));
   const auto longest = limits.max().item<std::int64_t>();
   at::Tensor prefixes = at::full({rows, 1}, begin_token, at::kLong);

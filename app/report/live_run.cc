@@ -47,7 +47,7 @@ std::vector<RankTimes> LiveRun::recent(std::size_t most) const {
 }
 
 std::optional<double> LiveRun::left() const {
-  // Of the rank that is furthest; the epochs of a row are those before its step.
+  // From the rank that is furthest; the epochs of a row count up to the beginning of its step.
   const auto ranks = last_rows(rows, pace_steps);
   const auto furthest = std::ranges::max_element(
       ranks, {}, [](const auto& rank) { return std::pair(rank.second.front().epoch, rank.second.front().step); });

@@ -137,7 +137,7 @@ Json json_of_target(const Report& report) {
   return {{"text", report.target->text()}, {"rows", std::move(rows)}};
 }
 
-// Of each rank, the means over the runs of a group.
+// For each rank, the means over the runs of a group.
 Json json_of_times(const Report& report) {
   auto rows = Json::array();
   for (std::size_t g = 0; g < report.groups.size(); ++g) {

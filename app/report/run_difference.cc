@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Departure {
-  std::uint64_t done;  // after so many steps
+  std::uint64_t done;  // how many steps were made by then
   std::string text;
 };
 

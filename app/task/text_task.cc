@@ -22,7 +22,7 @@ constexpr std::size_t most_logits = std::size_t{1} << 24;
 // A text in pieces of `context` tokens and the one after them.
 class Pieces {
  public:
-  // Of the first `wanted` examples, or of all if that is 0. ConfigError when there are not so many, or none.
+  // For the first `wanted` examples, or for all if that is 0. ConfigError when there are fewer, or none.
   Pieces(std::unique_ptr<Text> text, std::size_t context, std::int64_t wanted, std::string_view option)
       : text_(std::move(text)), context_(context) {
     const std::size_t size = text_->tokens.size();

@@ -19,7 +19,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t tokens_tested = 2000;  // about so many, pads included, are translated at a time
+constexpr std::size_t tokens_tested = 2000;  // how many, pads included, are translated at a time, about
 
 // Some sentences, filled up to the same length.
 struct Filled {

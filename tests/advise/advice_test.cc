@@ -33,13 +33,13 @@ TEST(Advice, TheQuickestComesFirst) {
   EXPECT_EQ(ranked({of("none", 100), of("a", 60, Quality::low), of("b", 80)}), (Names{"a", "b", "none"}));
 }
 
-TEST(Advice, OfEquallyQuickOnesThatOfHigherQualityComesFirst) {
+TEST(Advice, QualityDecidesBetweenEquallyQuickOnes) {
   EXPECT_EQ(ranked({of("a", 100, Quality::low), of("b", 102, Quality::medium, 0.5), of("c", 103, Quality::medium, 0.1),
                     of("d", 104)}),
             (Names{"c", "b", "a", "d"}));
 }
 
-TEST(Advice, ThoseWhoseLossIsKnownToBeGoodEnoughComeFirst) {
+TEST(Advice, KnownGoodLossesComeFirst) {
   std::vector<Prediction> all{of("none", 100), of("a", 10), of("b", 60), of("c", 5, Quality::low)};
   all[1].quality.reset();
   EXPECT_EQ(ranked(all), (Names{"c", "b", "none", "a"})) << "low is what was asked for";
@@ -52,11 +52,13 @@ TEST(Advice, ThoseWhoseLossIsKnownToBeGoodEnoughComeFirst) {
 TEST(Advice, ALossThatIsNotKnownIsSaid) {
   Prediction unknown = of("a", 20);
   unknown.quality.reset();
-  EXPECT_TRUE(verdict_of({of("none", 100), of("b", 40), unknown})
-                  .ends_with(". `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"));
+  EXPECT_TRUE(
+      verdict_of({of("none", 100), of("b", 40), unknown})
+          .ends_with(". `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"));
   const std::string alone = verdict_of({of("none", 100), unknown});
   EXPECT_TRUE(alone.starts_with("do not compress yet: `none` takes 100.0 ms a step; ")) << alone;
-  EXPECT_TRUE(alone.ends_with("; `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"))
+  EXPECT_TRUE(
+      alone.ends_with("; `a` takes 20.0 ms, but its loss is not known: check 200 trains with it and with `none`"))
       << alone;
   unknown.seconds = 0.099;
   EXPECT_TRUE(verdict_of({of("none", 100), unknown}).ends_with("would save 1.0 %"));

@@ -36,7 +36,7 @@ TEST(Trace, HasTheMessagesOfEachExchange) {
   });
 }
 
-TEST(Trace, ARankThatFailsDoesNotKeepTheTurn) {
+TEST(Trace, AFailedRankReturnsTheTurn) {
   Turn turn(1);
   EXPECT_THROW(run_threads(2, deadline,
                            [&](Communicator& inner) {
@@ -48,7 +48,7 @@ TEST(Trace, ARankThatFailsDoesNotKeepTheTurn) {
   EXPECT_TRUE(turn.try_acquire());
 }
 
-TEST(Trial, SmoothTakesTheMedianOfEachPieceOfWork) {
+TEST(Trial, SmoothTakesMediansOfWork) {
   const auto step = [](double work, double rest) {
     return StepTrace{{Trace{}, {Trace{{{work, {{1, 10}}, {1}}}, rest}}}};
   };

@@ -114,7 +114,7 @@ TEST_F(Analysis, CosinesBetweenRanksAreMeansOverPairs) {
   EXPECT_EQ(agreements[3].step, 1U);
 }
 
-TEST_F(Analysis, AMemoryIsComparedToTheGradientOfItsRank) {
+TEST_F(Analysis, MemoriesAreComparedToTheirRanksGradient) {
   for (const int rank : {0, 1}) {
     write(false, 3, rank, {3, 0, 0, 4}, {0, 0});
     write(true, 3, rank, {0, 0, 0, rank == 0 ? 10.0F : -5.0F}, {1, 0});

@@ -59,7 +59,7 @@ def test_qualities(good):
     assert high.keys() < low.keys() and {row["quality"] for row in low.values()} == {"high", "medium", "low"}
 
 
-def test_sentences_of_the_user(good):
+def test_codecs_of_the_user(good):
     found, rows = advice(good, "--link", "1mbit", "--codecs", "ef | topk(0.01, dense=0)", "int8",
                          "ef | sampled_topk(0.1) | qsgd(4)", "--aggregator", "gather")  # fmt: skip
     assert rows.keys() == {"none", "ef | topk(0.01, dense=0)", "int8", "ef | sampled_topk(0.1) | qsgd(4)"}
@@ -73,7 +73,7 @@ def test_sentences_of_the_user(good):
     assert found["advice"].endswith("but its loss is not known: --check 200 trains with it and with `none`"), found["advice"]
 
 
-def test_a_sentence_of_unknown_loss_alone(good):
+def test_a_codec_of_unknown_loss_alone(good):
     text = good(*JOB, "--link", "1mbit", "--codecs", "ef | topk(0.01, dense=0)").out
     assert text.split("\n\n")[1].splitlines()[2].endswith("  not known")
     assert "advice   do not compress yet: `none` takes " in text and "its loss is not known: --check 200 trains" in text
@@ -95,7 +95,7 @@ def test_a_check_trains_with_each(good, run, tmp_path):
     assert job.status == 1 and "sotto: the check with `none` failed: " in job.err
 
 
-def test_a_check_makes_all_steps_or_says_why_not(start, tmp_path):
+def test_a_check_makes_all_its_steps(start, tmp_path):
     """Also if they are many epochs. A training that failed has not diverged."""
     job = start(*["64" if part == "512" else part for part in JOB], "--link", "1mbit", "--codecs", "int8", "ef | topk(0.1, dense=0)", "--check", 5000)
     second = lambda: next(iter(tmp_path.glob("runs/advise-*/02-*")), tmp_path / "none")  # noqa: E731
@@ -136,7 +136,7 @@ def test_what_cannot_be_advised_is_refused(run, flags, reason):
     assert job.status == 2 and reason in job.err and job.out == ""
 
 
-def test_a_sentence_that_does_not_suit_is_left_out(good):
+def test_an_unsuitable_codec_is_left_out(good):
     job = [*JOB, "--link", "1mbit", "--codecs", "int8", "svd | atomo(s=3)", "--aggregator", "sparse"]
     text, found = good(*job).out, json.loads(good(*job, "--json").out)
     assert [entry["codec"] for entry in found["refused"]] == ["int8", "svd | atomo(s=3)"]

@@ -213,7 +213,7 @@ def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize("folder", ["file", "file/tables"])
-def test_a_folder_for_tables_that_cannot_be_is_refused_first(run, tmp_path, folder):
+def test_an_impossible_folder_is_refused_first(run, tmp_path, folder):
     (tmp_path / "seen").mkdir()
     (tmp_path / "file").write_text("")
     write(tmp_path / "seen" / "gradient-000000.safetensors", {"b": np.ones(2, np.float32)})
@@ -221,7 +221,7 @@ def test_a_folder_for_tables_that_cannot_be_is_refused_first(run, tmp_path, fold
     assert job.status == 1 and "file is a file" in job.err and job.out == "", job.err
 
 
-def test_what_is_computed_is_printed_though_a_page_cannot_be_written(run, tmp_path):
+def test_results_are_printed_despite_an_unwritable_page(run, tmp_path):
     (tmp_path / "seen").mkdir()
     write(tmp_path / "seen" / "gradient-000000.safetensors", {"b": np.ones(2, np.float32)})
     job = run("analyze", "seen", "-o", "missing/x.html")

@@ -151,7 +151,7 @@ def test_folder_that_cannot_be_made(run, tmp_path):
     refused(run("train", *TINY, "--max-steps", 2, "--train-dir", "n" * 300), "cannot make folder " + "n" * 300 + ": File name too long", status=1)
 
 
-def test_a_plot_that_cannot_be_written_is_refused_before_the_measurements(run):
+def test_an_unwritable_plot_is_refused_first(run):
     job = run("codec", "sweep", "--codec", "qsgd({})", "--values", "4", "--elements", 1000, "--plot", "missing/x.svg")
     refused(job, "--plot missing/x.svg", "No such file", status=1)
     assert job.out == ""
@@ -193,7 +193,7 @@ class TestResume:
     def test_of_another_codec(self, run, folder):
         refused(self.resume(run, codec="int8"), "codec", "topk", "int8")
 
-    def test_that_is_refused_leaves_the_record_as_it_was(self, run, folder):
+    def test_a_refused_change_keeps_the_record(self, run, folder):
         before = [(folder.parent / name).read_bytes() for name in ("config.toml", "steps.csv", "summary.json")]
         refused(self.resume(run, codec="int8"), "codec")
         assert [(folder.parent / name).read_bytes() for name in ("config.toml", "steps.csv", "summary.json")] == before

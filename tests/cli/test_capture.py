@@ -91,7 +91,7 @@ def test_what_cannot_be_captured_is_refused(run, tmp_path, text, more, reason):
     assert not list((tmp_path / "d").glob("*")) and not (tmp_path / "run" / "config.toml").exists()
 
 
-def test_a_folder_that_cannot_be_made_leaves_no_run(run, tmp_path):
+def test_an_impossible_folder_leaves_no_run(run, tmp_path):
     (tmp_path / "file").write_text("")
     job = run("train", *TINY, "--max-steps", 2, "--train-dir", "run", "--capture", "every=1000,dir=file")
     assert job.status == 1 and "file: " in job.err and not (tmp_path / "run").exists()
@@ -135,7 +135,7 @@ def test_errors_are_measured_in_a_run(good, run, tmp_path):
 
 
 @pytest.mark.parametrize("ranks", ["one", "all"])
-def test_an_error_beside_the_steps_ends_the_run_with_a_checkpoint(good, run, tmp_path, ranks):
+def test_an_error_between_steps_leaves_a_checkpoint(good, run, tmp_path, ranks):
     flags = ["train", *TINY, "--ranks", 2, "--train-dir", "run", "--capture", f"every=1,dir=seen,ranks={ranks}"]
     good(*flags, "--max-steps", 2)
     name = "gradient-000003.sotto" if ranks == "one" else "gradient-000003-r1.sotto"

@@ -75,7 +75,7 @@ ALGORITHMS = [
 ]  # fmt: skip
 
 
-def test_the_best_is_kept_only_if_that_is_wished(good, tmp_path):
+def test_the_best_is_kept_on_request(good, tmp_path):
     flags = ["train", *TINY, "--lr", 1e-12, "--max-steps", 40, "--eval-freq", 5, "--checkpoint-minutes", "1e-9"]  # the first is the best
     good(*flags, "--train-dir", "best")
     assert len(steps_of(tmp_path / "best")) == 4 and steps_of(tmp_path / "best")[0] == 5
@@ -101,7 +101,7 @@ def test_the_clock_makes_them_and_changes_no_bit(good, tmp_path, algorithm, flag
     assert summary(tmp_path / "often")["parameters_sha256"] == summary(tmp_path / "never")["parameters_sha256"]
 
 
-def test_ranks_that_end_at_the_same_step_make_them_where_they_meet(good, tmp_path):
+def test_ranks_make_checkpoints_where_they_meet(good, tmp_path):
     good("train", *TINY, "--algorithm", "ad_psgd(count=each)", "--ranks", 2, "--max-steps", 40, "--train-dir", "run", "--eval-freq", 10, "--checkpoint-minutes", "1e-9", "--no-keep-best")
     assert len(steps_of(tmp_path / "run")) == 3
 
@@ -127,7 +127,7 @@ def test_a_failed_rank_is_started_again(start, tmp_path):
     job.nothing_left()
 
 
-def test_what_cannot_be_asked_for_is_not_started_again(run):
+def test_refused_options_are_not_retried(run):
     job = run("train", *TINY, "--ranks", 2, "--restarts", 3, "--codec", "ef | topk(2)")
     assert job.status == 2 and "starting again" not in job.err
 

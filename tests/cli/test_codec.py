@@ -34,12 +34,12 @@ def test_list_fits_a_terminal(good):
     assert found["topk-ef", "preset"]["what"] in good("codec", "list", "--what").out
 
 
-def test_describe_a_sentence(good):
+def test_describe_a_codec(good):
     text = good("codec", "describe", "ef | topk(0.01) | f16").out
     assert "ef (memory)" in text and "topk (select)" in text and "f16 (quantise)" in text and "contract" in text
 
 
-def test_describe_a_memory_of_a_sentence(good):
+def test_describe_a_codecs_memory(good):
     text = good("codec", "describe", "momentum(m=0.5) | topk(0.01)").out
     assert "masking=true" in text and "Lin et al." in text
     assert "codec      momentum(m=0.5, nesterov=false, masking=true, clip=0, mean=false) | topk(ratio=0.01," in text
@@ -47,7 +47,7 @@ def test_describe_a_memory_of_a_sentence(good):
     assert "codec      ef | topk(ratio=0.01," in good("codec", "describe", "topk-ef").out
 
 
-def test_an_aggregator_in_a_sentence(good, run):
+def test_an_aggregator_as_codec(good, run):
     text = good("codec", "describe", "power(2) | f16").out
     assert "ef (memory)" in text and "power (aggregator)" in text and "min_rate=2" in text
     assert "codec      ef | power(rank=2, min_rate=2) | f16" in text
@@ -60,7 +60,7 @@ def test_an_aggregator_in_a_sentence(good, run):
     assert job.status == 2 and "needs other ranks" in job.err
 
 
-def test_describe_what_stands_beside_a_sentence(good, run):
+def test_describe_aggregators_and_optimisers(good, run):
     assert "--aggregator vote" in good("codec", "describe", "vote").out
     assert "group=" in good("codec", "describe", "hierarchical").out
     text = good("codec", "describe", "signum").out
@@ -129,7 +129,7 @@ def test_numbers_of_a_pickle_are_not_believed(run, tmp_path, pickle, reason):
     assert job.status == 1 and reason in job.err, job.err
 
 
-def test_a_number_beyond_floats_is_told_as_it_is(run, tmp_path):
+def test_a_number_beyond_floats_is_shown(run, tmp_path):
     torch = pytest.importorskip("torch")
     torch.save({"w": torch.tensor([1, 1e300], dtype=torch.float64)}, tmp_path / "a.pt")
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\n"
@@ -139,7 +139,7 @@ def test_a_number_beyond_floats_is_told_as_it_is(run, tmp_path):
         assert job.status == 1 and "holds 1e+300, which no float32 can hold" in job.err, job.err
 
 
-def test_a_long_sentence_is_shortened_in_errors(run):
+def test_a_long_codec_is_shortened_in_errors(run):
     for sentence in ("topk(0.01) | " + "qsgdd" * 20000, "topk(" + "1" * 100000 + "x)", "ef | " * 20000 + "topk(7)"):
         job = run("codec", "measure", "--codec", sentence)
         assert job.status == 2 and len(job.err) < 3000, len(job.err)

@@ -124,7 +124,7 @@ def test_a_signal_to_a_job_that_then_fails(start, tmp_path):
         job.nothing_left()
 
 
-def test_what_is_no_sentence_is_refused_before_anything_is_trained(run, tmp_path):
+def test_bad_codecs_are_refused_before_training(run, tmp_path):
     for wrong, reason in [("topk(2)", "--codecs topk(2): ratio must be in (0, 1]"), ("nosuch(1)", "unknown codec"), ("ef(3) | topk", "no arguments")]:
         job = run("compare", *SMALL, "--codecs", "none", wrong, "--train-dir", "refused")
         assert job.status == 2 and reason in job.err and not (tmp_path / "refused").exists()
@@ -151,7 +151,7 @@ def test_dry_run_predicts_what_is_sent(good, tmp_path):
     assert not list(tmp_path.glob("runs"))
 
 
-def test_a_dry_run_of_one_rank_says_why_it_sends_nothing(good):
+def test_a_lone_ranks_dry_run_explains_itself(good):
     text = good("train", *TINY, "--codec", "ef | topk(0.01)", "--dry-run").out
     assert "a rank sends  0 bytes: it is alone, and has nobody to send to; say how many there are with --ranks\n" in text
     assert "ratio" not in text

@@ -85,7 +85,7 @@ def test_ranks_come_and_go(coordinator, join, tmp_path, backend, algorithm, code
     assert summary(folder)["steps"] == 2500
 
 
-def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coordinator, join, tmp_path):
+def test_a_stopped_rank_leaves_and_the_last_saves(coordinator, join, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "1:2")
     first, second = join(port), join(port)
@@ -107,7 +107,7 @@ def test_a_rank_that_is_asked_to_stop_leaves_and_the_last_one_keeps_the_run(coor
     assert re.search("rank [01]: stopped by a signal", boss.err) and "has been silent" not in boss.err, boss.err
 
 
-def test_ranks_that_are_stopped_while_they_wait_for_others_leave_a_checkpoint(coordinator, join, good, tmp_path):
+def test_stopped_waiting_ranks_leave_a_checkpoint(coordinator, join, good, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", 3)
     jobs = [join(port, "--codec", "ef | topk(0.1)") for _ in range(3)]
@@ -144,7 +144,7 @@ def test_a_newcomer_without_the_data_fails_alone(coordinator, start, tmp_path, o
     assert summary(tmp_path / "run")["steps"] == 3000
 
 
-def test_one_with_other_options_is_refused_and_the_others_go_on(coordinator, join, tmp_path):
+def test_a_rank_with_other_options_is_refused(coordinator, join, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "1:2")
     first = join(port)
@@ -202,7 +202,7 @@ def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
         good("train", *LONG[:-2], "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", saved[0] + 5)
 
 
-def test_one_that_comes_before_the_coordinator_says_once_for_whom_it_waits(start, join):
+def test_a_rank_before_the_coordinator_says_so_once(start, join):
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
@@ -236,8 +236,8 @@ def test_how_long_a_rank_waits_for_its_coordinator(run):
 
 
 @pytest.mark.parametrize("knows", [False, True])
-def test_one_without_the_secret_is_refused_and_the_others_go_on(coordinator, join, good, tmp_path, knows):
-    """Their group does not change for it."""
+def test_a_rank_without_the_secret_is_refused(coordinator, join, good, tmp_path, knows):
+    """The group of the others does not change."""
     good("secret", "new", "job.secret"), good("secret", "new", "other.secret")
     ours, folder = ["--secret", "job.secret"], tmp_path / "run"
     boss, port = coordinator("--ranks", "2:4", *(ours if knows else []))
@@ -261,7 +261,7 @@ def test_one_without_the_secret_is_refused_and_the_others_go_on(coordinator, joi
     assert "is refused: its secret differs" in boss.err
 
 
-def test_one_with_a_secret_is_refused_where_the_others_have_none(coordinator, join, good, tmp_path):
+def test_a_secret_is_refused_if_others_have_none(coordinator, join, good, tmp_path):
     good("secret", "new", "job.secret")
     boss, port = coordinator("--ranks", "1:2")
     first = join(port)
@@ -279,7 +279,7 @@ def stranger(port):
 NONSENSE = [b"", b"2000000000", b"-1", b"9" * 30, b"x", b"\x1b[31m\nsotto: forged", b"\xff\x00\x9b", b"7" * 2000000]
 
 
-def test_what_a_stranger_writes_into_the_store_is_bounded_and_visible(coordinator, start, tmp_path):
+def test_a_strangers_writes_are_bounded_and_reported(coordinator, start, tmp_path):
     """Every key that the coordinator reads. Then a rank can still come."""
     boss, port = coordinator("--ranks", "1:1", "--state", "job.state")
     store = stranger(port)
@@ -297,7 +297,7 @@ def test_what_a_stranger_writes_into_the_store_is_bounded_and_visible(coordinato
     assert "\x1b" not in boss.err and not re.search("^sotto: forged", boss.err, re.M), boss.err
 
 
-def test_ranks_that_strangers_invent_do_not_keep_the_coordinator_from_ending(coordinator):
+def test_invented_ranks_do_not_keep_the_coordinator(coordinator):
     boss, port = coordinator("--ranks", "1:2")
     store = stranger(port)
     store.set("next id", "2000000000")

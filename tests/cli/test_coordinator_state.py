@@ -12,7 +12,7 @@ from test_coordinator import LONG, SMALL, coordinator, generation, goes_on, join
 from test_elastic import members
 
 
-def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, coordinator, join, tmp_path):
+def test_training_continues_without_a_coordinator(start, coordinator, join, tmp_path):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "2:3", "--state", "job.state")
     jobs = [join(port, "--max-steps", 2000), join(port, "--max-steps", 2000)]
@@ -29,7 +29,7 @@ def test_training_goes_on_without_a_coordinator_until_there_is_one_again(start, 
         assert job.finish().status == 0, job.err
 
 
-def test_a_rank_that_waited_is_there_for_the_next_coordinator(start, coordinator, join, tmp_path):
+def test_the_next_coordinator_finds_waiting_ranks(start, coordinator, join, tmp_path):
     boss, port = coordinator("--ranks", "2:3", "--state", "job.state")
     jobs = [join(port, "--max-steps", 20)]
     wait_until(lambda: (tmp_path / "job.state").read_text().splitlines()[-1] == "0" and jobs[0].ranks(), "the state has the rank that waits")
@@ -43,7 +43,7 @@ def test_a_rank_that_waited_is_there_for_the_next_coordinator(start, coordinator
     assert ids[0] == 0 and ids[1] > 0, "no id is given out twice"
 
 
-def test_a_rank_that_waited_and_is_heard_late_is_not_forgotten(start, coordinator, join, tmp_path):
+def test_a_waiting_rank_heard_late_is_remembered(start, coordinator, join, tmp_path):
     boss, port = coordinator("--ranks", "2:2", "--state", "job.state")
     jobs = [join(port, "--max-steps", 20)]
     wait_until(lambda: (tmp_path / "job.state").read_text().splitlines()[-1] == "0" and jobs[0].ranks(), "the state has the rank that waits")
@@ -62,7 +62,7 @@ def test_a_rank_that_waited_and_is_heard_late_is_not_forgotten(start, coordinato
 
 
 @pytest.mark.parametrize("anew, silence", [(False, 2), (True, 10)])
-def test_a_silent_rank_0_loses_its_place_and_the_run_folder(start, coordinator, join, tmp_path, anew, silence):
+def test_a_silent_rank_0_loses_the_run_folder(start, coordinator, join, tmp_path, anew, silence):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "2:3", "--state", "job.state")
     jobs = [join(port, "--max-steps", 1000) for _ in range(3)]
@@ -90,7 +90,7 @@ def test_a_silent_rank_0_loses_its_place_and_the_run_folder(start, coordinator, 
     assert len(rows) == len(set(rows)) and {("999", "0"), ("999", "1")} <= set(rows)
 
 
-def test_a_rank_that_was_silent_too_long_is_left_out_by_ranks_that_waited_for_it(coordinator, start, tmp_path):
+def test_waiting_ranks_leave_out_a_silent_one(coordinator, start, tmp_path):
     """Its silence was shorter than their deadline, so no exchange failed."""
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "1:3")
@@ -111,7 +111,7 @@ def test_a_rank_that_was_silent_too_long_is_left_out_by_ranks_that_waited_for_it
     assert len(members(folder)[-1][2]) == 1 and summary(folder)["steps"] == 600
 
 
-def test_the_state_of_a_job_that_has_ended_is_gone(coordinator, run, tmp_path):
+def test_an_ended_job_leaves_no_state(coordinator, run, tmp_path):
     for name in ("one", "two"):
         boss, port = coordinator("--ranks", 1, "--state", "job.state")
         assert run("train", *SMALL, "--max-steps", 5, "--train-dir", name, "--coordinator", f"127.0.0.1:{port}").status == 0
@@ -133,7 +133,7 @@ def test_a_state_that_cannot_be_written_is_refused(run):
     assert job.status != 0 and "no/such/state" in job.err
 
 
-def test_a_state_that_can_be_written_no_more_is_a_warning(coordinator, run, tmp_path):
+def test_an_unwritable_state_is_a_warning(coordinator, run, tmp_path):
     (tmp_path / "place").mkdir()
     boss, port = coordinator("--ranks", 1, "--state", "place/job.state")
     shutil.rmtree(tmp_path / "place")
@@ -143,7 +143,7 @@ def test_a_state_that_can_be_written_no_more_is_a_warning(coordinator, run, tmp_
     assert "; if this coordinator ends, no other can continue the job\n" in boss.err
 
 
-def test_a_later_coordinator_knows_which_secret_the_ranks_have(start, coordinator, join, good, run, tmp_path):
+def test_a_later_coordinator_knows_the_secret(start, coordinator, join, good, run, tmp_path):
     good("secret", "new", "job.secret"), good("secret", "new", "other.secret")
     boss, port = coordinator("--ranks", "1:2", "--state", "job.state")
     first = join(port, "--secret", "job.secret")

@@ -121,7 +121,7 @@ def test_sets_of_another_size_are_read_and_told(good, run, tmp_path, name, flags
     *((name, ending) for name in ("text", "csv", "libsvm", "cifar10", "parallel") for ending in ("gz", "xz")),
     ("mnist", "gz"),  # IDX files are looked for under this ending alone
 ])  # fmt: skip
-def test_a_damaged_beginning_of_a_packed_file_is_an_error(good, run, tmp_path, name, ending):
+def test_a_packed_file_with_damaged_start_is_refused(good, run, tmp_path, name, ending):
     """Its name says that it is packed. Read as it is, it would be a text."""
     good("data", "make", name, "--data-dir", "made", "--train-size", 5000 if name == "text" else 40, "--test-size", 1000 if name == "text" else 20)
     for path in list((tmp_path / "made").iterdir()):
@@ -147,7 +147,7 @@ def test_packed_cifar(good, tmp_path):
 
 
 @pytest.mark.parametrize("tested", [[7], [4, 4, 4]])
-def test_few_test_rows_of_one_label_are_no_divergence(good, tmp_path, tested):
+def test_few_test_rows_are_no_divergence(good, tmp_path, tested):
     """A guess could hardly do better than their variance, which is 0."""
     (tmp_path / "train.csv").write_text("a,b,target\n" + "".join(f"{i % 5},{i % 3},{i % 5 + i % 3}\n" for i in range(60)))
     (tmp_path / "test.csv").write_text("a,b,target\n" + "".join(f"4,{y - 4},{y}.5\n" for y in tested))
@@ -169,7 +169,7 @@ def test_info_of_what_needs_no_files(good):
     assert re.search(r"^train +20000 pairs", told, re.M) and "stand-in" not in told and "files" not in told
 
 
-def test_info_of_a_file_of_rows_names_its_test_rows(good, tmp_path):
+def test_info_names_the_test_rows_of_a_file(good, tmp_path):
     (tmp_path / "a9a").write_text("1 1:2\n-1 2:1\n")
     (tmp_path / "a9a.t").write_text("1 1:2\n")
     told = good("data", "info", "libsvm", "--data-dir", "a9a").out

@@ -61,7 +61,7 @@ def test_in_a_terminal(sotto, tmp_path):
 
 
 @pytest.mark.parametrize("runs", [1, 3])
-def test_ctrl_c_in_a_run_ends_it_with_the_table_of_what_there_is(runs, sotto, tmp_path):
+def test_ctrl_c_prints_the_table_so_far(runs, sotto, tmp_path):
     flags = [*LENET, "--max-steps", "40", "--link", "20mbit", "--train-dir", "demo"]
     screen = Terminal(sotto, "demo", *flags, cwd=tmp_path, columns=150)
     screen.wait_for(f"{runs}/4 {CODECS[runs - 1]}  step 1/")

@@ -47,7 +47,7 @@ def test_folders_of_other_runs(good, run, tmp_path):
     assert not (tmp_path / "new").exists() and not (tmp_path / "more").exists()
 
 
-def test_a_run_that_ends_before_its_most_steps_says_so(good):
+def test_a_run_below_its_max_steps_says_so(good):
     said = "warning: --max-steps 200: the run ends after 15 steps, with 3 epochs; --epochs says how many"
     flags = ["train", *["80" if part == "512" else part for part in TINY]]
     assert good(*flags, "--ranks", 2, "--max-steps", 200).err.count(said) == 1
@@ -65,7 +65,7 @@ def test_a_rank_that_would_come_later(start, good, tmp_path):
 
 
 @pytest.mark.parametrize("rounds, steps", [(2, 1), (5, 3)])
-def test_steps_that_a_run_never_takes_do_not_fail(good, rounds, steps):
+def test_steps_never_taken_do_not_fail(good, rounds, steps):
     """The trial is of the first steps that send something, which come after the end of this run."""
     flags = ["train", *TINY, "--max-steps", steps, "--algorithm", f"slowmo(h={rounds})", "--lr", "1e-300", "--ranks", 2]
     good(*flags, "--train-dir", "run")

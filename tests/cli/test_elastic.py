@@ -40,7 +40,7 @@ def at_step(job, folder, step):
     ("tcp", ["sync", "--momentum", 0.9]), ("tcp", ["parameter_server(servers=1)", "--optimiser", "adam"]), ("gloo", ["slowmo(h=4)", "--momentum", 0]),
     ("gloo", ["sync", "--momentum", 0.9]),
 ])  # fmt: skip
-def test_the_others_go_on_as_if_it_had_been_so_from_that_step(start, good, tmp_path, backend, algorithm):
+def test_the_rest_equals_a_run_with_fewer_ranks(start, good, tmp_path, backend, algorithm):
     """Without a memory, the rest of the run has the bits of one that continued from a checkpoint with fewer ranks. A parameter
     server, which makes no such run, has the bits of sync with gather."""
     flags = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--backend", backend, "--max-steps", 400]
@@ -134,7 +134,7 @@ def evaluations(folder):
         return 0
 
 
-def test_a_loss_within_a_round_that_is_longer_than_the_patience(start, tmp_path):
+def test_a_loss_in_a_very_long_round(start, tmp_path):
     """The others would find it out at the end of the round alone, after 14 s; the launcher waits for 10 s."""
     (tmp_path / "link.toml").write_text("".join(f'[[rank]]\nrank = {r}\ndelay = "500ms"\n' for r in range(3)))
     job = start("train", *SMALL, *"--epochs 100000 --eval-freq 1000 --link link.toml --deadline 5 --max-steps 60 --algorithm local(h=30) --elastic 2:3 --train-dir run".split())  # fmt: skip
@@ -151,7 +151,7 @@ def test_a_loss_within_a_round_that_is_longer_than_the_patience(start, tmp_path)
     [*SMALL, "--link", "link.toml", "--eval-freq", 1000],
     [*"--model resnet20 --data made-cifar --train-size 512 --test-size 5000 --batch-size 8 --eval-freq 1".split()],
 ], ids=["step", "evaluation"])  # fmt: skip
-def test_a_loss_within_what_takes_longer_than_the_patience(start, tmp_path, flags):
+def test_a_loss_in_a_very_long_phase(start, tmp_path, flags):
     """The launcher waits for the others as long as their steps take; batches of an evaluation look for losses."""
     (tmp_path / "link.toml").write_text("".join(f'[[rank]]\nrank = {r}\ndelay = "6s"\n' for r in range(3)))
     job = start("train", *flags, *"--deadline 2 --max-steps 3 --threads 1 --no-keep-best --elastic 2:3 --train-dir run".split())
@@ -165,7 +165,7 @@ def test_a_loss_within_what_takes_longer_than_the_patience(start, tmp_path, flag
     assert first == (1, 0, [0, 1, 2]) and then[2] == [0, 2]
 
 
-def test_a_new_rank_that_dies_while_the_others_meet_it(start, tmp_path):
+def test_a_new_rank_dies_while_joining(start, tmp_path):
     """They need not wait for it until the deadline."""
     job = start("train", *SMALL, *ENDLESS, "--deadline", 600, "--max-steps", 400, "--elastic", "1:3", "--restarts", 1, "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
@@ -209,7 +209,7 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
 
 
 @pytest.mark.parametrize("on_failure", ["continue", "checkpoint"])
-def test_no_checkpoint_of_a_lost_group_outlives_a_later_one(start, good, tmp_path, on_failure):
+def test_checkpoints_of_a_lost_group_do_not_survive(start, good, tmp_path, on_failure):
     """The others go back to the last exchange, and a checkpoint of a later step was there."""
     folder = tmp_path / "run"
     (tmp_path / "slow.toml").write_text('[[rank]]\nrank = 0\ndelay = "50ms"\n[[rank]]\nrank = 1\ndelay = "50ms"\n')
@@ -265,7 +265,7 @@ def test_a_failure_ends_the_job_with_a_checkpoint(start, good, tmp_path, ranks):
     assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "same")["parameters_sha256"]
 
 
-def test_gossip_goes_back_no_further_than_its_last_checkpoint(start, good, tmp_path):
+def test_gossip_goes_back_to_its_last_checkpoint(start, good, tmp_path):
     """Else the steps between would be in no row, and --resume would continue from a checkpoint of another course."""
     flags = ["train", *LONG[:-2], "--algorithm", "push_sum", "--max-steps", 150]
     job = start(*flags, "--elastic", "4:4", "--on-failure", "checkpoint", "--checkpoint-every", 1, "--train-dir", "run")
@@ -293,7 +293,7 @@ def test_a_failure_ends_the_job(start, tmp_path):
     job.nothing_left()
 
 
-def test_ctrl_c_after_a_loss_ends_with_a_checkpoint(start, tmp_path):
+def test_ctrl_c_after_a_loss_saves(start, tmp_path):
     job = start("train", *SMALL, *ENDLESS, "--elastic", "1:3", "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
     kill(job, 1)

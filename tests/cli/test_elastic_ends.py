@@ -43,7 +43,7 @@ def test_ctrl_c_at_once_after_a_loss(start, good, tmp_path, restarts):
     good(*flags, "--ranks", 2, "--train-dir", "run", "--resume", "--max-steps", 200)
 
 
-def test_a_signal_to_one_rank_that_waits_for_the_others(start, tmp_path):
+def test_a_signal_to_a_waiting_rank(start, tmp_path):
     """All ranks of a launcher end together, and no fewer than MIN train."""
     job = start("train", *SMALL, *ENDLESS, "--deadline", 2, "--elastic", "2:3", "--train-dir", "run")
     at_step(job, tmp_path / "run", 60)

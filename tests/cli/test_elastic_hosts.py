@@ -174,20 +174,20 @@ def test_an_error_of_a_rank_ends_the_job(run):
     assert job.status == 2 and said(job) == ["there is no network interface `nosuch0`" + job.err.split("`nosuch0`")[1].split("\n")[0]]
 
 
-def test_a_newcomer_reads_its_data_before_the_others_wait_for_it(run):
+def test_a_newcomer_reads_data_before_it_joins(run):
     job = run("train", "--data-dir", "nowhere", SOTTO_RANK="2", SOTTO_RANKS="4", SOTTO_LOCAL_RANK="0", SOTTO_LOCAL_RANKS="2",
               SOTTO_MASTER="127.0.0.1:9", SOTTO_GENERATION="2")  # fmt: skip
     assert job.status != 0 and "nowhere" in job.err, job.err
 
 
-def test_a_share_hands_over_why_it_refuses_a_job(sotto, tmp_path):
+def test_a_share_reports_why_it_refuses(sotto, tmp_path):
     orders = "folder /nowhere\nleast-ranks 1\nstart \n"
     share = subprocess.run([sotto, "hosts", "serve"], input=orders, text=True, capture_output=True, cwd=tmp_path)
     assert share.returncode == 2
     assert share.stdout.splitlines()[-1].startswith("failed Ethe folder /nowhere, from which the job was started, cannot be entered here")
 
 
-def test_a_share_ends_if_its_launcher_ends_at_once(sotto, tmp_path):
+def test_a_share_survives_no_dead_launcher(sotto, tmp_path):
     orders = f"master here-{os.getpid()}:2\nranks 1\nall-ranks 4\nleast-ranks 1\nstart \n"
     share = subprocess.run([sotto, "hosts", "serve"], input=orders, text=True, capture_output=True, cwd=tmp_path, timeout=30)
     assert share.returncode == 0

@@ -88,7 +88,7 @@ def test_a_run_ends_when_its_target_is_reached(good, tmp_path, algorithm, flags)
     assert int(last["bytes_sent"]) > 0
 
 
-def test_a_target_that_falls_is_reached_at_its_value(good, tmp_path):
+def test_a_falling_target_is_reached(good, tmp_path):
     flags = [*FLAGS, "--epochs", 2, "--eval-freq", 8]
     good(*flags, "--train-dir", "free")
     losses = [float(row["loss"]) for row in rows_of(tmp_path / "free", "test")]
@@ -104,7 +104,7 @@ def test_a_target_that_is_not_reached_is_said(good, tmp_path):
     assert summary(tmp_path / "run")["until"] == {"metric": "accuracy", "value": 1.0, "reached": False}
 
 
-def test_the_exact_mean_is_what_a_run_ends_with(good, tmp_path):
+def test_a_run_ends_with_the_exact_mean(good, tmp_path):
     good(*FLAGS, "--algorithm", "push_sum", "--epochs", 1000, "--eval-freq", 10, "--until", "accuracy=0.5", "--final-average",
          "--train-dir", "run")  # fmt: skip
     good("train", "--resume", "--train-dir", "run", "--until", "", "--max-steps", summary(tmp_path / "run")["steps"] + 1, "--final-average")
@@ -160,7 +160,7 @@ def test_a_signal_ends_an_evaluation_of_a_checkpoint(sotto, good, tmp_path):
 
 
 @pytest.mark.parametrize("algorithm", ["sync", "local(h=2)"])
-def test_an_evaluation_that_a_signal_broke_off_is_made_by_a_resumed_run(sotto, good, tmp_path, algorithm):
+def test_a_resumed_run_makes_an_interrupted_evaluation(sotto, good, tmp_path, algorithm):
     flags = [*SLOW_TESTS, "--ranks", 2, "--test-size", 2500, "--eval-freq", 2, "--algorithm", algorithm]
     shown = broken_off(sotto, tmp_path, "step 2  1", *flags, "--max-steps", 3, "--train-dir", "run")
     assert "step 2  the evaluation is left out, since a signal stops the run" in shown and "accuracy" not in shown, shown
@@ -219,7 +219,7 @@ def test_tables_say_what_a_target_took(good):
     assert len(re.findall(r"after \d+ steps, [0-9.]+ s, [0-9.]+ [KMG]?B sent by all ranks", table)) == 2, table
 
 
-def test_translations_are_written_in_the_order_of_the_data(good, tmp_path):
+def test_translations_keep_the_order_of_the_data(good, tmp_path):
     """A model that knows its few pairs by heart."""
     words = "eins zwei drei vier", "one two three four"
     folder = tmp_path / "pairs"

@@ -83,7 +83,7 @@ def test_a_rank_that_dies_is_named(start, good, tmp_path, algorithms):
 # The others make new connections to it meanwhile, after two seconds; that changes nothing.
 @pytest.mark.parametrize("flags", [[], ["--streams", 2, "--buckets", "whole"], ["--algorithm", "parameter_server"], ["--algorithm", "push_sum"]])
 @pytest.mark.parametrize("secret", [False, True], ids=["open", "secret"])
-def test_a_rank_that_stalls_for_less_than_the_deadline_changes_no_bit(start, good, sotto, tmp_path, flags, secret):
+def test_a_short_stall_changes_no_bit(start, good, sotto, tmp_path, flags, secret):
     subprocess.run([sotto, "secret", "new", tmp_path / "secret"], check=True)
     job = ["train", "--data", "digits", "--model", "logreg", "--train-size", 512, "--test-size", 100, "--batch-size", 8, "--max-steps", 60,
            "--epochs", 1000, *flags, "--ranks", 3, *(["--secret", tmp_path / "secret"] if secret else [])]  # fmt: skip

@@ -63,7 +63,7 @@ def test_a_dry_run_says_what_gossip_sends(good):
     assert 1.9 < sent[0] / sent[1] < 2.1
 
 
-def test_a_dry_run_counts_what_rounds_send_in_turn(good, tmp_path):
+def test_a_dry_run_counts_all_rounds(good, tmp_path):
     for ranks, flags, words in [
         (4, ["--algorithm", "push_sum(overlap=true, synch_freq=4)"], "an exchange"),
         (8, ["--algorithm", "push_sum", "--topology", "hosts(4)"], "a step"),
@@ -94,7 +94,7 @@ def test_hosts_are_those_of_the_starter(good, run):
     assert job.status == 2 and "say how many ranks a host has, as in hosts(4)" in job.err
 
 
-def test_nodes_do_what_ranks_with_twice_the_batch_do(good, run, tmp_path):
+def test_nodes_equal_ranks_with_larger_batches(good, run, tmp_path):
     flags = ["train", *TINY[:TINY.index("--batch-size")], "--deadline", 60, "--algorithm", "push_sum(overlap=true)", "--max-steps", 10]
     good(*flags, "--ranks", 4, "--node-size", 2, "--batch-size", 8, "--train-dir", "nodes")
     good("train", "--resume", "--train-dir", "nodes", "--max-steps", 16)

@@ -102,7 +102,7 @@ def test_the_file_of_atomo_is_understood(net, run_at, tmp_path):
     assert summary(tmp_path / "run")["ranks"] == 2
 
 
-def test_a_secret_of_ones_own_stays_where_it_is(net, run_at, good, tmp_path):
+def test_a_given_secret_stays_in_place(net, run_at, good, tmp_path):
     good("secret", "new", "secret")
     job = run_at("train", *TINY, "--max-steps", 2, "--train-dir", "run", "--hosts", two(net), "--secret", "secret")
     assert job.status == 0, job.err + net.logs()
@@ -120,7 +120,7 @@ def test_a_rank_that_is_killed_ends_all(net, endless):
     all_gone(net, job)
 
 
-def test_the_ranks_are_started_again_from_the_newest_checkpoint(net, endless, tmp_path):
+def test_ranks_restart_from_the_newest_checkpoint(net, endless, tmp_path):
     job = endless("--restarts", 1, "--checkpoint-every", 2)
     os.kill(net.rank(3), signal.SIGKILL)
 
@@ -184,21 +184,21 @@ def test_ranks_die_with_what_ssh_started(net, endless):
     all_gone(net, job)
 
 
-def test_a_host_that_is_not_there_is_an_error(net, run_at, tmp_path):
+def test_a_missing_host_is_an_error(net, run_at, tmp_path):
     job = run_at("train", *TINY, "--train-dir", "run", "--hosts", f"{net.hosts[0]}:2,10.0.0.99:2")
     assert job.status == 1
     assert "sotto: 10.0.0.99: sotto cannot be started there: ssh: connect to host 10.0.0.99 port 22" in job.err
     assert not (tmp_path / "run").exists()
 
 
-def test_a_wrong_key_is_told_in_the_words_of_ssh(net, run_at):
+def test_a_wrong_key_is_reported_as_by_ssh(net, run_at):
     job = run_at("train", *TINY, "--train-dir", "run", "--hosts", two(net), ssh=net.ssh_with("stranger"))
     assert job.status == 1
     assert re.search(r"^sotto: 10\.0\.0\.\d: sotto cannot be started there: .*Permission denied \(publickey\)", job.err, re.M)
     assert job.err.count("sotto: ") == 1
 
 
-def test_an_option_that_all_ranks_refuse_is_told_once(net, run_at):
+def test_a_refused_option_is_reported_once(net, run_at):
     job = run_at("train", *TINY, "--train-dir", "run", "--hosts", two(net), "--interface", "nosuch0")
     assert job.status == 2
     assert job.err.count("sotto: ") == 1 and "sotto: there is no network interface `nosuch0`" in job.err, job.err
@@ -216,7 +216,7 @@ def test_check_says_what_is_missing(net, run_at, sotto, tmp_path):
     assert re.search(r"^10\.0\.0\.99 .*(ssh: connect to host|banner exchange: )", job.out, re.M), job.out  # ssh may hear of it late
 
 
-def test_check_finds_a_run_folder_that_all_hosts_share(net, run_at, tmp_path):
+def test_check_finds_a_shared_run_folder(net, run_at, tmp_path):
     """The hosts share their files with this machine."""
     before = set(tmp_path.iterdir())
     job = run_at("hosts", "check", two(net), "--train-dir", "runs/new")
@@ -248,14 +248,14 @@ def test_push_copies_whole_files_with_their_mode(net, run_at, tmp_path):
 # Without an sshd:
 
 
-def test_a_share_of_one_host_trains_like_the_launcher(good, tmp_path):
+def test_one_share_trains_like_the_launcher(good, tmp_path):
     flags = ["train", *LENET, "--max-steps", 3, "--train-dir"]
     good(*flags, "host", "--hosts", "here:2", "--ssh", STAND_IN)
     good(*flags, "own", "--ranks", 2)
     assert summary(tmp_path / "host")["parameters_sha256"] == summary(tmp_path / "own")["parameters_sha256"]
 
 
-def test_a_share_whose_output_nobody_reads_ends_with_its_launcher(sotto, tmp_path):
+def test_an_unread_share_ends_with_its_launcher(sotto, tmp_path):
     orders = ["argument train", "argument --help", "ranks 16", "all-ranks 16", "start "]  # prints more than a pipe takes
     with subprocess.Popen([sotto, "hosts", "serve"], cwd=tmp_path, text=True, start_new_session=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as share:  # fmt: skip
@@ -294,7 +294,7 @@ def test_hosts_are_checked_at_the_same_time(run, sotto, tmp_path):
     assert job.status == 0 and job.out.count("same") == 2, job.out
 
 
-def test_check_finds_hosts_with_a_run_folder_of_their_own(run, tmp_path):
+def test_check_finds_hosts_with_another_run_folder(run, tmp_path):
     """The host `there` has its own folder where the others have `shared`, and `lone` has none that it may write in."""
     for name in ("shared", "own"):
         (tmp_path / name).mkdir()
@@ -316,13 +316,13 @@ def test_what_a_shell_says_first_is_passed_over(run, sotto, tmp_path):
     assert job.status == 0 and "nonsense" not in job.out, job.err
 
 
-def test_an_error_of_a_host_spells_options_as_they_are_given(run):
+def test_a_hosts_error_spells_options_as_given(run):
     job = run("train", *TINY, "--hosts", "here:1,there:1", "--ssh", STAND_IN, SSH_CONNECTION="127.0.0.1 4000 127.0.0.1 22")
     assert job.status in (1, 2) and "where others cannot come; name it in --hosts as they do" in job.err, job.err
     assert "or say where to meet: --master HOST:PORT" in job.err, job.err
 
 
-def test_a_program_that_is_not_there_is_an_error(run):
+def test_a_missing_program_is_an_error(run):
     job = run("train", *TINY, "--hosts", "here:2", "--ssh", STAND_IN, "--remote-sotto", "/no/sotto")
     assert job.status == 1 and "sotto: here: sotto cannot be started there: " in job.err and "/no/sotto" in job.err
     job = run("train", *TINY, "--hosts", "here:2", "--ssh", "no-such-ssh")

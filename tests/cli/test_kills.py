@@ -22,7 +22,7 @@ def thin_out(folder, keep=3):
 
 
 def kill_around_a_checkpoint(job, folder, chance, beyond):
-    """Kills the launcher, or one rank, up to 30 ms after the job has begun to write a checkpoint, and some have been whole."""
+    """Kills the launcher, or one rank, up to 30 ms after the job has begun to write a checkpoint, once some are complete."""
     end = time.monotonic() + DEADLINE
     while not (whole_checkpoints(folder) and whole_checkpoints(folder)[-1] > beyond and partial_checkpoint(folder)):
         assert job.process.poll() is None, job.finish().err

@@ -49,7 +49,7 @@ def test_without_a_folder_a_new_one_is_made(good, tmp_path):
     assert summary(folder)["steps"] == 1
 
 
-def test_a_new_folder_has_a_name_that_a_shell_takes(good, tmp_path):
+def test_a_new_folders_name_needs_no_quotes(good, tmp_path):
     good("train", "--model", "mlp(16, hidden2=8)", *TINY[2:], "--max-steps", 1)
     (folder,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(r"mlp-16-hidden2-8-\d{8}-\d{6}-\d+", folder.name), folder.name
@@ -127,7 +127,7 @@ CORES = len(os.sched_getaffinity(0))
 
 # More threads than cores wait passively, as a variable says that libraries read when they are loaded.
 @pytest.mark.parametrize("variable, threads, forked", [(None, 1, True), ("1", 1, True), ("3", 1, True), (None, CORES, False)])
-def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, variable, threads, forked):
+def test_ranks_are_forked_if_their_environment_allows(start, tmp_path, variable, threads, forked):
     job = running(start, tmp_path / "run", "--ranks", 2, "--threads", threads, OMP_NUM_THREADS=variable)
     assert len(job.ranks()) == 2
     for pid in job.ranks():
@@ -142,8 +142,8 @@ def test_ranks_are_forked_if_libraries_have_read_the_same(start, tmp_path, varia
     job.nothing_left()
 
 
-def test_ranks_compute_with_as_many_threads_as_they_are_given(good, tmp_path):
-    """As torch counts them. Whether the last bits of sums depend on that is the processor's."""
+def test_ranks_compute_with_the_given_threads(good, tmp_path):
+    """Counted by torch. Whether the last bits of sums depend on their number differs between processors."""
     for name, threads, variables in [("one", 1, {}), ("two", 2, {}), ("others", 1, {"OMP_NUM_THREADS": "2"})]:
         good("train", *TINY, "--max-steps", 5, "--train-dir", name, "--ranks", 2, "--threads", threads, **variables)
         with open(tmp_path / name / "membership.csv") as file:
@@ -173,7 +173,7 @@ def test_a_lost_fork_server_ends_nothing(start, tmp_path):
     job.nothing_left()
 
 
-def test_a_fork_server_that_hangs_costs_no_more_than_the_rank_it_should_start(start, tmp_path):
+def test_a_hanging_fork_server_costs_one_rank(start, tmp_path):
     job = running(start, tmp_path / "run", "--ranks", 3, "--elastic", "2:3", "--restarts", 2)
     (server,) = (pid for pid in processes(job.session) if name_of(pid) == "sotto-forks")
     os.kill(server, signal.SIGSTOP)
@@ -234,7 +234,7 @@ def test_ranks_with_another_algorithm_are_named(start):
         assert "`algorithm = 'ad_psgd'` instead of `algorithm = 'sync'`" in job.err
 
 
-def test_a_signal_ends_the_wait_for_a_master_that_is_silent(start):
+def test_a_signal_ends_the_wait_for_a_silent_master(start):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         job = start("train", *TINY[:-1], 600, "--max-steps", 5, "--train-dir", "run", RANK="1", WORLD_SIZE="2",
                     MASTER_ADDR="127.0.0.1", MASTER_PORT=str(silent.getsockname()[1]))
@@ -251,7 +251,7 @@ def test_an_unknown_host_is_told_at_once(run):
     assert job.status == 2 and "the host `no-such-host.invalid`, where the ranks meet, is unknown here" in job.err
 
 
-def test_a_terminal_that_hangs_up_ends_after_a_checkpoint(start, tmp_path):
+def test_a_hangup_ends_after_a_checkpoint(start, tmp_path):
     former = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that nohup started would hand it on as ignored
     try:
         job = running(start, tmp_path / "run", "--ranks", 2)
@@ -264,7 +264,7 @@ def test_a_terminal_that_hangs_up_ends_after_a_checkpoint(start, tmp_path):
 
 
 @pytest.mark.parametrize("output", ["/dev/full", "closed pipe"])
-def test_output_that_cannot_be_written_is_no_reason_to_end(sotto, tmp_path, output):
+def test_unwritable_output_does_not_end_the_job(sotto, tmp_path, output):
     """Ranks continue when output goes to `| head`, or to a log on a full disk."""
     if output == "closed pipe":
         reader, writer = os.pipe()

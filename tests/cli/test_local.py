@@ -63,7 +63,7 @@ def test_bytes_are_those_of_the_dry_run(good, tmp_path):
     assert summary(tmp_path / "run")["bytes_per_step"] == [sync // 4] * 4
 
 
-def test_a_signal_to_one_rank_ends_all_behind_the_next_exchange(start, tmp_path):
+def test_a_signal_ends_all_after_the_next_exchange(start, tmp_path):
     job = start("train", *TINY, "--algorithm", "local(h=5)", "--ranks", 3, "--epochs", 100000, "--eval-freq", 1000000,
                 "--train-dir", "run")  # fmt: skip
     steps = tmp_path / "run" / "steps.csv"

@@ -41,7 +41,7 @@ def test_a_lost_message_changes_no_exit_status(sotto, tmp_path, stderr, status, 
     assert status_of(sotto, tmp_path, stderr, *arguments) == status
 
 
-def test_messages_never_go_into_a_file_of_the_run(sotto, tmp_path):
+def test_messages_never_go_into_run_files(sotto, tmp_path):
     """The first file that a program opens gets the number of a stderr that is closed."""
     assert status_of(sotto, tmp_path, "closed", "tune", *TINY, "--grid", "lr=0.1", "--steps", "2", "--train-dir", "run") == 0
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and b"at a time" in p.read_bytes()]

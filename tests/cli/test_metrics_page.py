@@ -68,7 +68,7 @@ def test_a_server_reads_no_examples(start):
     assert job.finish().status == 128 + signal.SIGINT, job.err
 
 
-def test_a_port_that_is_taken_is_an_error_before_the_training(run, tmp_path):
+def test_a_taken_port_fails_before_training(run, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         job = run("train", *TINY, "--ranks", 2, "--max-steps", 2, "--train-dir", "run", "--metrics-port", port)

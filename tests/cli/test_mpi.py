@@ -53,7 +53,7 @@ def ended_well(job):
     return job
 
 
-def test_a_duplicate_that_takes_too_long_is_written_to_memory_that_stays(play):
+def test_a_slow_duplicate_writes_to_memory_that_stays(play):
     _, told = play(2, "miss-a-duplicate")
     assert told == {0: "rank 0: some rank did not come within 0.3 s, kept", 1: "came late"}
 
@@ -154,7 +154,7 @@ def test_a_stalled_rank_is_named_by_all_others(play):
 
 
 @pytest.mark.parametrize("scenario, room", [("overflow", 9), ("overflow-large", 9999999)])
-def test_a_message_that_is_larger_than_its_room_is_an_error(play, scenario, room):
+def test_a_message_larger_than_its_buffer_is_refused(play, scenario, room):
     job, told = play(3, scenario)
     assert job.status == 3
     reason = f"rank 1: exchange with rank 0 at step 17: a message that is larger than its room of {room} bytes"
@@ -176,7 +176,7 @@ def test_a_failed_communicator_stays_failed(play):
     assert job.status == 1  # the job is aborted, since MPI can no longer be finalized
 
 
-def test_a_rank_that_gives_up_is_not_waited_for(play):
+def test_nobody_waits_for_a_rank_that_gave_up(play):
     job, told = play(4, "give-up")
     assert job.status == 3
     for rank in (0, 1, 3):
@@ -196,7 +196,7 @@ def test_a_stalled_mailbox_is_named_at_the_deadline(play):
     assert set(told.values()) == {"held"}, job.err
 
 
-def test_mail_is_not_waited_for_when_a_collective_has_failed(play):
+def test_a_failed_collective_does_not_wait_for_mail(play):
     _, told = play(3, "fail-beside-a-mailbox")
     assert told[1].startswith("rank 1: barrier with rank ")
     for rank in (0, 2):

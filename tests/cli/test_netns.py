@@ -56,7 +56,7 @@ def at(cable, rank, *command):
     return ["ip", "netns", "exec", cable.names[rank], *map(str, command)]
 
 
-def test_a_meeting_place_is_served_where_its_address_is(sotto, tmp_path, cable):
+def test_the_host_with_the_address_serves_the_store(sotto, tmp_path, cable):
     """A server of another machine would reach the one there, and spoil its job."""
     place = f"{cable.addresses[0]}:29501"
     lonely = subprocess.run(at(cable, 1, sotto, "coordinator", "--ranks", "1", "--listen", place), capture_output=True, text=True, timeout=100)
@@ -80,7 +80,7 @@ def test_a_coordinator_at_all_addresses_names_none(sotto, cable):
         job.communicate()
 
 
-def test_ctrl_c_ends_a_rank_whose_meeting_place_has_another_address(sotto, tmp_path, cable):
+def test_ctrl_c_ends_the_wait_for_an_unreachable_master(sotto, tmp_path, cable):
     variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.77", "MASTER_PORT": "29500"}
     rank = subprocess.Popen(at(cable, 0, sotto, "train", "--model", "logreg", "--deadline", 600, "--backend", "gloo"), cwd=tmp_path,
                             env=os.environ | variables, stderr=subprocess.PIPE, text=True)  # fmt: skip

@@ -34,7 +34,7 @@ def losses(folder):
 
 
 @pytest.mark.parametrize("option, value", [("--batch-size", BATCH), ("--accumulate", 1)])
-def test_with_as_many_examples_a_step_it_is_the_undisturbed_run(good, tmp_path, option, value):
+def test_the_same_global_batch_changes_no_step(good, tmp_path, option, value):
     """Data, momentum and schedule continue where they were. Sums of two batches and of four differ in their last bits."""
     flags = ["--epochs", 2, "--momentum", 0.9, "--schedule", "warmup(steps=6) | cosine", "--train-dir"]
     whole = tmp_path / "whole"

@@ -70,7 +70,7 @@ def test_one_that_had_no_changes(good, replayed):
     replayed("--backend", "gloo", "--checkpoint-every", 5)
 
 
-def test_one_that_was_killed_is_replayed_up_to_its_last_step(start, replayed, tmp_path):
+def test_a_killed_run_is_replayed_to_its_end(start, replayed, tmp_path):
     job = start(*UNENDING, "--elastic", "1:2", "--codec", "ef | topk(0.1)", "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
     kill(job, 0)
@@ -82,8 +82,8 @@ def test_one_that_was_killed_is_replayed_up_to_its_last_step(start, replayed, tm
     assert summary(tmp_path / "again")["steps"] > step + 50
 
 
-def test_one_that_lost_a_rank_for_good_is_replayed_up_to_the_last_step_of_all(start, replayed, tmp_path):
-    """The ranks end at different rows of steps.csv: those that no rank but one has do not count."""
+def test_a_run_that_lost_a_rank_is_replayed(start, replayed, tmp_path):
+    """The ranks end at different rows of steps.csv: rows that only one rank has do not count."""
     job = start(*UNENDING, "--ranks", 2, "--train-dir", "run")
     at_step(job, tmp_path / "run", 100)
     kill(job, 1)

@@ -117,7 +117,7 @@ def tensor_bytes(folder):
     return {name: (elements, sum(sent) / len(sent)) for name, (elements, sent) in found.items()}
 
 
-def test_the_bytes_of_tensors_are_those_of_the_messages(trained):
+def test_the_bytes_of_tensors_match_the_messages(trained):
     page = (trained / "page.html").read_text()
     (measured,) = page_data(page)["tensors"]
     wanted = tensor_bytes(trained / "<script>alert(1)<")
@@ -130,7 +130,7 @@ def test_the_bytes_of_tensors_are_those_of_the_messages(trained):
         assert sent <= 5 * elements + 4 if dense else 4 * -(-elements // 100) < sent < 8 * -(-elements // 100), name
 
 
-def test_a_damaged_table_of_tensors_is_told_by_line(copy, run, good):
+def test_a_damaged_tensor_table_is_named_by_line(copy, run, good):
     path = copy / "<script>alert(1)<" / "tensor_bytes.csv"
     whole = path.read_text()
     path.write_text(whole + "23,cut")  # a crash cut off the last step
@@ -204,7 +204,7 @@ def test_what_went_wrong_is_told(copy, good, run):
     assert job.status == 1 and "new/steps.csv: it has no rows: no step was made" in job.err
 
 
-def test_rows_that_are_missing_at_the_end_are_told(copy, good):
+def test_missing_last_rows_are_reported(copy, good):
     path = copy / "none-1" / "steps.csv"
     lost = [row for row in path.read_text().splitlines(keepends=True) if not row.startswith(("22,1,", "23,1,"))]
     path.write_text("".join(lost))
@@ -259,7 +259,7 @@ CELLS = ["4.94e-324", "-2e-310", "1e308", "-1e308", "1e999", "inf", "nan", "1844
 
 
 @pytest.mark.parametrize("name", ["steps", "evaluations", "consensus", "membership", "codec_errors", "tensor_bytes"])
-def test_any_number_is_shown_or_told_by_name_and_line(trained, run, good, tmp_path, name):
+def test_odd_numbers_are_shown_or_named(trained, run, good, tmp_path, name):
     folder = tmp_path / "run"
     shutil.copytree(trained / "<script>alert(1)<", folder, ignore=shutil.ignore_patterns("model_step_*"))
     if name == "consensus":

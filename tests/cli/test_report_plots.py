@@ -28,7 +28,7 @@ def test_all_steps_are_drawn_against_bytes(sending_seldom, browser):
     assert browser.errors == []
 
 
-def test_a_drawing_has_the_lines_that_the_plot_shows(sending_seldom, browser):
+def test_the_drawing_has_the_plots_lines(sending_seldom, browser):
     browser.open(sending_seldom / "report.html", 1000)
     browser.evaluate("document.querySelector('input[value=bytes]').click(); document.getElementById('log-x').click()")
     names = browser.evaluate("[...svgOfCurves(curves[0]).querySelectorAll('text')].map(text => text.textContent)")

@@ -119,7 +119,7 @@ def test_config_with_mistakes(good, run, tmp_path):
         assert job.status == 2 and part in job.err and "bad.toml" in job.err, job.err
 
 
-def test_config_of_a_run_takes_another_codec_and_optimiser(good, tmp_path):
+def test_config_allows_another_codec_and_optimiser(good, tmp_path):
     """Rate and momentum that were not given are the defaults of the new codec and optimiser."""
     good("train", *TINY, "--ranks", 2, "--max-steps", 2, "--train-dir", "first")
     assert "# With these: optimiser sgd(momentum=0.9, " in (tmp_path / "first" / "config.toml").read_text()
@@ -178,7 +178,7 @@ def test_another_evaluation_is_refused(good, run, tmp_path):
     good(*said, "--max-steps", 4, "--resume")
 
 
-def test_a_run_without_its_summary_has_nothing_to_do(good, tmp_path):
+def test_a_complete_run_without_summary_ends_at_once(good, tmp_path):
     said = ["train", *TINY, "--max-steps", 2, "--train-dir", "run"]
     good(*said)
     (tmp_path / "run" / "summary.json").unlink()  # as after a kill between the last checkpoint and the summary

@@ -77,7 +77,7 @@ def test_the_rates_of_a_plateau_are_torchs(good, tmp_path, options, metric, thei
     assert f"{metric} has stopped to improve: learning rate times {theirs['factor']}" in job.err
 
 
-def test_a_plateau_goes_on_where_a_run_was_stopped(good, run, tmp_path):
+def test_a_plateau_resumes_with_its_run(good, run, tmp_path):
     said = [*TINY, "--ranks", 2, "--epochs", 100, "--eval-freq", EVERY, "--schedule", "plateau(loss, factor=0.5, patience=1, threshold=0.2)"]
     good("train", *said, "--max-steps", 30, "--train-dir", "whole")
     good("train", *said, "--max-steps", 14, "--train-dir", "run")  # the run evaluates at its end, which must not change the rate
@@ -91,12 +91,12 @@ def test_a_plateau_goes_on_where_a_run_was_stopped(good, run, tmp_path):
     assert job.status == 2 and "it was written with optimiser sgd(momentum=0.9, nesterov=false, dampening=0); plateau" in job.err, job.err
 
 
-def test_a_plateau_is_of_a_metric_of_the_task(run):
+def test_a_plateau_watches_a_task_metric(run):
     job = run("train", *TINY, "--schedule", "plateau(metric=acuracy)")
     assert job.status == 2 and "did you mean `accuracy`" in job.err, job.err
 
 
-def test_a_run_that_ends_early_says_that_its_rate_does_not(good):
+def test_a_run_shorter_than_its_schedule_says_so(good):
     said = [*TINY, "--epochs", 100, "--max-steps", 8]
     assert "the schedule is stretched over the 6400 steps of 100 epochs, and this run ends at step 8; --horizon 8 says otherwise" in good(
         "train", *said, "--schedule", "cosine", "--train-dir", "a").err  # fmt: skip

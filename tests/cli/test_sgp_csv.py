@@ -69,7 +69,7 @@ def test_a_resumed_run_goes_on_in_its_files(good, tmp_path):
     check(tmp_path, 3)
 
 
-def test_ranks_with_models_of_their_own_have_their_own_accuracy(good, tmp_path):
+def test_ranks_with_different_models_have_different_accuracies(good, tmp_path):
     good("train", *ARGUMENTS, "--epochs", 1, "--algorithm", "local(h=1000)", "--partition", "shards(1)")
     ends = [read(tmp_path / "run" / f"A-out_r{rank}_n2.csv")[1][-1]["val"] for rank in range(2)]
     assert ends[0] != ends[1]

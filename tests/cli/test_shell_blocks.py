@@ -165,7 +165,7 @@ def test_toml(block, sotto, tmp_path):
 
 
 @pytest.mark.parametrize("line", SENTENCES.text.splitlines(), ids=lambda line: re.split(r" {2,}| the same", line)[0])
-def test_sentences_of_the_readme(line, sotto):
+def test_codecs_of_the_readme(line, sotto):
     sentence = re.split(r" {2,}| the same", line)[0]
     job = subprocess.run([sotto, "codec", "describe", sentence], capture_output=True, text=True, timeout=DEADLINE)
     assert job.returncode == 0, job.stderr

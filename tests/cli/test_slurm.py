@@ -86,7 +86,7 @@ def test_over_ethernet(cluster, submit, tmp_path, script):
     assert found["lr"] == pytest.approx(0.05 * 4 * 2 / 256)  # the model's rate is for 256 examples; a step has 4 * 2
 
 
-def test_ranks_do_not_wait_for_a_coordinator_that_cannot_begin(start_other, sotto, tmp_path):
+def test_no_wait_for_a_failed_coordinator(start_other, sotto, tmp_path):
     """They would, for ten minutes. In place of srun a script runs one task."""
     srun = tmp_path / "srun"
     srun.write_text('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"\n')
@@ -148,7 +148,7 @@ def test_over_mpi(cluster, submit, with_mpi, tmp_path, script, variables):
 
 
 @pytest.mark.parametrize("script", ["ar_eth", "osgp_eth"])
-def test_a_job_without_time_is_requeued_and_goes_on(cluster, submit, good, tmp_path, script):
+def test_a_job_out_of_time_is_requeued(cluster, submit, good, tmp_path, script):
     flags = [*TINY, "--epochs", 100000, "--eval-freq", 1000000]
     job = submit(script, *TWO_NODES, *flags)
     log = tmp_path / "log"

@@ -22,7 +22,7 @@ def train(good, folder, *flags, ranks=1, steps=12):
     return weights(folder)
 
 
-def test_clipping_of_one_rank_is_the_same_before_and_after(good, tmp_path, monkeypatch):
+def test_for_one_rank_both_clippings_agree(good, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plain = train(good, "plain")
     assert train(good, "far", "--clip", "norm(1e6)") == plain
@@ -31,7 +31,7 @@ def test_clipping_of_one_rank_is_the_same_before_and_after(good, tmp_path, monke
         assert after == train(good, f"before-{way}", "--clip", way[:-1] + ", when=before)") != plain
 
 
-def test_clipping_of_more_ranks_is_of_each_or_of_their_mean(good, tmp_path, monkeypatch):
+def test_clipping_is_per_rank_or_of_the_mean(good, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     after = train(good, "after", "--clip", "norm(0.5)", ranks=2)
     before = train(good, "before", "--clip", "norm(0.5, when=before)", ranks=2)
@@ -65,7 +65,7 @@ def test_a_dry_run_refuses_a_pattern_of_nothing(run):
     assert job.status == 2 and "is the name of no tensor" in job.err, job.err
 
 
-def test_a_pattern_of_nothing_beside_others_is_a_warning(good):
+def test_a_pattern_without_match_is_a_warning(good):
     group = ["--group", "*.bias,*norm*: weight-decay=0"]
     assert "warning       --group: `*norm*` is the name of no tensor" in good("train", *TINY, "--dry-run", *group).out
     assert "warning: --group: `*norm*` is the name of no tensor" in good("train", *TINY, "--max-steps", 1, *group, "--train-dir", "run").err

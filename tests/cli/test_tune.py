@@ -129,7 +129,7 @@ def test_ctrl_c_and_on(start, good, tmp_path):
         assert shas[0] == shas[1]
 
 
-def test_the_time_that_is_left_counts_later_rounds_and_steps(sotto, tmp_path):
+def test_the_time_left_counts_later_rounds(sotto, tmp_path):
     """Steps that take as long as their link. The second round has as many steps as half of the first one."""
     screen = Terminal(sotto, "tune", "--grid", "data-seed=1..4", "--halving", "--eta", "2", "--steps", "40", *SMALL, "--ranks", "2", "--link", "1gbit,20ms",
                       "--jobs", "1", "-o", "search", cwd=tmp_path, columns=120)  # fmt: skip
@@ -152,7 +152,7 @@ def test_a_kill_loses_no_trial_that_ended(start, good, tmp_path):
     assert f"{3 - ended}/{3 - ended}  seed=3: loss" in good(*flags).err
 
 
-def test_a_trial_that_was_killed_before_its_summary_is_made_again(good, tmp_path):
+def test_a_killed_trial_is_repeated(good, tmp_path):
     flags = ["tune", "--grid", "seed=1..2", "--steps", 4, *SMALL, "-o", "search"]
     good(*flags)
     there = record(tmp_path / "search")
@@ -164,7 +164,7 @@ def test_a_trial_that_was_killed_before_its_summary_is_made_again(good, tmp_path
     assert record(tmp_path / "search") == there
 
 
-def test_a_trial_whose_folder_was_removed_is_made_again(good, tmp_path):
+def test_a_trial_without_its_folder_is_repeated(good, tmp_path):
     flags = ["tune", "--grid", "seed=1..2", "--steps", 4, *SMALL, "-o", "search"]
     good(*flags)
     there = record(tmp_path / "search")
@@ -173,7 +173,7 @@ def test_a_trial_whose_folder_was_removed_is_made_again(good, tmp_path):
     assert record(tmp_path / "search") == there and "1/1  seed=2: loss" in job.err and "seed=1: loss" not in job.err
 
 
-def test_a_later_round_that_was_killed_before_its_summary_is_made_again(good, tmp_path):
+def test_a_killed_later_round_is_repeated(good, tmp_path):
     flags = ["tune", "--grid", "lr=2^-9..2^-4", "--halving", "--steps", 4, *SMALL, "-o", "search"]
     good(*flags)
     there = record(tmp_path / "search")
@@ -324,7 +324,7 @@ def test_a_training_that_is_shorter_than_a_trial(good, tmp_path):
     assert [row[3] for row in rows(job)[1:]] == ["64", "64"]
 
 
-def test_rounds_that_are_longer_than_the_training_are_told(good):
+def test_rounds_longer_than_the_training_are_reported(good):
     job = good("tune", "--grid", "data-seed=1..6", "--halving", "--steps", 2, "--max-steps", 3, *SMALL, "-o", "search")
     assert job.err.count("ended after 3 of 6 steps: --max-steps 3 has no more") == 1
 

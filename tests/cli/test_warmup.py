@@ -43,7 +43,7 @@ def test_a_resume_before_at_and_behind_a_border(good, tmp_path, codec):
 
 @pytest.mark.parametrize("codec", ["momentum(0.9) | sampled_topk(0.02)", "momentum(0.9) | randomk(0.02)",
                                    "fetch(0.02, momentum=0.9) | dct(8)"])
-def test_a_ratio_of_one_is_momentum_without_a_codec(good, tmp_path, codec):
+def test_ratio_one_is_momentum_without_codec(good, tmp_path, codec):
     said = ["train", *TINY, "--ranks", 2, "--epochs", 5, "--max-steps", 15, "--lr", 0.05]
     good(*said, "--codec", codec, "--codec-warmup", "list(100%)", "--train-dir", "warm")
     good(*said, "--momentum", 0.9, "--train-dir", "dense")
@@ -51,7 +51,7 @@ def test_a_ratio_of_one_is_momentum_without_a_codec(good, tmp_path, codec):
     assert warm["test_loss"] == pytest.approx(dense["test_loss"], rel=1e-3)
 
 
-def test_a_preset_that_loses_much_at_its_default_rate_says_so(good, tmp_path):
+def test_a_preset_warns_of_its_default_rate(good, tmp_path):
     said = ["train", *TINY, "--ranks", 2, "--max-steps", 2]
     assert "--codec dgc: at its default rate it lost" in good(*said, "--codec", "dgc", "--train-dir", "dgc").err
     tried = good(*said, "--codec", "dgc", "--dry-run")
@@ -60,13 +60,13 @@ def test_a_preset_that_loses_much_at_its_default_rate_says_so(good, tmp_path):
         assert "at its default rate" not in good(*said, *other, "--train-dir", other[1][:4] + str(len(other))).err
 
 
-def test_the_rate_of_a_preset_is_a_share_of_the_models(good, tmp_path):
+def test_a_presets_rate_scales_with_the_models(good, tmp_path):
     for codec in ("none", "efsignsgd"):
         good("train", *TINY, "--max-steps", 2, "--codec", codec, "--train-dir", codec)
     assert summary(tmp_path / "efsignsgd")["lr"] == summary(tmp_path / "none")["lr"] / 2
 
 
-def test_a_warm_up_longer_than_the_run_is_shortened(good):
+def test_a_too_long_warm_up_is_shortened(good):
     """A recipe of the README, with the default of three epochs."""
     said = ["train", *TINY, "--ranks", 4, "--codec", "dgc", "--codec-warmup", "exponential"]
     job = good(*said)
@@ -147,7 +147,7 @@ def test_dense_steps_of_an_optimiser(good, run, tmp_path):
 
 @pytest.mark.parametrize("codec,variance", [("ef | randomk(0.01, unbiased=true)", 98.2), ("momentum | atomo(s=1%)", 99),
                                             ("memsgd | qsgd(bits=2)", 7.54), ("ef | randomk(0.6, unbiased=true)", None)])
-def test_a_memory_before_a_codec_that_expands_is_warned_of(good, codec, variance):
+def test_a_memory_before_an_expanding_codec_warns(good, codec, variance):
     said = ["train", *TINY, "--ranks", 2, "--codec", codec, "--max-steps", 3]
     for text in (good(*said).err, good(*said, "--dry-run").out):
         assert ("warning" in text) == (variance is not None), text
@@ -155,7 +155,7 @@ def test_a_memory_before_a_codec_that_expands_is_warned_of(good, codec, variance
 
 
 @pytest.mark.parametrize("said,step", [(["--codec", "onebit-adam"], 100), (["--codec", "lss", "--codec-start-after", 500], 500)])
-def test_a_run_that_ends_before_its_codec_begins_says_so(good, said, step):
+def test_a_run_that_never_compresses_says_so(good, said, step):
     said = ["train", *TINY, "--ranks", 2, *said, "--max-steps", 3]
     assert f"warning: the codec would begin at step {step}, and this run ends at step 3" in good(*said).err
     assert f"from step     {step}: the run ends before" in good(*said, "--dry-run").out

@@ -131,7 +131,7 @@ def test_a_header_whose_length_begins_as_json_does(good, tmp_path):
     (lambda path: path.write_text("<!DOCTYPE html><html></html>"), "it is a page of the web"),
     (lambda path: path.write_bytes(b"\xff" * 100), "not a safetensors file: its first bytes are not the length of a header"),
 ])  # fmt: skip
-def test_what_is_no_safetensors_file_is_named_as_what_it_is(run, tmp_path, write, words):
+def test_other_files_are_named_for_what_they_are(run, tmp_path, write, words):
     write(tmp_path / "w")
     for command in (["train", *TINY, "--weights", "w", "--dry-run"], ["import", "w", "--model", "logreg", "--train-dir", "run"]):
         job = run(*command)
@@ -140,7 +140,7 @@ def test_what_is_no_safetensors_file_is_named_as_what_it_is(run, tmp_path, write
 
 @pytest.mark.parametrize("model, twin", [("resnet20", lambda: twins.Resnet(3)), ("vgg11-bn(width=0.125)", lambda: twins.Vgg11(8))])
 def test_networks_with_norms(good, tmp_path, model, twin):
-    """Ours in Python and theirs here: what norms have measured travels, too."""
+    """Our weights in Python and theirs here, with the statistics of batch norms."""
     data = ["--data", "cifar10", "--data-dir", "cifar"]
     good("data", "make", "cifar10", "--data-dir", "cifar")
     good("train", "--model", model, *data, "--train-size", 256, "--test-size", 100, "--batch-size", 16, "--max-steps", 12, "--lr", 0.01, "--train-dir", "run")

@@ -111,7 +111,7 @@ TEST_F(VectorFile, RawIsWhatIsCalledSo) {
   EXPECT_EQ(error_of(text), "");
 }
 
-TEST_F(VectorFile, AnNpzIsToldFromAFileOfTorch) {
+TEST_F(VectorFile, AnNpzIsNoTorchFile) {
   std::string zip("PK\x03\x04", 4);
   zip += std::string(22, '\0') + std::string("\x05\0\0\0", 4) + "a.npy";
   EXPECT_NE(error_of(zip).find("a .npz; save one array with numpy.save"), std::string::npos);

@@ -55,7 +55,7 @@ TEST_F(Tar, FilesOfOneEndingAreWrittenHere) {
   EXPECT_FALSE(there("readme.html") || there("link.bin") || there("set"));
 }
 
-TEST_F(Tar, EveryDamageOfAHeaderAndEveryTruncationIsAnError) {
+TEST_F(Tar, DamagedHeadersAndTruncationsAreErrors) {
   for (const std::size_t at : {0, 124, 130, 150, 156, 511}) {
     std::string damaged = whole_;
     damaged[512 + at] ^= 1;
@@ -131,7 +131,7 @@ TEST_F(Zip, WantedFilesAreWrittenHere) {
   }
 }
 
-TEST_F(Zip, EveryDamageOfAWantedFileIsAnError) {
+TEST_F(Zip, DamageOfAWantedFileIsAnError) {
   const std::string archive = whole();
   std::size_t refused = 0;
   for (std::size_t at = 0; at < archive.size(); ++at) {
@@ -162,7 +162,7 @@ TEST_F(Zip, EveryTruncationIsAnError) {
   }
 }
 
-TEST_F(Zip, AFileThatUnpacksToTooMuchIsRefused) {
+TEST_F(Zip, ATooLargeFileIsRefused) {
   list_.clear(), files_.clear(), count_ = 0;
   add("own-one", "abc", true);
   for (std::string* part : {&files_, &list_})

@@ -38,7 +38,7 @@ std::vector<float> moved(std::int64_t down, std::int64_t right, bool mirrored) {
   return result;
 }
 
-TEST(CropFlip, MovesByAtMostThePadAndMirrorsEachEquallyOften) {
+TEST(CropFlip, MovesWithinThePadAndMirrorsEvenly) {
   CropFlip augment(image_shape, {-1, -2}, 2);
   std::vector<int> seen(50);
   for (std::uint32_t example = 0; example < 5000; ++example) {

@@ -147,7 +147,7 @@ TEST_F(Cifar, OfAHundredClassesTrainsOnOneFile) {
   EXPECT_EQ(label, 42);
 }
 
-TEST(Files, AFolderWhoseNameIsTooLongIsAnErrorThatNamesIt) {
+TEST(Files, ATooLongFolderNameIsAnError) {
   const std::string folder = "/tmp/" + std::string(300, 'x');
   for (const char* name : {"mnist", "emnist-letters", "cifar10", "cifar100"}) {
     const std::string error =

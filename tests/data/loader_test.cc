@@ -71,7 +71,7 @@ std::vector<std::uint32_t> seen(const Dataset& data, int ranks, std::size_t batc
   return all;
 }
 
-TEST(Loader, AnEpochIsThePermutationOfSeedAndEpoch) {
+TEST(Loader, SeedAndEpochGiveThePermutation) {
   const Numbered data(103);
   for (const int ranks : {1, 2, 4}) {
     const std::size_t batch = 24 / static_cast<std::size_t>(ranks);
@@ -91,7 +91,7 @@ TEST(Loader, AnEpochIsThePermutationOfSeedAndEpoch) {
   }
 }
 
-TEST(Loader, TheSameGlobalOrderForAnyNumberOfRanks) {
+TEST(Loader, TheGlobalOrderIgnoresTheRanks) {
   const Numbered data(100);
   const auto one = seen(data, 1, 12, 20);
   EXPECT_EQ(seen(data, 2, 6, 20), one);

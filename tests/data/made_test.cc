@@ -58,7 +58,7 @@ TEST(Made, SeedAndSplitGiveOtherExamples) {
   EXPECT_NE(train.pixels, draw(draw_digit, 784, 2, Split::train, 50).pixels);
 }
 
-TEST(Made, AnExampleDoesNotDependOnOrderOrSize) {
+TEST(Made, ExamplesDependOnTheirIndexAlone) {
   const auto small = open_dataset({.train_size = 20}, Split::train);
   const auto large = open_dataset({.train_size = 1000}, Split::train);
   std::vector<float> a(784);

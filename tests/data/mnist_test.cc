@@ -134,7 +134,7 @@ TEST_F(Mnist, EveryTruncationIsAnError) {
   }
 }
 
-TEST_F(Mnist, EveryTruncationOfAGzippedFileIsAnError) {
+TEST_F(Mnist, TruncatedGzippedFilesAreErrors) {
   fs::remove(folder_ / "train-labels-idx1-ubyte");
   const Bytes whole = gzip(idx({examples}, labels));
   for (std::size_t n = 0; n < whole.size(); ++n) {
@@ -143,7 +143,7 @@ TEST_F(Mnist, EveryTruncationOfAGzippedFileIsAnError) {
   }
 }
 
-TEST_F(Mnist, FlippedBitsOfAGzippedFileNeverGiveOtherData) {
+TEST_F(Mnist, FlippedBitsNeverGiveOtherData) {
   fs::remove(folder_ / "train-labels-idx1-ubyte");
   const Bytes whole = gzip(idx({examples}, labels));
   std::size_t errors = 0;
@@ -217,7 +217,7 @@ TEST_F(Mnist, LabelThatIsNoDigit) {
   expect_error("train-labels-idx1-ubyte", "label 7 is 10");
 }
 
-TEST_F(Mnist, SetsOfTheSameFormHaveTheirOwnNormalisation) {
+TEST_F(Mnist, SetsHaveTheirOwnNormalisation) {
   for (const auto& [name, mean, deviation] :
        {std::tuple{"fashion-mnist", 0.2860, 0.3530}, std::tuple{"kmnist", 0.1918, 0.3483}}) {
     const auto data = open_dataset({.data = name, .data_dir = folder_.path().string()}, Split::train);

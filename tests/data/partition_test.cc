@@ -136,7 +136,7 @@ TEST(Dirichlet, SharesHaveTheirVariance) {
   }
 }
 
-TEST(Dirichlet, AClassIsOnOneRankWhereAlphaIsTiny) {
+TEST(Dirichlet, ATinyAlphaPutsAClassOnOneRank) {
   const Labels labels = in_turn(1000, 10);
   const Partition partition(spec_of("dirichlet(0.0001)"), labels, {3, 1});
   std::size_t whole = 0;
@@ -217,7 +217,7 @@ TEST(OwnExamples, AreGoneRoundWithoutEnd) {
   }
 }
 
-TEST(OwnExamples, RanksGoThroughThemInOrdersOfTheirOwn) {
+TEST(OwnExamples, RanksHaveDifferentOrders) {
   std::vector<std::uint32_t> own(32);
   std::iota(own.begin(), own.end(), 0U);
   ExampleOrder first(64, {.rank = 0, .ranks = 2, .batch = 32}, own),

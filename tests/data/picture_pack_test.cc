@@ -89,7 +89,7 @@ TEST_F(PicturePack, GivesTheImagesOfItsFolder) {
   EXPECT_EQ(open_dataset(options("pack"), Split::test)->size(), 3U);
 }
 
-TEST_F(PicturePack, HasTheSameBytesForAnyNumberOfThreads) {
+TEST_F(PicturePack, ThreadsDoNotChangeTheBytes) {
   write();
   const std::vector<char> two = content(folder_ / "pack");
   ThreadPool one(1);

@@ -94,7 +94,7 @@ TEST_F(RowFiles, NamesOfColumnsMayBeNumbers) {
       << "and tiny numbers are zeros";
 }
 
-TEST_F(RowFiles, ALineThatCountsTheColumnsIsNoExample) {
+TEST_F(RowFiles, ALineOfColumnNumbersIsRefused) {
   EXPECT_TRUE(error("csv", "0,1,2,3\n7,8,9,9\n").find("file:1: these numbers from 0 to 3 count the columns") !=
               std::string::npos);
   EXPECT_TRUE(error("csv", "\"0\",\"1\",\"2\",\"3\"\n7,8,9,9\n").find("file:1: these") != std::string::npos);
@@ -105,10 +105,9 @@ TEST_F(RowFiles, ALineThatCountsTheColumnsIsNoExample) {
 TEST_F(RowFiles, TellOfColumnsThatMayRepeatTheLabel) {
   write("file", "a,label,target\n1,2,2\n");
   write("file.t", "a,label,target\n1,2,2\n");
-  EXPECT_EQ(
-      open("csv", Split::test, "file").remark,
-      (folder_ / "file.t").string() +
-          ": the column `label` is the label, and `target` is a feature; leave out what repeats the label");
+  EXPECT_EQ(open("csv", Split::test, "file").remark,
+            (folder_ / "file.t").string() +
+                ": the column `label` is the label, and `target` is a feature; leave out what repeats the label");
   write("file", "x,y,class\n1,2,2\n");
   write("file.t", "x,y,class\n1,2,2\n");
   EXPECT_NE(open("csv", Split::test, "file").remark.find("`class` is the label, and `y` is a feature"),
@@ -134,7 +133,7 @@ TEST_F(RowFiles, SayWhatTheirColumnsAre) {
   EXPECT_EQ(rows.remark, "");
 }
 
-TEST_F(RowFiles, ASingleFileHasItsTestsBesideOrInIt) {
+TEST_F(RowFiles, ASingleFilesTestsAreNearOrInIt) {
   std::string text;
   for (int i = 1; i <= 21; ++i) text += std::to_string(i) + " 1:1\n";
   write("set", text);

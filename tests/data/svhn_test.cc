@@ -182,7 +182,7 @@ TEST_F(Svhn, EveryTruncationIsAnError) {
   }
 }
 
-TEST_F(Svhn, FlippedBitsOfAPackedFileNeverGiveOtherData) {
+TEST_F(Svhn, FlippedBitsNeverGiveOtherData) {
   const Bytes file = file_of({deflated(images()), deflated(labels())});
   for (std::size_t n = 124; n < file.size(); n += 1 + n / 300) {
     Bytes damaged = file;

@@ -165,7 +165,7 @@ def test_complete_part_needs_no_request(fetch, server, tmp_path):
     assert server.ranges == []
 
 
-def test_part_beyond_the_end_of_what_the_server_has(fetch, server, tmp_path):
+def test_a_part_longer_than_the_servers_file(fetch, server, tmp_path):
     path = tmp_path / "f"
     part_of(path).write_bytes(CONTENT[:200_000])
     server.content = CONTENT[:100_000]

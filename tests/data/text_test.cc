@@ -35,7 +35,7 @@ class TextFiles : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(TextFiles, TheLastTenthOfOneFileIsForTests) {
+TEST_F(TextFiles, TheLastTenthIsForTests) {
   write("book", "0123456789abcdefghij\xFF");
   EXPECT_EQ(read(Split::train, "book"), "0123456789abcdefgh");
   EXPECT_EQ(read(Split::test, "book"), "ij\xFF") << "any byte is a token";

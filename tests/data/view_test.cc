@@ -136,7 +136,7 @@ TEST(MiddleView, IsTorchvisions) {
   EXPECT_EQ(odd.across.first, 54U);
 }
 
-TEST(RandomView, AreasRatiosAndPlacesAreSpreadAsTheyShould) {
+TEST(RandomView, AreasRatiosAndPlacesHaveTheirDistributions) {
   Philox random(7, Purpose::test);
   constexpr int draws = 4000;
   double area_sum = 0, log_ratio_sum = 0, left_sum = 0, mirrored = 0;

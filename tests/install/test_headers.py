@@ -23,7 +23,7 @@ def test_the_page_lists_what_the_build_installs():
     assert len(public_headers()) < 30
 
 
-def test_each_has_one_example_of_at_most_three_lines():
+def test_each_header_has_a_short_example():
     for header, blocks in described_headers().items():
         assert [block.text.count("\n") <= 3 for block in blocks] == [True], header
 
@@ -32,7 +32,7 @@ def test_what_users_include_lies_outside_detail(installed):
     assert sorted(path for path in installed if not path.startswith("sotto/detail/")) == sorted(public_headers())
 
 
-def test_what_is_installed_is_needed_and_nothing_is_missing(installed):
+def test_exactly_the_needed_headers_are_installed(installed):
     needed, left = set(), public_headers()
     while left:
         header = left.pop()

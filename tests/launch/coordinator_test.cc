@@ -73,7 +73,7 @@ class CoordinatorTest : public testing::Test {
   std::optional<Coordinator> coordinator_;
 };
 
-TEST_F(CoordinatorTest, StaysForARankThatHasNotHeardOfTheEnd) {
+TEST_F(CoordinatorTest, StaysUntilAllHaveHeardTheEnd) {
   EXPECT_EQ(join(), 0);
   EXPECT_EQ(join(), 1);
   look_until([&] { return coordinator_->generations().number() == 1; });
@@ -87,7 +87,7 @@ TEST_F(CoordinatorTest, StaysForARankThatHasNotHeardOfTheEnd) {
   EXPECT_EQ(coordinator_->error(), "");
 }
 
-TEST_F(CoordinatorTest, TheFirstRankSaysWhichSecretTheOthersMustHave) {
+TEST_F(CoordinatorTest, TheFirstRankSetsTheSecret) {
   const Secret secret = new_secret();
   EXPECT_EQ(join(secret), 0);
   EXPECT_THROW(join(), ConfigError);
@@ -96,7 +96,7 @@ TEST_F(CoordinatorTest, TheFirstRankSaysWhichSecretTheOthersMustHave) {
   EXPECT_EQ(coordinator_->generations().there(), (std::vector{0, 3}));
 }
 
-TEST_F(CoordinatorTest, ThatIsStartedAnewKnowsAMemberThatHasNotYetHeardOfItsGeneration) {
+TEST_F(CoordinatorTest, ARestartedOneKnowsUninformedMembers) {
   EXPECT_EQ(join(), 0);
   look_until([&] { return coordinator_->generations().number() == 1; });
   start();

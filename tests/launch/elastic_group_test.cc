@@ -80,7 +80,7 @@ TEST_F(ElasticGroupTest, TheOthersGoOnWithoutLostRanks) {
   EXPECT_FALSE(group.lose({0}, "rank 0 is lost")) << "nobody is left to write what came of the run";
 }
 
-TEST_F(ElasticGroupTest, ARankThatIsLostWhenAllOthersHaveEndedIsNotMissed) {
+TEST_F(ElasticGroupTest, ALossAfterAllOthersEndedIsIgnored) {
   auto group = this->group(2, 1);
   group.begin(3);
   group.leave(0);
@@ -90,7 +90,7 @@ TEST_F(ElasticGroupTest, ARankThatIsLostWhenAllOthersHaveEndedIsNotMissed) {
   EXPECT_TRUE(words_.started.empty());
 }
 
-TEST_F(ElasticGroupTest, ARankThatIsKilledAfterItSaidThatItIsDoneIsNotLost) {
+TEST_F(ElasticGroupTest, ARankKilledAfterItIsDoneIsNotLost) {
   auto group = this->group(2, 1);
   group.begin(2);
   store_.set(keys::farewell(0), text_of(Farewell{}));
@@ -163,7 +163,7 @@ TEST_F(ElasticGroupTest, ANewcomerThatIsLostWasNoMember) {
   EXPECT_FALSE(group.lose({1}, "rank 1 was killed"));
 }
 
-TEST_F(ElasticGroupTest, NewcomersThatTheOthersNeedAreNoLessThanMembers) {
+TEST_F(ElasticGroupTest, NeededNewcomersCountAsMembers) {
   auto group = this->group(4);
   group.begin(4);
   group.expect(4);
@@ -173,7 +173,7 @@ TEST_F(ElasticGroupTest, NewcomersThatTheOthersNeedAreNoLessThanMembers) {
   expect_saved(group, 1, {0, 1}, "rank 4 was killed; 3 ranks are left, and 4 are needed");
 }
 
-TEST_F(ElasticGroupTest, DoesNotWaitForAReplacementThatCannotBeStarted) {
+TEST_F(ElasticGroupTest, DoesNotWaitForAFailedReplacement) {
   auto group = this->group(4, 1);
   group.begin(4);
   words_.full = true;
@@ -181,7 +181,7 @@ TEST_F(ElasticGroupTest, DoesNotWaitForAReplacementThatCannotBeStarted) {
   expect_saved(group, 1, {0, 2, 3}, "rank 1 was killed; 3 ranks are left, and 4 are needed");
 }
 
-TEST_F(ElasticGroupTest, AReplacementIsStartedAnewWhileTheOthersWait) {
+TEST_F(ElasticGroupTest, AReplacementIsReplacedWhileOthersWait) {
   auto group = this->group(4, 2);
   group.begin(4);
   EXPECT_TRUE(group.lose({1}, "rank 1 was killed"));
@@ -220,7 +220,7 @@ TEST_F(ElasticGroupTest, TheReasonIsThatOfAMember) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "sotto: rank 2 was killed\n");
 }
 
-TEST_F(ElasticGroupTest, TheReasonIsToldThoughTheFirstRankWaits) {
+TEST_F(ElasticGroupTest, ReportsTheReasonWhileTheFirstRankWaits) {
   auto group = this->group(2, 1);
   group.begin(4);
   EXPECT_TRUE(group.lose({2}, "rank 2 was killed"));

@@ -63,7 +63,7 @@ HostsOutcome run_on_hosts(const std::string& a, const std::string& b) {
 // On a host that is not there at first.
 const std::string later = "[ -e $FOLDER/tried ] || { touch $FOLDER/tried; exit 255; }; ";
 
-TEST(HostsJob, ASignalDoesNotWaitForAHostThatIsNotReady) {
+TEST(HostsJob, ASignalDoesNotWaitForHosts) {
   const auto outcome =
       run_on_hosts("greet; hear start; echo ready; hear start-rank; await b; kill -INT $PPID; hear stop; exit 130",
                    "greet; hear start; touch $FOLDER/b; exec sleep 60");
@@ -71,7 +71,7 @@ TEST(HostsJob, ASignalDoesNotWaitForAHostThatIsNotReady) {
   EXPECT_LT(outcome.seconds, soon);
 }
 
-TEST(HostsJob, TheEndOfTheRunDoesNotWaitForAHostThatIsNotReady) {
+TEST(HostsJob, TheEndDoesNotWaitForHosts) {
   const auto outcome =
       run_on_hosts("greet; hear start; echo ready; hear start-rank; await b; echo left 0; hear dismiss",
                    later + "greet; hear start; touch $FOLDER/b; exec sleep 60");
@@ -79,7 +79,7 @@ TEST(HostsJob, TheEndOfTheRunDoesNotWaitForAHostThatIsNotReady) {
   EXPECT_LT(outcome.seconds, soon);
 }
 
-TEST(HostsJob, ALateHostWithAnErrorOfItsOwnIsAWarning) {
+TEST(HostsJob, ALateHostsErrorIsAWarning) {
   const auto outcome = run_on_hosts(
       "greet; hear start; echo ready; hear start-rank; await b; gone b; echo left 0; hear dismiss",
       later + "greet; hear start; echo failed Eno folder; echo $$ > $FOLDER/new; mv $FOLDER/new $FOLDER/b; exit 2");
@@ -87,7 +87,7 @@ TEST(HostsJob, ALateHostWithAnErrorOfItsOwnIsAWarning) {
   EXPECT_NE(outcome.err.find("sotto: b: no folder\n"), std::string::npos) << outcome.err;
 }
 
-TEST(HostsJob, AHostThatIsLostAfterTheEndIsNoFailure) {
+TEST(HostsJob, AHostLostAfterTheEndIsNoFailure) {
   const auto outcome =
       run_on_hosts("greet; hear start; echo ready; hear start-rank; await b; echo left 0; hear dismiss",
                    later + "greet; hear start; echo ready; hear start-rank; touch $FOLDER/b; hear dismiss; exit 255");

@@ -70,7 +70,7 @@ TEST_F(HostsFile, IsThatOfPBS) {
   EXPECT_EQ(shown(read_hosts(file("node1\nnode1\nnode2\nnode1\n"))), "node1 3\nnode2 1\n") << "a line for each rank";
 }
 
-TEST_F(HostsFile, MayHaveSpacesAtEqualsAndAMarkOfByteOrder) {
+TEST_F(HostsFile, MayHaveSpacesAndAByteOrderMark) {
   EXPECT_EQ(shown(read_hosts(file("\xEF\xBB\xBFnode1 slots = 4\r\nnode2 slots= 2 max_slots =8\nnode3\tslots\t=\t3"))),
             "node1 4\nnode2 2\nnode3 3\n");
 }

@@ -127,7 +127,7 @@ TEST(Launcher, KeepsLinesWholeAndPrefixesThem) {
   EXPECT_NE(outcome.err.find("[1] last\n"), std::string::npos) << outcome.err;
 }
 
-TEST(Launcher, ShowsTextThatEndsInAReturnAsProgress) {
+TEST(Launcher, ShowsTextBeforeAReturnAsProgress) {
   // The output is no terminal: one line is printed at once, then none for a while.
   EXPECT_EQ(run(1, "printf 'one\\rtwo\\rthree\\r' >&2").err, "one\n");
 }
@@ -168,7 +168,7 @@ TEST(Launcher, TellsTheCauseNotItsEchoes) {
   EXPECT_EQ(outcome.result.status, 2);
 }
 
-TEST(Launcher, ALostPeerIsACauseWhenThereIsNoOther) {
+TEST(Launcher, ALostPeerIsTheCauseOfLastResort) {
   const auto outcome =
       run(2, "[ $SOTTO_RANK = 1 ] && { printf 'Crank 1: rank 0 does not answer' >&3; exit 1; }; exec sleep 60");
   EXPECT_EQ(outcome.result.error, "rank 1: rank 0 does not answer");
@@ -209,12 +209,12 @@ class OtherThread {
   std::jthread thread_{[done = done_.get_future()] { done.wait(); }};
 };
 
-TEST(Launcher, NoticesTheEndOfRanksWhereAnotherThreadGetsTheSignals) {
+TEST(Launcher, NoticesEndsIfAnotherThreadGetsSignals) {
   const OtherThread other;
   for (int i = 0; i < 50; ++i) ASSERT_EQ(run(2, "exit 0").result.status, 0);
 }
 
-TEST(Launcher, PassesASignalOnWhereAnotherThreadGetsIt) {
+TEST(Launcher, PassesOnASignalOfAnotherThread) {
   const OtherThread other;
   const auto outcome = run(2, "trap 'exit 130' INT; [ $SOTTO_RANK = 0 ] && sleep 0.2 && kill -INT $PPID; "
                               "while :; do sleep 0.05; done");
@@ -277,7 +277,7 @@ Together run_together(std::size_t jobs, std::size_t at_once, const std::string& 
 // Waits until the file $1 is there.
 constexpr const char* await = "await() { while ! [ -e $1 ]; do sleep 0.01; done; }; ";
 
-TEST(Launcher, RunsAsManyJobsAtATimeAsItMay) {
+TEST(Launcher, RunsAsManyJobsAsAllowed) {
   // Jobs 0 and 1 wait for each other; no job ever sees more than two.
   const auto found = run_together(5, 2,
                                   std::string(await) +
@@ -308,7 +308,7 @@ TEST(Launcher, JobsShareTheCores) {
   EXPECT_EQ(run(1, "echo $OMP_NUM_THREADS", spec).out, "1\n");
 }
 
-TEST(Launcher, TellsLinesAndReasonOfAJobThatDiverged) {
+TEST(Launcher, ReportsLinesAndReasonOfDivergence) {
   const auto found = run_together(2, 2, "echo line; [ $JOB = 0 ] && exit; printf 'Nloss is inf' >&3; exit 1");
   EXPECT_EQ(found.results.at(0).lines.size(), 0);
   EXPECT_EQ(found.results.at(0).reason, Reason::other);
@@ -356,7 +356,7 @@ TEST(Launcher, SaysThatAProgramCannotBeRun) {
 }
 
 // The rank pays no heed, and fails, or comes to its end.
-TEST(Launcher, TellsOfASignalWhateverBecameOfTheJob) {
+TEST(Launcher, ReportsASignalInAnyCase) {
   for (const int status : {0, 1}) {
     const auto found = run(1, fmt::format("trap '' INT; kill -INT $PPID; sleep 1; exit {}", status));
     EXPECT_EQ(found.result.signal, SIGINT);
@@ -366,7 +366,7 @@ TEST(Launcher, TellsOfASignalWhateverBecameOfTheJob) {
 }
 
 // It has written everything, and says so; the other one runs to its end.
-TEST(Launcher, ARankThatIsKilledOnceItIsDoneIsNoFailure) {
+TEST(Launcher, ARankKilledWhenDoneIsNoFailure) {
   const auto found = run(2, "printf D >&3; [ $SOTTO_RANK = 0 ] && kill -KILL $$; sleep 2; echo end");
   EXPECT_EQ(found.result.status, 0) << found.result.error;
   EXPECT_EQ(found.out, "[1] end\n");

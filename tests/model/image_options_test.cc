@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-TEST(Binarised, IsTheSignTimesTheMeanMagnitudeOfAnOutput) {
+TEST(Binarised, IsSignTimesMeanMagnitude) {
   const at::Tensor weight = at::tensor({0.5F, -1.5F, 0.0F, -4.0F}).view({2, 2}).requires_grad_(true);
   const at::Tensor binary = binarised(weight);
   EXPECT_TRUE(binary.allclose(at::tensor({1.0F, -1.0F, 2.0F, -2.0F}).view({2, 2})));

@@ -86,7 +86,7 @@ TEST_P(EveryModel, EverySegmentIsReadyOnceAndFinished) {
 }
 
 // The value of a parameter before forward needs it must not matter, since its exchange may still be on its way.
-TEST_P(EveryModel, EverySegmentIsNeededOnceAndNotReadBefore) {
+TEST_P(EveryModel, EachSegmentIsNeededOnceBeforeUse) {
   const std::vector<float> wanted = gradient_of(*model_, noise_.batch());
   const std::vector<float> right(model_->parameters().begin(), model_->parameters().end());
   std::fill(model_->gradient().begin(), model_->gradient().end(), 0.0F);
@@ -142,7 +142,7 @@ TEST_P(EveryModel, TheGradientIsTheSlopeOfTheLoss) {
   EXPECT_NEAR(slope, length, 0.03 * length) << "distance " << distance;
 }
 
-TEST_P(EveryModel, AddsToTheGradientAndReturnsThePlainLoss) {
+TEST_P(EveryModel, AddsGradientsAndReturnsTheLoss) {
   const double loss = model_->accumulate_gradient(noise_.batch(), 1, 5, {});
   const std::vector<float> gradient = gradient_of(*model_, noise_.batch());
   const double scale = std::sqrt(dot(gradient, gradient) / static_cast<double>(gradient.size()));
@@ -168,7 +168,7 @@ TEST_P(EveryModel, EvaluatingChangesNothing) {
   EXPECT_EQ(model_->evaluate(noise_.part(0, 0), [](auto) { FAIL() << "of no example"; }), 0);
 }
 
-TEST_P(EveryModel, AnExamplesOutputsAreItsOwnWhateverItsCompany) {
+TEST_P(EveryModel, OutputsDependOnTheExampleAlone) {
   std::vector<float> whole, apart;
   const auto append_to = [](std::vector<float>& all) {
     return [&all](std::span<const float> outputs) { all.insert(all.end(), outputs.begin(), outputs.end()); };
@@ -273,7 +273,7 @@ TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
 }
 
 // LibTorch's own text comes with the addresses of its functions.
-TEST(BatchNorm, ASingleValueIsAnErrorOfTheModel) {
+TEST(BatchNorm, ASingleValueIsAnError) {
   const ImageShape shape{3, 32, 32};
   const auto model = make_image_model(spec_of("resnet18(form=imagenet, width=0.0625)"), shape, 10, 1);
   try {

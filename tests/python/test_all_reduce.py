@@ -66,14 +66,14 @@ def test_parameters_that_change_their_kind(pair):
         assert moved[:2] == [0, 0] and moved[2] > 0
 
 
-def test_wrapping_twice_and_anew(pair):
+def test_wrapping_twice_and_again(pair):
     (said, other, steps, model), (said_too, bad, *rest) = pair.values("all_reduce_twice")
     assert said == said_too and "expected an argument" in said["refused"]
     assert all("train the newer AllReduceDataParallel" in said[name] for name in ("older", "node"))
     assert [other, bad] == ["CommError", "ZeroDivisionError"] and steps == 2 and rest == [steps, model]
 
 
-def test_wrapping_anew_by_a_rank_for_which_another_waits(pair):
+def test_one_rank_wraps_again_while_another_waits(pair):
     (said, *rest), (_, *rest_too) = pair.values("wrapped_anew_by_one")
     assert "rank 1" in said and "wrapped again" in said and rest[0] == 2 and rest == rest_too
 

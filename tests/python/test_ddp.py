@@ -99,7 +99,7 @@ def test_stats(pair):
         assert stats["encode_seconds"] > 0 and stats["decode_seconds"] > 0
 
 
-def test_rules_have_sentences_of_their_own(pair):
+def test_rules_have_their_own_codecs(pair):
     for stats in pair.values("compressed_stats", codec="ef | topk(0.1)", rules={"*.bias": "none", "conv.*": "int8"}):
         lines = stats["methods"].splitlines()
         assert lines[0].startswith("f32 by all_reduce")

@@ -38,7 +38,7 @@ ALL = [(codec, wrapper, moment, victim) for codec, wrapper, _, _ in CASES for mo
 
 @pytest.mark.parametrize("codec, wrapper, moment, victim", [*CASES, *(case for case in ALL if case not in CASES)])
 @pytest.mark.sample(len(CASES))
-def test_a_rank_is_killed_and_the_others_go_on(job, codec, wrapper, moment, victim):
+def test_the_others_survive_a_killed_rank(job, codec, wrapper, moment, victim):
     job.coordinate("--ranks", "2:3")
     plan = [[3, 1], [2, 6]]  # survivors may have committed only the first of the two steps
     ranks = [job.join(plan, codec=codec, wrapper=wrapper, **({"die": [0, moment]} if r == victim else {})) for r in range(3)]
@@ -80,7 +80,7 @@ def test_one_joins_and_gets_the_state(job):
 
 
 @pytest.mark.parametrize("wrapper", ["ddp", "all_reduce"])
-def test_one_joins_and_gets_what_all_ranks_hold_alike(job, wrapper):
+def test_a_new_rank_gets_the_common_state(job, wrapper):
     """The sketches of fetch, in which momentum and error are: without them it would take other steps."""
     job.coordinate("--ranks", "2:3")
     plan = [[2, 3], [3, 4]]
@@ -108,7 +108,7 @@ def test_one_is_killed_and_another_takes_its_place(job):
 
 
 @pytest.mark.parametrize("moment", ["send_from", "agree_on_change"])
-def test_a_new_rank_is_killed_before_its_first_step_is_over(job, moment):
+def test_a_new_rank_dies_in_its_first_step(job, moment):
     job.coordinate("--ranks", "2:3")
     plan = [[2, 3], [3, 4]]
     ranks = [job.join(plan), job.join(plan)]
@@ -140,7 +140,7 @@ def test_two_ranks_are_killed_at_once(job):
     check_calls(ranks)
 
 
-def test_a_rank_is_lost_while_there_is_no_coordinator(job):
+def test_a_rank_is_lost_without_a_coordinator(job):
     flags, gone = ["--ranks", "2:3", "--state", str(job.folder / "state")], job.folder / "gone"
     job.coordinate(*flags)
     plan = [[3, 1], [2, 4]]
@@ -167,7 +167,7 @@ def test_the_users_own_exception_ends_one_rank(job):
 
 
 @pytest.mark.parametrize("moment", ["init_process_group", "compress"])
-def test_nobody_waits_for_a_rank_that_ended_while_they_are_connected(job, moment):
+def test_nobody_waits_for_a_rank_that_ended(job, moment):
     job.coordinate("--ranks", "2:3")
     plan = [[2, 3]]
     ranks = [job.join(plan, timeout=3000, **({"fail_in": moment} if r == 1 else {})) for r in range(3)]
@@ -176,7 +176,7 @@ def test_nobody_waits_for_a_rank_that_ended_while_they_are_connected(job, moment
     check_calls(ranks)
 
 
-def test_one_that_is_asked_to_end_leaves_and_the_others_lose_no_step(job):
+def test_a_stopped_rank_costs_the_others_no_step(job):
     job.coordinate("--ranks", "2:3")
     plan = [[3, 3], [2, 4]]
     ranks = [job.join(plan) for _ in range(3)]
@@ -240,7 +240,7 @@ def test_one_that_comes_when_there_is_no_room(job):
     assert "the run has come to its end without this rank" in late.err()
 
 
-def test_one_with_other_arguments_is_refused_and_the_others_go_on(job):
+def test_a_rank_with_other_arguments_is_refused(job):
     job.coordinate("--ranks", "1:3")
     plan = [[2, 3], [3, 3]]
     ranks = [job.join(plan), job.join(plan)]
@@ -254,7 +254,7 @@ def test_one_with_other_arguments_is_refused_and_the_others_go_on(job):
 
 
 @pytest.mark.parametrize("on_failure, error", [("stop", "was silent|has been silent"), ("checkpoint", "this job ends at a failure")])
-def test_a_failure_ends_the_job_if_the_coordinator_says_so(job, on_failure, error):
+def test_the_coordinator_may_end_a_failed_job(job, on_failure, error):
     job.coordinate("--ranks", "1:3", "--on-failure", on_failure)
     plan = [[3, 1], [2, 10**9]]
     ranks = [job.join(plan, **({"die": [0, "backward"]} if r == 0 else {})) for r in range(3)]

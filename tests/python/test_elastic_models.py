@@ -37,7 +37,7 @@ ALL_OWN = [(wrapper, moment, victim) for wrapper in ("push_sum", "d_psgd", *(wra
 
 @pytest.mark.parametrize("wrapper, moment, victim", [*OWN, *(case for case in ALL_OWN if case not in OWN)])
 @pytest.mark.sample(len(OWN))
-def test_ranks_with_models_of_their_own_go_on_from_the_mean(job, wrapper, moment, victim):
+def test_ranks_with_different_models_continue_from_the_mean(job, wrapper, moment, victim):
     """One of three is killed, and later another takes its place."""
     job.coordinate("--ranks", "2:3")
     plan = [[3, 1], [2, 5], [3, 6]]
@@ -56,7 +56,7 @@ def test_ranks_with_models_of_their_own_go_on_from_the_mean(job, wrapper, moment
     assert end["tested"] < lost.calls()[0]["tested"]
 
 
-def test_a_model_that_is_not_finite_spreads_to_nobody(job):
+def test_a_nonfinite_model_spreads_to_nobody(job):
     job.coordinate("--ranks", "2:3")
     plan = [[2, 3], [3, 3]]
     ranks = [job.join(plan, wrapper="seldom", **({"spoil": 2} if r == 1 else {})) for r in range(2)]
@@ -68,7 +68,7 @@ def test_a_model_that_is_not_finite_spreads_to_nobody(job):
         assert "NumericError: rank" in rank.lines[-1]["error"] and "0.weight is not finite" in rank.lines[-1]["error"]
 
 
-def test_a_graph_that_is_not_there_for_more_ranks_refuses_a_newcomer(job):
+def test_a_graph_for_fewer_ranks_refuses_a_newcomer(job):
     job.coordinate("--ranks", "2:3")
     plan = [[2, 3], [2, 6]]
     ranks = [job.join(plan, wrapper="push_sum", topology="hypercube") for _ in range(2)]

@@ -77,14 +77,14 @@ def test_a_rank_that_missed_a_call(pair):
     assert first[1] == second[1]
 
 
-def test_what_fails_in_the_hook_is_told_to_all(pair):
+def test_all_hear_of_a_failed_hook(pair):
     other, bad = pair.ask("fails_in_the_hook")
     assert bad.kinds[0] == "AttributeError"
     assert other.kinds[0] == "CommError" and "rank 1" in str(other) and str(bad) in str(other)
 
 
 @pytest.mark.parametrize("how", ["ddp", "compiled", "all reduce"])
-def test_a_parameter_that_was_frozen_when_it_was_wrapped_is_not_trained_alone(pair, how):
+def test_a_parameter_frozen_when_wrapped_cannot_be_trained(pair, how):
     other, bad = pair.ask("unfrozen", how=how)
     assert bad.kinds[0] == "ConfigError" and "parameter out.bias was not wrapped with the others, since it was frozen" in str(bad)
     assert other.kinds[0] == "CommError" and "rank 1" in str(other) and str(bad) in str(other)
@@ -140,7 +140,7 @@ def test_parameters_that_are_frozen_after_ddp_was_made(pair):
         assert "hidden.weight: frozen after DistributedDataParallel was made, which waits for gradients of it" in str(failed)
 
 
-def test_a_parameter_that_is_replaced_after_ddp_was_made(pair):
+def test_a_parameter_replaced_after_ddp_was_made(pair):
     for failed in pair.ask("replaced"):
         assert "ConfigError" in failed.kinds or "CommError" in failed.kinds
         assert "DDP reduces a parameter of shape (10,) that its module no longer has" in str(failed)
@@ -191,7 +191,7 @@ def test_a_mean_that_one_rank_cannot_encode(pair):
         assert said.startswith("NumericError: "), said
 
 
-def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
+def test_presets_tied_to_an_optimiser_warn(pair):
     wanted = {"dgc": "take sotto.optim.DGCSGD", "signsgd": "take torch.optim.SGD(momentum=0), at a rate near Adam's",
               "fetchsgd": "take torch.optim.SGD(momentum=0)", "demo-dct": "p.grad.sign_() before its step",
               "signum": "take the preset signsgd", "onebit-adam": "not momenta"}
@@ -203,7 +203,7 @@ def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
         assert said["topk-ef"] == [] and said["ef | topk(0.1)"] == []
 
 
-def test_a_memory_that_makes_momentum_wants_an_optimiser_without(pair):
+def test_a_momentum_memory_wants_a_plain_optimiser(pair):
     makers = ["momentum | topk(0.1)", "velocity | qsgd(4)", "fetch | count_sketch"]
     for said in pair.values("warned", codecs=makers, start_after=3):
         for sentence in makers:
@@ -221,14 +221,14 @@ def test_a_memory_that_makes_momentum_wants_an_optimiser_without(pair):
     ({"codec": "dgc", "rules": {"*.bias": "momentum | f32"}, "start_after": 5}, ""),
     ({"codec": "ef | topk(0.1)", "rules": {"*.bias": "none"}}, ""),
 ], ids=str)
-def test_parameters_without_the_momentum_of_the_others_are_warned_of(pair, options, wanted):
+def test_parameters_without_momentum_are_warned_of(pair, options, wanted):
     codec, options = options.get("codec"), {key: value for key, value in options.items() if key != "codec"}
     for said in pair.values("warned", codecs=[codec], **options):
         texts = [text for texts in said.values() for text in texts if "makes no momentum" in text]
         assert [wanted in text for text in texts] == ([True] if wanted else [])
 
 
-def test_a_memory_before_a_codec_that_expands_is_warned_of(pair):
+def test_a_memory_before_an_expanding_codec_warns(pair):
     bad = "ef | randomk(0.01, unbiased=true, dense=0)"
     for said in pair.values("warned", codecs=[bad, "ef | randomk(0.01)"]):
         assert len(said[bad]) == 1 and "what `ef` holds back may grow without bound" in said[bad][0]
@@ -313,7 +313,7 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
-def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(environment, tmp_path):
-    """Such as a worker of a DataLoader that collects a wrapper."""
+def test_a_forked_process_waits_for_no_threads(environment, tmp_path):
+    """For example, a worker of a DataLoader that garbage-collects a wrapper."""
     job = subprocess.run([sys.executable, "-c", FORKED, tmp_path / "store"], env=environment, timeout=100, capture_output=True, text=True)
     assert job.returncode == 0, job.stderr

@@ -6,7 +6,7 @@ import torch
 
 
 @pytest.mark.parametrize(("lr", "decay", "momentum"), [(0.1, 0.0, 0.9), (0.05, 0.01, 0.9), (0.3, 0.2, 0.0), (0.1, 0.05, 0.5)])
-def test_dgc_decays_weights_with_a_momentum_of_their_own(package, lr, decay, momentum):
+def test_dgc_decays_weights_with_separate_momentum(package, lr, decay, momentum):
     """d = m d + wd p; p -= lr (g + d), also for groups with their own options and parameters without a gradient."""
     generator = numpy.random.default_rng(1)
     shapes = [(7, 5), (5,), (2, 3, 4)]
@@ -36,7 +36,7 @@ def test_dgc_decays_weights_with_a_momentum_of_their_own(package, lr, decay, mom
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
-def test_it_is_sgd_where_the_gradients_have_their_momentum(package, nesterov):
+def test_with_momentum_in_gradients_it_is_sgd(package, nesterov):
     p, q = (torch.nn.Parameter(torch.ones(4)) for _ in range(2))
     ours = package.optim.DGCSGD([p], lr=0.1, weight_decay=0.2, nesterov=nesterov)
     theirs = torch.optim.SGD([q], lr=0.1, weight_decay=0.2, momentum=0.9, nesterov=nesterov)

@@ -60,7 +60,7 @@ def wheel(root, tmp_path_factory):
     return wheel
 
 
-def test_a_wheel_works_in_an_environment_of_its_own(wheel, root, environment, tmp_path):
+def test_a_wheel_works_in_a_new_environment(wheel, root, environment, tmp_path):
     """The environment finds the installed torch through a .pth file."""
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"

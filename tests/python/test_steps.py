@@ -148,7 +148,7 @@ def test_nodes_whose_ranks_share_a_model(quartet, pair, how):
         assert mean == pytest.approx(wanted[0][1], abs=2e-4)
 
 
-def test_a_node_may_have_a_rank_that_is_in_more_groups_than_another(pair):
+def test_ranks_of_a_node_may_be_in_different_groups(pair):
     """torch names a group by the number of groups that a rank is in, which made such ranks wait for each other."""
     found = pair.values("nodes_beside_a_group")
     assert found[0] == found[1]
@@ -225,7 +225,7 @@ def test_buffers_of_other_shapes_have_no_mean(trio):
 
 
 @pytest.mark.parametrize("statistics", [True, False])
-def test_a_buffer_that_one_rank_alone_has_got_since(pair, statistics):
+def test_a_new_buffer_of_one_rank(pair, statistics):
     for said, again in pair.values("another_buffer", statistics=statistics):
         assert "rank 1 has other buffers than rank 0" in said and "table" in said and again
 
@@ -296,7 +296,7 @@ def test_weights_that_were_changed_by_hand(trio):
 
 
 @pytest.mark.parametrize("how", HOWS_BY_HAND, ids=str)
-def test_a_change_by_hand_is_kept_in_a_state(trio, how):
+def test_a_state_keeps_changes_by_hand(trio, how):
     for straight, resumed, loaded, saved in trio.values("changed_by_hand_and_saved", **how):
         assert straight == resumed and loaded == saved
 

@@ -17,7 +17,7 @@ def tensor_of(shape, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_another_codec_of_the_sentence_decodes(package, sentence, dtype):
+def test_an_equal_codec_decodes(package, sentence, dtype):
     for shape in SHAPES:
         x = tensor_of(shape, dtype)
         before = x.clone()

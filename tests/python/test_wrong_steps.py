@@ -30,7 +30,7 @@ def test_a_rank_that_fails(pair, how):
 
 @pytest.mark.parametrize("what", ["out.bias", "norm.running_var"])
 @pytest.mark.parametrize("how", [*HOWS, {"how": "ad_psgd"}], ids=str)
-def test_a_mean_of_a_model_that_is_not_finite(pair, how, what):
+def test_the_mean_of_a_nonfinite_model(pair, how, what):
     first, second = pair.values("bad_means", what=what, **how)
     assert first == second and len(first[0]) == 2
     assert all(said.startswith(f"rank 1: {what} is not finite") for said in first[0])
@@ -82,7 +82,7 @@ def test_one_optimizer_wrapped_twice(pair):
         assert others == [1, 1] and both == [2, 2]
 
 
-def test_wrapping_anew_after_a_failure(pair):
+def test_wrapping_again_after_a_failure(pair):
     for failed, steps, end in pair.values("wrapped_anew"):
         assert failed == 3 and steps == 2 and end == pytest.approx([0.7] * 3)
 
@@ -107,7 +107,7 @@ def test_uneven_commits(pair):
 
 @pytest.mark.parametrize("how", [{"how": "push_sum"}, {"how": "local", "every": 3}], ids=str)
 def test_a_group_after_changes_by_hand(pair, how):
-    """What was moved by hand is part of the mean. If none is left who was there, all have the model of one that was."""
+    """Changes by hand are part of the mean. If no former rank is left, all have a former rank's model."""
     old = pair.values("rejoins", new=False, **how)
     mean = [sum(both) / 2 for both in zip(*(before for before, _ in old))]
     assert all(after == pytest.approx(mean, abs=1e-5) for _, after in old)

@@ -41,7 +41,7 @@ TEST(Curve, OfStepsIsTheMeanOverRanks) {
   EXPECT_EQ(curve.bytes, (std::vector<double>{30, 100, 150}));
 }
 
-TEST(Curve, TheClockGoesOnWhenRanksComeAndGo) {
+TEST(Curve, TheClockSurvivesChangesOfRanks) {
   std::vector rows{row(0, 0, 1, 1000, 0), row(1, 0, 1, 1000, 0), row(2, 0, 1, 1000, 0), row(2, 1, 1, 3000, 0),
                    row(3, 1, 1, 500, 0)};
   for (std::size_t i = 2; i < rows.size(); ++i) rows[i].group = i == 4 ? 3 : 2;

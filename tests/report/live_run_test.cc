@@ -21,7 +21,7 @@ StepFigures row_of(std::uint64_t step, std::uint64_t rank, double ms) {
   return row;
 }
 
-TEST(LiveRun, TheTimeThatIsLeftIsThatOfTheFurthestRank) {
+TEST(LiveRun, TheTimeLeftFollowsTheFurthestRank) {
   LiveRun run;
   run.options.epochs = 2;
   EXPECT_FALSE(run.left().has_value());
@@ -57,7 +57,7 @@ TEST(LiveRun, ASummaryIsOutdatedByLaterRows) {
   EXPECT_FALSE(is_outdated(summary, rows));
 }
 
-TEST(LiveRun, AFolderIsAtWorkWhileItsLockIsHeld) {
+TEST(LiveRun, AHeldLockMeansAtWork) {
   const TempFolder folder;
   EXPECT_FALSE(is_at_work(folder.path())) << "nobody has locked it yet";
   {

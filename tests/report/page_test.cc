@@ -123,7 +123,7 @@ TEST(Page, SeedsHaveOneRowWithMeanAndDeviation) {
   EXPECT_TRUE(has(table, "<td>50.00 %</td>")) << "which all runs have";
 }
 
-TEST(Page, NoneIsTheBestWhereSeedsExplainTheDifference) {
+TEST(Page, SeedsMayLeaveNoBest) {
   EXPECT_FALSE(has(runs_html(report_of_seeds({0.8, 0.9, 1.0, 0.7, 0.8, 0.9})), "<strong"));
   EXPECT_TRUE(has(runs_html(report_of_seeds({0.8, 0.8, 0.8, 0.7, 0.7, 0.7})), "<strong"));
 }
@@ -181,7 +181,7 @@ TEST(Page, ATargetHasStepsTimeAndBytes) {
       << data.substr(data.find("\"target\""), 400);
 }
 
-TEST(Page, HasAPlaceForTensorsWhereTheyWereMeasured) {
+TEST(Page, HasAPlaceForMeasuredTensors) {
   Report report = made_report(2, 10);
   const auto there = [&] { return has(to_page(report), "id=\"tensor-bars\""); };
   report.runs[1].options.measure_errors = 5;

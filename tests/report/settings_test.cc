@@ -18,7 +18,7 @@ TEST(Settings, AreWhatDecidesTheResult) {
   EXPECT_EQ(settings, (Settings{{"lr", "1"}}));
 }
 
-TEST(Settings, DifferencesNameTheOptionAndTheValueOfEachRun) {
+TEST(Settings, DifferencesNameOptionsAndValues) {
   const std::array runs{run("none", "1"), run("int8", "1"),
                         Settings{{"codec", "none"}, {"lr", "0.1"}, {"seed", "1"}, {"new", "x"}}};
   const auto found = differences(runs);
@@ -30,7 +30,7 @@ TEST(Settings, DifferencesNameTheOptionAndTheValueOfEachRun) {
   EXPECT_TRUE(differences(std::array{run("none", "1"), run("none", "1")}).empty());
 }
 
-TEST(Settings, RunsThatDifferInTheirSeedAreAGroup) {
+TEST(Settings, RunsOfDifferentSeedsAreAGroup) {
   const std::array runs{run("none", "1"), run("int8", "1"), run("none", "2"), run("int8", "3"), run("none", "1")};
   const auto groups = group_by_seed(runs, folders);
   ASSERT_EQ(groups.size(), 2U);

@@ -17,7 +17,7 @@ const std::string header =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
 
-TEST(StepRows, AreReadUpToWhereACrashCutThem) {
+TEST(StepRows, AreReadUpToACrash) {
   const TempFolder folder;
   const auto path = folder.path() / "steps.csv";
   write(path, header + "0,1,0,2.5,0.1,10,6,1,3,2,4,0,0.5,100,90\n0,0,0,nan,0.1,10,6,1,3,2,4,0,0.5,200,90\n1,1,0,2");

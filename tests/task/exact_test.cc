@@ -57,7 +57,7 @@ TEST(Classify, CountsTheLikeliestClasses) {
   EXPECT_NEAR(ascending.value("loss"), loss / 40, 1e-5);
 }
 
-TEST(Classify, PrefersTheFirstOfEqualsAndNoNaN) {
+TEST(Classify, PrefersTheFirstOfEqualsNeverNaN) {
   const Metrics ties = metrics_of("classify", std::vector<float>(10, 0.5F));
   EXPECT_EQ(ties.value("accuracy"), share_of_labels([](auto label) { return label == 0; }));
   EXPECT_EQ(ties.value("top5"), share_of_labels([](auto label) { return label < 5; }));

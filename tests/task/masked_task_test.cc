@@ -122,7 +122,7 @@ TEST_F(Masked, EvaluatesTheSamePlacesAlways) {
 
 // The text repeats a word as long as a piece, so that pieces differ only in their hidden places, and in where the epoch
 // cuts.
-TEST_F(Masked, EveryExampleOfEveryEpochHidesPlacesOfItsOwn) {
+TEST_F(Masked, HiddenPlacesDifferByEpochAndExample) {
   const test::TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 1000; ++i) text += static_cast<char>('a' + i % 20);

@@ -70,7 +70,7 @@ TEST(Target, RefusesWhatNoRunCanReach) {
 }
 
 // Tables and records above this folder rely on these facts.
-TEST(TaskTable, HasAGoalAndALossForEachTask) {
+TEST(TaskTable, EachTaskHasGoalAndLoss) {
   for (const TaskEntry& entry : task_table()) {
     EXPECT_EQ(metric_table(entry.metrics).require("goal", entry.goal).name, entry.goal);
     EXPECT_FALSE(metric_table(entry.metrics).require("loss", "loss").rises);

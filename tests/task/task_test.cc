@@ -65,7 +65,7 @@ TEST_P(EveryTask, KnowsItsSizes) {
 
 // The position alone determines the examples of a batch, in whatever order positions are asked for. The loader has the
 // same ones.
-TEST_P(EveryTask, APositionIsABatchOfTheEpochsOrder) {
+TEST_P(EveryTask, PositionsFollowTheEpochsOrder) {
   setup_.share = {1, 2};
   const auto task = entry_.make(setup_), other = entry_.make(setup_);
   std::vector<std::vector<float>> gradients;

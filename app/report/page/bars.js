@@ -74,7 +74,7 @@ function targetBars() {
   });
 }
 
-// Two bars each: the step as its rank spends it, and the exchange, which may go on beside computing.
+// Two bars each: the step as its rank spends it, and the exchange, which may overlap with computing.
 function timeBars(id, title, times, nameOf) {
   const ms = value => `${+value.toPrecision(4)} ms`;
   const rows = times.flatMap(time => {

@@ -1,4 +1,4 @@
-// A plot of curves: mean lines, and the spread over seeds as a band. With `spec.across`, the name of an axis of its own,
+// A plot of curves: mean lines, and the spread over seeds as a band. With `spec.across`, the name of a separate axis,
 // its lines have their places in `x`; otherwise they have one for each of the axes.
 class Curves {
   constructor(spec) {
@@ -106,7 +106,7 @@ class Curves {
     this.chart = new uPlot(options, joined(shown.map(([, table]) => table)), this.host);
   }
 
-  // Draws anew with the colours of now, makes something of that, and draws as before.
+  // Draws again with the present colours, makes something of the drawing, and draws as before.
   paint(make) {
     if (!this.chart) return svgNode("svg", {width: 10, height: 10});
     return make(this);
