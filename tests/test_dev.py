@@ -56,7 +56,7 @@ class Clone:
         """What ./dev prints to standard error."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
         result = subprocess.run(
-            ["./dev", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300,
+            ["./dev", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=1800,
             env=kept | {"XDG_CACHE_HOME": str(self.venv.parents[1]), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1",
                         "PIP_FIND_LINKS": str(self.wheels)})
         assert result.returncode == status, result.stderr
@@ -68,7 +68,7 @@ class Clone:
 
     def starts(self, name):
         """Whether the program `name` of the environment starts with the environment's own interpreter."""
-        result = subprocess.run([self.venv / "bin" / name], capture_output=True, text=True, timeout=60)
+        result = subprocess.run([self.venv / "bin" / name], capture_output=True, text=True, timeout=600)
         return result.stdout.strip() == str(self.venv)
 
 
@@ -82,7 +82,7 @@ def clone(root, tmp_path_factory):
 def test_programs_of_a_fresh_environment_start(clone):
     assert clone.starts("torchrun")
     activate = f'. {clone.venv}/bin/activate && echo "$VIRTUAL_ENV" && command -v torchrun'
-    result = subprocess.run(["bash", "-c", activate], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(["bash", "-c", activate], capture_output=True, text=True, timeout=600)
     assert result.stdout.split() == [str(clone.venv), str(clone.venv / "bin" / "torchrun")], result
 
 
@@ -128,5 +128,5 @@ def test_programs_of_the_environment_have_its_interpreter():
         if first.startswith(b"#!"):
             interpreter = first[2:].split()[0].decode()
             assert os.access(interpreter, os.X_OK), f"{script} begins with {first}"
-    result = subprocess.run([SCRIPTS / "torchrun", "--help"], capture_output=True, text=True, timeout=120)
+    result = subprocess.run([SCRIPTS / "torchrun", "--help"], capture_output=True, text=True, timeout=600)
     assert result.returncode == 0 and "--nproc-per-node" in result.stdout, result.stderr

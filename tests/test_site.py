@@ -72,7 +72,7 @@ def test_what_a_page_would_fetch_is_found():
 
 def build(folder, site):
     return subprocess.run([MKDOCS / "bin" / "python", "-m", "mkdocs", "build", "--strict", "-d", site], cwd=folder, text=True,
-                          capture_output=True, timeout=300, env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"})
+                          capture_output=True, timeout=1800, env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"})
 
 
 @pytest.fixture(scope="module")
