@@ -13,14 +13,14 @@
 #include <thread>
 #include <utility>
 
-#include "sotto/comm/stop.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/timer.h"
 #include "app/train/broadcast_text.h"
 #include "app/train/optimiser.h"
 #include "app/train/recorder.h"
 #include "app/train/stop_signal.h"
+#include "sotto/comm/stop.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace fs = std::filesystem;
@@ -170,7 +170,9 @@ std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const E
 
 void RunFolder::write_options(bool trains) {
   files_.run("write the options", [&] {
-    if (communicator_.rank() != 0 || (!trains && path_exists(path_ / "config.toml"))) return;
+    if (communicator_.rank() != 0) return;
+    if (!choices_.links.file.empty()) write_file_atomic(path_ / "link.toml", choices_.links.file);
+    if (!trains && path_exists(path_ / "config.toml")) return;
     const ChosenOptimiser& optimiser = choices_.optimiser;
     write_file_atomic(path_ / "config.toml",
                       fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),

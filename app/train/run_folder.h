@@ -10,8 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/communicator.h"
 #include "app/train/choices.h"
 #include "app/train/evaluations.h"
 #include "app/train/file_work.h"
@@ -19,6 +17,8 @@
 #include "app/train/manifest.h"
 #include "app/train/replica.h"
 #include "app/train/run_totals.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/communicator.h"
 
 namespace sotto {
 
@@ -65,7 +65,8 @@ class RunFolder {
   std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
   // On rank 0, after begin(): the bytes that the steps before that sent, by the rows of all ranks.
   std::uint64_t recorded_bytes() const { return recorded_bytes_; }
-  // Writes config.toml. If nothing is left to train, one that is there stays as it is.
+  // Writes config.toml, and link.toml for emulated links. If nothing is left to train, a config.toml that is there
+  // stays as it is.
   void write_options(bool trains);
 
   // Writes model_step_N, completely or not at all, with this manifest, whose run and parts are filled in. Then removes
