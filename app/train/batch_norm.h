@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/task/task.h"
-#include "app/train/choices.h"
+#include "app/train/options/choices.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/communicator.h"
 

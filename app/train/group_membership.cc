@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "app/train/broadcast_text.h"
-#include "app/train/membership_csv.h"
+#include "app/train/folder/file_work.h"
+#include "app/train/record/membership_csv.h"
 #include "app/train/stop_signal.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/comm/compute_threads.h"

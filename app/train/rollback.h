@@ -5,9 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "app/train/manifest.h"
+#include "app/train/folder/checkpoint.h"
 #include "app/train/replica.h"
-#include "app/train/run_totals.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/state_copy.h"
 #include "sotto/core/timer.h"

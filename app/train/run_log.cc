@@ -6,7 +6,7 @@
 #include <array>
 #include <numeric>
 
-#include "app/train/summary.h"
+#include "app/train/record/summary.h"
 #include "sotto/core/file.h"
 
 namespace sotto {
@@ -141,8 +141,7 @@ void RunLog::show(const StepRow& row, std::uint64_t done) {
   const double remaining = static_cast<double>(steps - done) * row.step_ms / 1e3;
   progress_.show(
       fmt::format("step {}/{}  epoch {:.2f}  loss {}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
-                  "{:.1f})  "
-                  "{:.1f} KB sent  {:.0f} s left",
+                  "{:.1f})  {:.1f} KB sent  {:.0f} s left",
                   done, steps, session_.course().epochs_at(done), value_text(row.loss), row.step_ms, row.compute_ms,
                   row.encode_ms, row.network_ms, row.decode_ms, static_cast<double>(row.bytes_sent) / 1e3, remaining));
 }
@@ -178,12 +177,13 @@ void RunLog::add_evaluation(std::uint64_t done, const TestResult& result, const 
   });
 }
 
-void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_t>& rank_steps, std::uint64_t made,
+void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_t>& rank_steps, std::uint64_t first,
                        const TestResult& tested, bool diverged) {
   Communicator& communicator = session_.communicator();
   const Algorithm& algorithm = session_.algorithm();
   Recorder::Figures figures = recorder_->means();
   if (session_.own_speed()) {  // traffic belongs to no step, and continues after the last row
+    const std::uint64_t made = rank_steps[static_cast<std::size_t>(session_.rank())] - first;
     figures.bytes_sent = static_cast<double>(algorithm.traffic().bytes_sent) / static_cast<double>(made);
   }
   const OwnSpeed* apart = algorithm.own_speed();

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "app/train/evaluations.h"
-#include "app/train/listener.h"
-#include "app/train/progress.h"
-#include "app/train/recorder.h"
-#include "app/train/run_totals.h"
+#include "app/train/evaluate.h"
+#include "app/train/record/evaluations.h"
+#include "app/train/record/listener.h"
+#include "app/train/record/progress.h"
+#include "app/train/record/recorder.h"
+#include "app/train/replica.h"
 #include "app/train/session.h"
-#include "app/train/test_result.h"
 #include "app/train/trainer.h"
 
 namespace sotto {
@@ -56,8 +56,8 @@ class RunLog {
   // `spent` until the evaluation began. Collective.
   void add_evaluation(std::uint64_t done, const TestResult& tested, const RunTotals& spent);
 
-  // Writes summary.json. `made`: this rank's steps in this start. Collective. FileError.
-  void summarise(const TrainResult& result, const std::vector<std::uint64_t>& rank_steps, std::uint64_t made,
+  // Writes summary.json. `first`: this rank's first step in this start. Collective. FileError.
+  void summarise(const TrainResult& result, const std::vector<std::uint64_t>& rank_steps, std::uint64_t first,
                  const TestResult& tested, bool diverged);
   // No step was left to do in this start, but perhaps the test of a run that a signal ended before it. FileError.
   void note_untrained(std::uint64_t done, const TestResult& tested);

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "app/train/batch_norm.h"
-#include "app/train/buckets.h"
+#include "app/train/folder/other_ranks.h"
+#include "app/train/folder/weights.h"
 #include "app/train/gradient_study.h"
 #include "app/train/identity.h"
-#include "app/train/other_ranks.h"
+#include "app/train/options/buckets.h"
 #include "app/train/stop_signal.h"
-#include "app/train/weights.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/transport.h"

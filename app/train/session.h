@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "app/train/calendar.h"
-#include "app/train/choices.h"
 #include "app/train/course.h"
+#include "app/train/folder/run_folder.h"
 #include "app/train/interruption.h"
+#include "app/train/options/choices.h"
 #include "app/train/plan.h"
 #include "app/train/replica.h"
 #include "app/train/rollback.h"
-#include "app/train/run_folder.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"

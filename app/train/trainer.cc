@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "app/train/group_membership.h"
-#include "app/train/groups.h"
+#include "app/train/options/choices.h"
 #include "app/train/run_log.h"
 #include "app/train/session.h"
 #include "app/train/stop_signal.h"

@@ -41,7 +41,10 @@ TrainResult TrainingLoop::run() {
     }
     if (step == first_ && !session_.followers().empty()) group_.bring_up_to_date(done_);
     end(result);
-    if (step > first_) summarise(result);
+    if (step > first_) {
+      const bool diverged = is_tested_ && !makes_sense(tested_, session_.task().loss_of_guessing());
+      log_.summarise(result, rank_steps(), first_, tested_, diverged);
+    }
   } catch (const Stopped&) {
     throw;
   } catch (const CommError&) {
@@ -120,12 +123,6 @@ void TrainingLoop::end(TrainResult& result) {
   if (!is_tested_) tested_ = untested(choices.task->metrics, choices.task->goal_metric());
   result.steps = done_;
   result.tested = tested_.metrics;
-}
-
-void TrainingLoop::summarise(const TrainResult& result) {
-  const std::vector<std::uint64_t> steps = rank_steps();
-  const bool diverged = is_tested_ && !makes_sense(tested_, session_.task().loss_of_guessing());
-  log_.summarise(result, steps, steps[static_cast<std::size_t>(session_.rank())] - first_, tested_, diverged);
 }
 
 // Runs in place of all steps of a generation that comes after a failure, if that ends the job (OnFailure::checkpoint).

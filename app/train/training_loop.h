@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "app/train/evaluate.h"
 #include "app/train/gradient_study.h"
 #include "app/train/group_membership.h"
 #include "app/train/run_log.h"
 #include "app/train/session.h"
-#include "app/train/test_result.h"
 #include "app/train/trainer.h"
 
 namespace sotto {
@@ -24,7 +24,6 @@ class TrainingLoop {
  private:
   void begin();
   void end(TrainResult& result);
-  void summarise(const TrainResult& result);
   [[noreturn]] void end_with_checkpoint();
   bool train_step(std::uint64_t step);
   bool continue_together();
