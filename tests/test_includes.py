@@ -156,8 +156,8 @@ READERS = {
     "sotto/codec/stages.cc", "app/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
     "app/task/image_task.cc", "app/task/metric.cc", "app/task/table.cc", "sotto/topology/mixing.cc",
     "sotto/topology/peer_schedule.cc",
-    "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "app/train/buckets.cc", "app/train/capture.cc",
-    "app/train/choices.cc", "app/train/evaluator.cc", "app/train/optimiser.cc",
+    "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "app/train/options/buckets.cc", "app/train/record/capture.cc",
+    "app/train/options/choices.cc", "app/train/evaluator.cc", "app/train/options/optimiser.cc",
 }
 PARSES = re.compile(r"\b(?:parse_sentence|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|algorithm|downlink|topology|topology_file|mixing|schedule|"
                     r"peer_schedule|optimiser|target|buckets|capture)|(?:\w*table\(?\)?|models)\.read)\(")

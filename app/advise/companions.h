@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "app/train/choices.h"
+#include "app/train/options/choices.h"
 
 namespace sotto {
 

@@ -2,8 +2,8 @@
 
 #include "sotto/algorithm/compute.h"
 #include "sotto/core/timer.h"
-#include "app/train/buckets.h"
-#include "app/train/optimiser.h"
+#include "app/train/options/buckets.h"
+#include "app/train/options/optimiser.h"
 
 namespace sotto {
 

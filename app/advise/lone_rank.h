@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "app/advise/replay.h"
-#include "app/train/choices.h"
+#include "app/train/options/choices.h"
 #include "app/train/replica.h"
 
 namespace sotto {

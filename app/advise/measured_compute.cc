@@ -6,7 +6,7 @@
 #include "app/advise/lone_rank.h"
 #include "sotto/core/median.h"
 #include "sotto/core/timer.h"
-#include "app/train/weights.h"
+#include "app/train/folder/weights.h"
 
 namespace sotto {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/advise/replay.h"
-#include "app/train/choices.h"
+#include "app/train/options/choices.h"
 
 namespace sotto {
 

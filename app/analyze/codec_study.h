@@ -12,7 +12,7 @@
 #include "sotto/codec/codec.h"
 #include "sotto/codec/decoded_errors.h"
 #include "sotto/codec/measure.h"
-#include "app/train/captured_file.h"
+#include "app/train/record/capture.h"
 
 namespace sotto {
 

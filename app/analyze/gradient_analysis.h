@@ -9,7 +9,7 @@
 
 #include "app/analyze/tensor_statistics.h"
 #include "sotto/codec/basis.h"
-#include "app/train/captured_file.h"
+#include "app/train/record/capture.h"
 
 namespace sotto {
 

@@ -16,8 +16,8 @@
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
 #include "app/report/text_table.h"
-#include "app/train/amp.h"
-#include "app/train/run_folder.h"
+#include "app/train/options/amp.h"
+#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 namespace {

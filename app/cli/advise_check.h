@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 
 namespace sotto {
 

@@ -16,7 +16,7 @@
 #include "app/launch/signals.h"
 #include "app/report/run_summary.h"
 #include "app/task/table.h"
-#include "app/train/run_folder.h"
+#include "app/train/folder/run_folder.h"
 #include "app/train/trainer.h"
 
 namespace sotto {

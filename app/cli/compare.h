@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 
 namespace sotto {
 

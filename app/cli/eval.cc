@@ -7,9 +7,9 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/output.h"
-#include "app/train/checkpoint.h"
+#include "app/train/folder/checkpoint.h"
 #include "app/train/evaluator.h"
-#include "app/train/progress.h"
+#include "app/train/record/progress.h"
 #include "app/train/stop_signal.h"
 
 namespace sotto {

@@ -12,8 +12,7 @@
 #include "sotto/core/file.h"
 #include "app/launch/signals.h"
 #include "app/report/run_summary.h"
-#include "app/train/checkpoint.h"
-#include "app/train/manifest.h"
+#include "app/train/folder/checkpoint.h"
 
 namespace sotto {
 namespace {

@@ -27,8 +27,8 @@
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
 #include "app/launch/signals.h"
-#include "app/train/groups.h"
-#include "app/train/run_folder.h"
+#include "app/train/options/choices.h"
+#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 namespace {

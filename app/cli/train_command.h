@@ -3,7 +3,7 @@
 #include <string>
 
 #include "app/report/settings.h"
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 
 namespace sotto {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/train/choices.h"
+#include "app/train/options/choices.h"
 
 namespace sotto {
 

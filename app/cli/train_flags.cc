@@ -13,7 +13,7 @@
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/schedule.h"
 #include "app/task/table.h"
-#include "app/train/amp.h"
+#include "app/train/options/amp.h"
 
 namespace sotto {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "app/cli/flags.h"
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 
 namespace sotto {
 

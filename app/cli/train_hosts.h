@@ -7,7 +7,7 @@
 #include "app/cli/ssh_flags.h"
 #include "sotto/comm/transport.h"
 #include "app/launch/hosts_job.h"
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 
 namespace sotto {
 

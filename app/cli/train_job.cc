@@ -12,8 +12,8 @@
 #include "sotto/core/output.h"
 #include "app/report/run_summary.h"
 #include "app/report/text_table.h"
-#include "app/train/checkpoint.h"
-#include "app/train/run_folder.h"
+#include "app/train/folder/checkpoint.h"
+#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/launch/launcher.h"
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 
 namespace sotto {
 

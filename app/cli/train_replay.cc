@@ -22,9 +22,9 @@
 #include "app/report/run_difference.h"
 #include "app/report/run_summary.h"
 #include "app/report/step_rows.h"
-#include "app/train/checkpoint.h"
-#include "app/train/membership_csv.h"
-#include "app/train/run_folder.h"
+#include "app/train/folder/checkpoint.h"
+#include "app/train/record/membership_csv.h"
+#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 namespace fs = std::filesystem;

@@ -11,7 +11,7 @@
 #include "sotto/core/file.h"
 #include "app/report/recorded_run.h"
 #include "app/report/run_summary.h"
-#include "app/train/choices.h"
+#include "app/train/options/choices.h"
 
 namespace sotto {
 namespace {

@@ -9,7 +9,7 @@
 #include "app/report/settings.h"
 #include "app/report/spread.h"
 #include "app/task/metric.h"
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 #include "app/tune/space.h"
 
 namespace sotto {

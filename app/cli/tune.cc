@@ -21,9 +21,9 @@
 #include "sotto/core/table.h"
 #include "app/launch/remote.h"
 #include "app/report/step_rows.h"
-#include "app/train/choices.h"
-#include "app/train/folder_lock.h"
-#include "app/train/run_folder.h"
+#include "app/train/options/choices.h"
+#include "app/train/folder/folder_lock.h"
+#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 namespace {

@@ -12,7 +12,7 @@
 #include "sotto/codec/npy_file.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/captured_file.h"
+#include "app/train/record/capture.h"
 
 namespace sotto {
 namespace {

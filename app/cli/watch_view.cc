@@ -8,7 +8,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "app/cli/text_plot.h"
 #include "app/report/text_table.h"
-#include "app/train/choices.h"
+#include "app/train/options/choices.h"
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/train/weights.h"
+#include "app/train/folder/weights.h"
 
 #include <fmt/format.h>
 

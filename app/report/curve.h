@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/report/step_rows.h"
-#include "app/train/evaluations.h"
+#include "app/train/record/evaluations.h"
 
 namespace sotto {
 

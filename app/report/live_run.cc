@@ -12,7 +12,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/folder_lock.h"
+#include "app/train/folder/folder_lock.h"
 
 namespace sotto {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/consensus_csv.h"
+#include "app/train/record/consensus_csv.h"
 
 namespace sotto {
 namespace {

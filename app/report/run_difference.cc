@@ -9,7 +9,7 @@
 
 #include "sotto/core/options.h"
 #include "app/report/step_rows.h"
-#include "app/train/evaluations.h"
+#include "app/train/record/evaluations.h"
 
 namespace sotto {
 namespace fs = std::filesystem;

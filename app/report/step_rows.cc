@@ -9,7 +9,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/membership_csv.h"
+#include "app/train/record/membership_csv.h"
 
 namespace sotto {
 namespace {

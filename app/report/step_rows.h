@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "app/train/recorder.h"
+#include "app/train/record/recorder.h"
 
 namespace sotto {
 

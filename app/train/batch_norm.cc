@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 
@@ -21,6 +23,15 @@ bool averages_batch_norm(const Choices& choices, Task& task, int ranks) {
         named("average-batch-norm"), options.algorithm));
   }
   return true;
+}
+
+void average_batch_norm(Task& task, Communicator& communicator, StepReport& report) {
+  const Timer timer;
+  aggregate(task.buffers(), Op::avg, communicator);
+  const double seconds = timer.seconds();
+  report.timings.network += seconds;
+  report.wait += seconds;
+  report.seconds += seconds;
 }
 
 void lend_batch_norm(Task& task, int idle, Communicator& communicator) {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/epoch_length.h"
 #include "app/task/task.h"
+#include "sotto/core/epoch_length.h"
 
 namespace sotto {
 

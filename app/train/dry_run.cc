@@ -5,6 +5,17 @@
 #include <chrono>
 #include <memory>
 
+#include "app/train/batch_norm.h"
+#include "app/train/folder/checkpoint.h"
+#include "app/train/folder/other_ranks.h"
+#include "app/train/folder/run_folder.h"
+#include "app/train/folder/weights.h"
+#include "app/train/gradient_study.h"
+#include "app/train/identity.h"
+#include "app/train/options/choices.h"
+#include "app/train/plan.h"
+#include "app/train/record/listener.h"
+#include "app/train/trainer.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/codec/sample.h"
@@ -12,18 +23,6 @@
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "app/train/batch_norm.h"
-#include "app/train/checkpoint.h"
-#include "app/train/gradient_study.h"
-#include "app/train/groups.h"
-#include "app/train/identity.h"
-#include "app/train/manifest.h"
-#include "app/train/other_ranks.h"
-#include "app/train/plan.h"
-#include "app/train/run_folder.h"
-#include "app/train/tensorboard.h"
-#include "app/train/trainer.h"
-#include "app/train/weights.h"
 
 namespace sotto {
 namespace {

@@ -9,16 +9,15 @@
 #include <set>
 #include <thread>
 
+#include "app/task/table.h"
+#include "app/train/folder/checkpoint.h"
+#include "app/train/folder/safetensors.h"
+#include "app/train/identity.h"
+#include "app/train/options/options.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"
-#include "app/task/table.h"
-#include "app/train/checkpoint.h"
-#include "app/train/identity.h"
-#include "app/train/manifest.h"
-#include "app/train/options.h"
-#include "app/train/safetensors.h"
 
 namespace sotto {
 namespace {

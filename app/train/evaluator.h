@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/options.h"
 #include "app/task/metric.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "app/train/options/choices.h"
+#include "app/train/record/capture.h"
+#include "app/train/record/codec_error_csv.h"
 #include "sotto/algorithm/algorithm.h"
-#include "app/train/capture.h"
-#include "app/train/choices.h"
-#include "app/train/codec_error_csv.h"
 
 namespace sotto {
 

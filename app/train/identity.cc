@@ -143,10 +143,7 @@ void require_same_parameters(std::span<const float> parameters, std::uint64_t st
 void require_same_start(const Choices& choices, Task& task, Communicator& communicator, bool may_change) {
   const Links& links = choices.links;
   TrainOptions shared = choices.options;
-  shared.interface.clear();
-  shared.address.clear();
-  shared.secret.clear();
-  shared.relay.clear();
+  shared.transport = {.streams = shared.transport.streams};  // the others belong to a host
   shared.master.clear();
   shared.data.data_dir.clear();
   shared.weights.clear();                     // their content counts

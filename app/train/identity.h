@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "app/task/task.h"
+#include "app/train/folder/checkpoint.h"
+#include "app/train/options/choices.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/layout.h"
-#include "app/task/task.h"
-#include "app/train/checkpoint.h"
-#include "app/train/choices.h"
 
 namespace sotto {
 

@@ -14,6 +14,10 @@ namespace {
 
 std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, option)); }
 
+bool passes(std::uint64_t before, std::uint64_t done, std::uint64_t every) {
+  return every > 0 && done / every > before / every;
+}
+
 }  // namespace
 
 std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const {
@@ -40,9 +44,10 @@ std::vector<std::string> RunPlan::remarks(const Choices& choices) const {
                                 named("epochs")));
   }
   if (only_dense()) {
-    lines.push_back(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it "
-                                "sends more",
-                                phases.back().first_step, steps));
+    lines.push_back(
+        fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it "
+                    "sends more",
+                    phases.back().first_step, steps));
   }
   return lines;
 }
@@ -73,6 +78,40 @@ RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t den
   if (!options.lr && !choices.codec_warmup) plan.rate_doubt = doubt_about_default_rate("codec", choices.recipe.preset);
   plan.topologies = by_steps(choices.peers, plan.epoch);
   return plan;
+}
+
+Calendar::Calendar(const TrainOptions& options, Course course, std::uint64_t steps)
+    : eval_freq_(static_cast<std::uint64_t>(options.eval_freq.value_or(0))),
+      checkpoint_every_(static_cast<std::uint64_t>(options.checkpoint_every)),
+      check_replicas_(static_cast<std::uint64_t>(options.check_replicas)),
+      course_(std::move(course)),
+      steps_(steps) {}
+
+Calendar::Due Calendar::due(std::uint64_t before, std::uint64_t done) const {
+  const bool evaluation =
+      eval_freq_ > 0 ? passes(before, done, eval_freq_) : course_.epoch_of(done) > course_.epoch_of(before);
+  return {evaluation, passes(before, done, checkpoint_every_), passes(before, done, check_replicas_)};
+}
+
+bool Calendar::evaluates_after(std::uint64_t done) const {
+  if (done == 0) return false;
+  if (eval_freq_ == 0 && done * course_.size().accumulate <= course_.start().position) return false;
+  return due(done - 1, done).evaluation;
+}
+
+std::uint64_t Calendar::next_meeting(std::uint64_t done) const {
+  std::uint64_t next = steps_;
+  for (const std::uint64_t every : {checkpoint_every_, eval_freq_}) {
+    if (every > 0) next = std::min(next, (done / every + 1) * every);
+  }
+  if (eval_freq_ > 0) return next;
+  return std::min(next, course_.first_step_in(course_.epoch_of(done) + 1));
+}
+
+std::uint64_t Calendar::step_of_meeting(std::uint64_t meeting, std::uint64_t made) const {
+  if (made < meeting) return made;
+  while (meeting < steps_ && next_meeting(meeting) <= made) meeting = next_meeting(meeting);
+  return meeting;
 }
 
 }  // namespace sotto

@@ -3,14 +3,31 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <utility>
+#include <thread>
 
+#include "app/train/options/buckets.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "sotto/core/timer.h"
-#include "app/train/buckets.h"
 
 namespace sotto {
+
+void Slowdown::begin(Clock::time_point now) {
+  begin_ = now;
+  slept_ = waited_ = {};
+}
+
+Clock::time_point Slowdown::until(Clock::time_point now) const {
+  const std::chrono::duration<double> computed = now - begin_ - slept_ - waited_;
+  const std::chrono::duration<double> wanted(computed.count() * factor_ + delay_);
+  return begin_ + waited_ + std::chrono::ceil<Clock::duration>(wanted);
+}
+
+void Slowdown::hold() {
+  if (factor_ == 1 && delay_ == 0) return;
+  const auto now = Clock::now();
+  std::this_thread::sleep_until(until(now));
+  slept_ += Clock::now() - now;
+}
 
 Replica::Replica(Task& task, std::unique_ptr<Optimiser> optimiser, std::vector<BucketPlan> buckets,
                  std::uint64_t accumulate, std::uint64_t seed, int rank)

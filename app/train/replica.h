@@ -1,18 +1,57 @@
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "app/task/task.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/core/state.h"
+#include "sotto/core/timer.h"
 #include "sotto/optim/clip.h"
 #include "sotto/optim/loss_scale.h"
 #include "sotto/optim/plateau.h"
-#include "app/task/task.h"
-#include "app/train/slowdown.h"
 
 namespace sotto {
+
+// What a run has used for training so far, over all its starts: on this rank, without evaluations.
+struct RunTotals {
+  double seconds = 0;
+  std::uint64_t bytes_sent = 0;  // by steps
+
+  void visit_state(StateVisitor& visitor) {
+    auto bits = std::bit_cast<std::uint64_t>(seconds);
+    visitor.visit("run/seconds", bits);
+    seconds = std::bit_cast<double>(bits);
+    visitor.visit("run/bytes-sent", bytes_sent);
+  }
+};
+
+// Makes a rank's computing take `factor` times as long, plus `delay` seconds per step, by sleeping. This emulates a
+// slow machine, to study how an algorithm copes.
+class Slowdown {
+ public:
+  Slowdown() = default;
+  Slowdown(double factor, double delay) : factor_(factor), delay_(delay) {}
+
+  // Starts a step's computing.
+  void begin(Clock::time_point now = Clock::now());
+  // `duration` was spent waiting, not computing.
+  void waited(Clock::duration duration) { waited_ += duration; }
+  // When the slow machine would have computed what has been computed until `now`.
+  Clock::time_point until(Clock::time_point now) const;
+  // Sleeps until that time.
+  void hold();
+
+ private:
+  double factor_ = 1;
+  double delay_ = 0;
+  Clock::time_point begin_{};
+  Clock::duration slept_{}, waited_{};  // since `begin_`
+};
 
 // One rank's task and optimiser.
 class Replica final : public Worker {

@@ -5,18 +5,17 @@
 #include <memory>
 #include <optional>
 
+#include "app/train/folder/checkpoint.h"
+#include "app/train/replica.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/state_copy.h"
 #include "sotto/core/timer.h"
-#include "app/train/manifest.h"
-#include "app/train/replica.h"
-#include "app/train/run_totals.h"
 
 namespace sotto {
 
 // What a rank needs to take steps again after its group has changed: its whole state at two steps, in memory. Two,
 // because when a rank is lost, some of the others may have come to a step that is to be kept, and the rest have not. So
-// no rank may be ahead of another by two of these steps: see Run::keeps().
+// no rank may be ahead of another by two of these steps: see GroupMembership::keeps().
 class Rollback {
  public:
   // Where the states that are kept from now on belong: the number of a generation, a manifest without parts, whose step

@@ -7,17 +7,32 @@
 #include <filesystem>
 #include <utility>
 
+#include "app/train/group_membership.h"
+#include "app/train/options/choices.h"
+#include "app/train/run_log.h"
+#include "app/train/session.h"
+#include "app/train/stop_signal.h"
+#include "app/train/training_loop.h"
 #include "adapters/c10d/compute_threads.h"
 #include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/group/membership.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
-#include "app/train/groups.h"
-#include "app/train/run.h"
-#include "app/train/stop_signal.h"
 
 namespace sotto {
 namespace {
+
+// With `rollback`, a CommError does not end the run: another call with the same `rollback` continues it with another
+// group of ranks. With `heartbeat`, ranks may also leave and join while none is lost.
+TrainResult train_in_group(const Choices& choices, const World& world, Rollback* rollback = nullptr,
+                           Heartbeat* heartbeat = nullptr) {
+  Session session(with_groups(choices, world), world, rollback);
+  RunLog log(session, rollback != nullptr);
+  GroupMembership group(session, log, rollback, heartbeat);
+  TrainingLoop loop(session, log, group);
+  session.meet();
+  return loop.run();
+}
 
 // For a rank that waits for others which may never come: it writes a checkpoint by itself. `why` they may not.
 void save_alone(Choices choices, const World& world, Rollback& rollback, const std::string& why) {
@@ -33,7 +48,7 @@ void save_alone(Choices choices, const World& world, Rollback& rollback, const s
   choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   try {
-    Run(with_groups(choices, alone), alone, &rollback).run();
+    train_in_group(choices, alone, &rollback);
   } catch (const EndedWithCheckpoint& ended) {
     say(ended.what());
   } catch (const ConfigError& error) {
@@ -43,8 +58,8 @@ void save_alone(Choices choices, const World& world, Rollback& rollback, const s
   }
 }
 
-// Each generation of ranks is a Run of its own, which goes on where the one before was left. The first one has the
-// number 1. `heartbeat` is null if it is known beforehand how the group will change.
+// Each generation of ranks continues where the one before was left. The first one has the number 1. `heartbeat` is null
+// if it is known beforehand how the group will change.
 TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartbeat) {
   Rollback rollback;
   const auto place = join_generation(world, StopSignal::caught);
@@ -64,14 +79,14 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
     const bool is_new = !rollback.last();
     const std::uint64_t before = rollback.begun();
     try {
-      return Run(with_groups(choices, world), world, &rollback, heartbeat).run();
+      return train_in_group(choices, world, &rollback, heartbeat);
     } catch (const Stopped&) {
       throw;
     } catch (const CommError& error) {
       if (world.planned() && dynamic_cast<const GroupChange*>(&error) == nullptr) throw;
       reason = error.what();
     } catch (const ConfigError& error) {  // that others have other options, as only ranks of a coordinator can
-      if (!world.failure.empty()) {  // too few ranks are left for this method
+      if (!world.failure.empty()) {       // too few ranks are left for this method
         throw Error(world.failure + "; no checkpoint was written: " + error.text(choices.spelling));
       }
       const bool came_first = rollback.last().has_value();
@@ -150,7 +165,7 @@ TrainResult train(const Choices& choices, const World& world) {
   const StopSignal signals;
   if (world.planned()) return train_in_generations(choices, world, nullptr);
   if (world.elastic) return train_with_heartbeat(choices, world);
-  return Run(with_groups(choices, world), world).run();
+  return train_in_group(choices, world);
 }
 
 }  // namespace sotto

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "app/train/options/choices.h"
 #include "sotto/comm/world.h"
-#include "app/train/choices.h"
 
 namespace sotto {
 

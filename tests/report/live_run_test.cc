@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "app/train/folder_lock.h"
+#include "app/train/folder/folder_lock.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "app/train/calendar.h"
+#include "app/train/plan.h"
 
 #include <gtest/gtest.h>
 

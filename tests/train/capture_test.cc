@@ -1,4 +1,4 @@
-#include "app/train/capture.h"
+#include "app/train/record/capture.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/captured_file.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 

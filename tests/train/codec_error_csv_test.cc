@@ -1,4 +1,4 @@
-#include "app/train/codec_error_csv.h"
+#include "app/train/record/codec_error_csv.h"
 
 #include <gtest/gtest.h>
 

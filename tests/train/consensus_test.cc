@@ -1,4 +1,4 @@
-#include "app/train/consensus_csv.h"
+#include "app/train/record/consensus_csv.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "sotto/core/error.h"
 #include "app/data/order.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

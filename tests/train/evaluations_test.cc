@@ -1,4 +1,4 @@
-#include "app/train/evaluations.h"
+#include "app/train/record/evaluations.h"
 
 #include <gtest/gtest.h>
 

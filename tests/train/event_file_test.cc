@@ -1,5 +1,5 @@
 // tests/cli/test_tensorboard.py reads such files with TensorBoard's own reader.
-#include "app/train/event_file.h"
+#include "app/train/record/event_file.h"
 
 #include <gtest/gtest.h>
 

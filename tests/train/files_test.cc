@@ -12,16 +12,15 @@
 #include <string>
 #include <thread>
 
+#include "app/train/folder/checkpoint.h"
+#include "app/train/folder/file_work.h"
+#include "app/train/folder/folder_lock.h"
+#include "app/train/folder/run_folder.h"
+#include "app/train/stop_signal.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
-#include "app/train/checkpoint.h"
-#include "app/train/file_work.h"
-#include "app/train/folder_lock.h"
-#include "app/train/manifest.h"
-#include "app/train/run_folder.h"
-#include "app/train/stop_signal.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 

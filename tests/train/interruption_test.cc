@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "sotto/comm/emulated/threads.h"
 #include "app/train/stop_signal.h"
+#include "sotto/comm/emulated/threads.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

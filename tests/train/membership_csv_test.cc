@@ -1,4 +1,4 @@
-#include "app/train/membership_csv.h"
+#include "app/train/record/membership_csv.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
-#include "app/train/options.h"
+#include "app/train/options/options.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 
-#include "sotto/core/error.h"
-#include "app/train/choices.h"
 #include "app/train/identity.h"
+#include "app/train/options/choices.h"
 #include "app/train/plan.h"
+#include "sotto/core/error.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 

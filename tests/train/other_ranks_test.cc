@@ -1,4 +1,4 @@
-#include "app/train/other_ranks.h"
+#include "app/train/folder/other_ranks.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "app/train/folder/checkpoint.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/state_file.h"
-#include "app/train/checkpoint.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 #include "tests/train/chain.h"

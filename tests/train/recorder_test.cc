@@ -1,4 +1,4 @@
-#include "app/train/recorder.h"
+#include "app/train/record/recorder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "app/train/options/optimiser.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
-#include "app/train/optimiser.h"
-#include "app/train/run_totals.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 #include "tests/train/chain.h"

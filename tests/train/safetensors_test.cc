@@ -1,4 +1,4 @@
-#include "app/train/safetensors.h"
+#include "app/train/folder/safetensors.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "app/train/slowdown.h"
+#include "app/train/replica.h"
 
 #include <gtest/gtest.h>
 

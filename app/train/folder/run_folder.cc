@@ -1,0 +1,183 @@
+#include "app/train/folder/run_folder.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "app/train/folder/file_work.h"
+#include "app/train/options/optimiser.h"
+#include "app/train/record/recorder.h"
+#include "app/train/stop_signal.h"
+#include "sotto/comm/stop.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+namespace {
+
+// The options for a replay of this run: the same, in a folder of its own.
+TrainOptions replayable(TrainOptions options) {
+  options.train_dir.clear();
+  options.resume = false;
+  options.master.clear();
+  for (std::string* path : {&options.data.data_dir, &options.weights}) {
+    if (!path->empty()) *path = fs::absolute(*path).string();
+  }
+  if (options.tensorboard) options.tensorboard = fs::absolute(*options.tensorboard).string();
+  return options;
+}
+
+// What rank 0 of a generation says of itself in the lock.
+std::string signature(const std::string& run, std::uint64_t generation) {
+  return fmt::format("{} {}", run, generation);
+}
+
+// Whether it is that of a generation of this run before this one. The ranks of a job that does not change are no
+// generation.
+bool is_earlier(const std::string& found, const std::string& run, std::uint64_t generation) {
+  for (std::uint64_t earlier = 1; earlier < generation && !run.empty(); ++earlier) {
+    if (found == signature(run, earlier)) return true;
+  }
+  return false;
+}
+
+void require_no_search(const fs::path& folder) {
+  if (!path_exists(folder / "tune.json")) return;
+  throw ConfigError(named("train-dir", folder.string()) + ": holds a search of `sotto tune`; choose another folder");
+}
+
+}  // namespace
+
+std::string plain_name(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string name;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.';
+    if (plain) name += c;
+    if (!plain && !name.empty() && name.back() != '-') name += '-';
+  }
+  name = name.substr(0, longest);
+  while (name.ends_with('-')) name.pop_back();
+  return name;
+}
+
+std::string new_run_folder(std::string_view name) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  name.remove_prefix(name.rfind('/') + 1);  // of a path
+  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", plain_name(name), fmt::localtime(now), ::getpid());
+}
+
+void require_unused(const fs::path& folder) {
+  std::error_code missing;
+  if (!fs::exists(folder / "steps.csv", missing) && checkpoint::find(folder).empty()) return;
+  throw ConfigError(fmt::format("{}: already holds a run; {} continues it, or choose another folder",
+                                named("train-dir", folder.string()), named("resume")));
+}
+
+void check_run_folder(const TrainOptions& options) {
+  if (options.train_dir.empty()) return;
+  require_no_search(options.train_dir);
+  if (!options.resume) require_unused(options.train_dir);
+}
+
+RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation,
+                     const std::string& run)
+    : choices_(choices),
+      options_(choices.options),
+      communicator_(communicator),
+      generation_(generation),
+      files_(communicator, std::chrono::seconds(options_.disk_deadline)),
+      replicated_(choices.algorithm.entry->replicated) {
+  // Rank 0 decides for all, so that they agree even if clocks and folders differ.
+  std::array<char, 4096> name{};
+  files_.run("prepare the run folder", [&] {
+    if (communicator.rank() != 0) return;
+    choose(run);
+    const std::string text = path_.string();
+    if (text.size() >= name.size()) throw ConfigError(named("train-dir") + ": the path is longer than 4095 bytes");
+    std::memcpy(name.data(), text.data(), text.size());
+    std::random_device random;
+    run_ = (std::uint64_t{random()} << 32) | random();
+  });
+  communicator.broadcast(std::as_writable_bytes(std::span(name)), 0);
+  communicator.broadcast(std::as_writable_bytes(std::span(&run_, 1)), 0);
+  path_ = name.data();
+}
+
+void RunFolder::choose(const std::string& run) {
+  path_ = options_.train_dir.empty() ? fs::path(new_run_folder(options_.model)) : fs::path(options_.train_dir);
+  std::error_code missing;
+  if (options_.resume && !fs::is_directory(path_, missing)) {
+    throw ConfigError(named("resume") + ": there is no folder " + path_.string());
+  }
+  make_folder(path_);
+  require_no_search(path_);
+  take_lock(run);
+  if (!options_.resume) require_unused(path_);
+  checkpoint::remove_partial(path_);
+  remove_temporaries(path_);
+}
+
+void RunFolder::take_lock(const std::string& run) {
+  constexpr std::chrono::seconds lost_rank_lives(150);  // longer than a share of its job without a launcher
+  constexpr std::chrono::seconds respite(10);           // for a rank that is about to learn that it is lost
+  const auto begun = Clock::now();
+  const auto until =
+      begun + (generation_ > 1 ? std::min(lost_rank_lives, std::chrono::seconds(options_.disk_deadline)) : 0s);
+  for (lock_.emplace(path_); !lock_->held() && Clock::now() < until; lock_.emplace(path_)) {
+    if (const int signal = StopSignal::caught(); signal != 0) {
+      throw Stopped("stopped by a signal while another run was at work in " + path_.string(), signal);
+    }
+    if (Clock::now() - begun > respite && is_earlier(lock_->signature(), run, generation_)) {
+      lock_->seize();
+      break;
+    }
+    std::this_thread::sleep_for(100ms);
+  }
+  if (!lock_->held()) {
+    throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
+  }
+  if (!run.empty()) lock_->sign(signature(run, generation_));  // at once: what is there may be of an earlier one
+}
+
+// On rank 0, before it changes what another one may have written since.
+void RunFolder::require_lock() const {
+  if (lock_->lost()) throw FileError(path_.string() + ": the others have gone on without this rank, and write there");
+}
+
+std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations) {
+  std::string rows;
+  files_.run("prepare the run folder", [&] {
+    if (communicator_.rank() != 0) return;
+    lock_->sign(signature(run(), generation_));
+    recorded_bytes_ = Recorder::prepare(path_, first_steps);
+    rows = evaluations.prepare(path_, start_step_);
+  });
+  return broadcast_text(std::move(rows), communicator_);
+}
+
+void RunFolder::write_options(bool trains) {
+  files_.run("write the options", [&] {
+    if (communicator_.rank() != 0) return;
+    if (!choices_.links.file.empty()) write_file_atomic(path_ / "link.toml", choices_.links.file);
+    if (!trains && path_exists(path_ / "config.toml")) return;
+    const ChosenOptimiser& optimiser = choices_.optimiser;
+    write_file_atomic(path_ / "config.toml",
+                      fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),
+                                  optimiser.spec.text(), format_double(optimiser.lr)));
+  });
+}
+
+}  // namespace sotto

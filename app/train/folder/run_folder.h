@@ -1,0 +1,114 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/train/folder/checkpoint.h"
+#include "app/train/folder/file_work.h"
+#include "app/train/folder/folder_lock.h"
+#include "app/train/options/choices.h"
+#include "app/train/record/evaluations.h"
+#include "app/train/replica.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/communicator.h"
+
+namespace sotto {
+
+// A name that a shell takes as it is, of letters, digits, dots and dashes, 60 at most: "fc-512-10" of "fc(512, 10)".
+std::string plain_name(std::string_view text);
+
+// A unique name: "runs/lenet-20261121-051900-4711". Runs that start in the same second differ in the process id.
+std::string new_run_folder(std::string_view name);
+
+// ConfigError if that folder holds a run.
+void require_unused(const std::filesystem::path& folder);
+// ConfigError if a run with these options could not use its folder, as far as that shows before it begins.
+void check_run_folder(const TrainOptions& options);
+
+// The folder of one run, which all ranks share. Every public function is collective unless its comment says otherwise.
+class RunFolder {
+ public:
+  // `choices` must outlive this object. Rank 0 chooses, creates, locks and checks the folder. ConfigError if the folder
+  // already holds a run that is not to be resumed, or if another run is using it. In a later generation that may be the
+  // rank 0 of an earlier one, which the others have given up. If it is, `run` being the id of this run (empty: not
+  // known yet), it has ten seconds to end before the folder is taken from it.
+  RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation, const std::string& run);
+
+  const std::filesystem::path& path() const { return path_; }
+  // Throws, alike on all ranks, if this run cannot go on from a checkpoint with this manifest.
+  using Check = std::function<void(const Manifest&)>;
+  // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
+  // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
+  std::vector<std::string> choose_checkpoint(const Check& check);
+  std::uint64_t newest_checkpoint();  // its step, whole or not; 0 if there is none
+  // To go on from a state in memory, which belongs to this manifest. Checkpoints of later steps, which another group
+  // made, are removed with the next save(). Not collective, as the next one.
+  void go_back_to(const Manifest& manifest);
+  std::string run() const;  // Manifest::run
+  std::uint64_t start_step() const { return start_step_; }
+  int written_by() const { return written_by_; }  // the number of ranks that wrote the chosen checkpoint
+  // On rank 0: why another run could write here at the same time; empty if none can.
+  std::string lock_doubt() const { return lock_ ? lock_->doubt() : ""; }
+  // block_hash() of the last saved model, on rank 0.
+  const std::string& parameters_sha256() const { return parameters_sha256_; }
+
+  // Called once it is sure that the run goes ahead. Prepares steps.csv and evaluations.csv: in steps.csv each rank
+  // continues from its own entry of `first_steps`. Returns the rows of evaluations.csv up to start_step().
+  std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
+  // On rank 0, after begin(): the bytes that the steps before that sent, by the rows of all ranks.
+  std::uint64_t recorded_bytes() const { return recorded_bytes_; }
+  // Writes config.toml, and link.toml for emulated links. If nothing is left to train, a config.toml that is there
+  // stays as it is.
+  void write_options(bool trains);
+
+  // Writes model_step_N, completely or not at all, with this manifest, whose run and parts are filled in. Then removes
+  // checkpoints that need not be kept, except the one of step `best`. NumericError if a parameter is not finite: no run
+  // could continue from there.
+  void save(Manifest manifest, std::optional<std::uint64_t> best, Replica& replica, Algorithm& algorithm,
+            RunTotals totals);
+  // Removes all checkpoints that were kept as the best, except the one of step `best`.
+  void remove_superseded(std::uint64_t best);
+  // "model_step_N" if there is a checkpoint of that step, otherwise "". Not collective.
+  std::string name_of(std::uint64_t step) const;
+  // Reads the checkpoint of start_step(), also if another number of ranks wrote it. FileError if it cannot be read.
+  void load(Replica& replica, Algorithm& algorithm, RunTotals& totals);
+
+ private:
+  struct Shared;
+  void choose(const std::string& run);
+  void start_from(const Manifest& manifest);
+  void take_lock(const std::string& run);
+  void require_lock() const;
+  std::string verdict_on(const Manifest& manifest);
+  void write_own(const std::filesystem::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm,
+                 RunTotals totals);
+  void write_shared(const std::filesystem::path& partial, Manifest& manifest, const Shared& shared);
+  void gather_parts(Manifest& manifest);
+  void publish(const std::filesystem::path& partial, const Manifest& manifest, std::optional<std::uint64_t> best);
+  bool own_parameters(Replica& replica) const;
+  std::string own_file() const;
+
+  const Choices& choices_;
+  const TrainOptions& options_;
+  std::optional<FolderLock> lock_;  // rank 0's
+  Communicator& communicator_;
+  std::uint64_t generation_;
+  std::filesystem::path path_;
+  FileWork files_;
+  std::uint64_t run_ = 0;  // a random number of this run, the same on all ranks
+  std::uint64_t start_step_ = 0;
+  bool went_back_ = false;
+  int written_by_ = 1;
+  bool replicated_;
+  std::string parameters_sha256_;
+  std::uint64_t recorded_bytes_ = 0;
+};
+
+}  // namespace sotto

@@ -1,0 +1,282 @@
+#include "app/train/group_membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "app/train/folder/file_work.h"
+#include "app/train/record/membership_csv.h"
+#include "app/train/stop_signal.h"
+#include "sotto/aggregate/aggregate.h"
+#include "adapters/c10d/compute_threads.h"
+
+namespace sotto {
+
+// Ranks that count together go on from the steps that they have made on average. Each rank keeps what it held back;
+// newcomers get everything else from the first rank that was there before. A generation in which that step was not
+// taken does not count: who came with it is a newcomer again. So what the ranks do next depends on what membership.csv
+// says, and not on how far each of them was.
+bool GroupMembership::rejoin() {
+  if (rollback_ == nullptr) return false;
+  constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t own = rollback_->last().value_or(nothing);
+  std::vector<std::uint64_t> lasts = session_.gather(own);
+  std::erase(lasts, nothing);
+  if (lasts.empty()) return false;
+  const bool together = session_.together();
+  const std::uint64_t step = together ? std::ranges::max(lasts) : std::ranges::min(lasts);
+  RunFolder& folder = session_.folder();
+  if (!session_.world().failure.empty()) {  // a checkpoint is all that is wanted
+    const std::uint64_t saved = folder.newest_checkpoint();
+    if (saved >= step && saved > 0) end_in_failure(fmt::format("there is a checkpoint of step {} already", saved));
+  }
+  const std::uint64_t kept = together ? own : step;
+  if (own != nothing && !rollback_->has(kept)) {
+    throw Error(fmt::format("rank {}: cannot go back to step {}; its last one was {}", session_.rank(), step, own));
+  }
+  const auto origins = session_.gather(own == nothing ? nothing : rollback_->generation(kept));
+  const auto first = std::ranges::min_element(origins);
+  const int donor = static_cast<int>(first - origins.begin());
+  continues_ = *first;
+  newcomer_ = together ? own == nothing : origins[static_cast<std::size_t>(session_.rank())] != *first;
+  const bool tells = session_.rank() == donor;
+  auto manifest = Manifest::of_text(
+      broadcast_text(tells ? rollback_->manifest(kept).text() : std::string(), session_.communicator(), donor));
+  manifest.step = step;
+  const std::vector<int> come = newcomers();
+  session_.set_followers(session_.may_follow(step) ? come : std::vector<int>());
+
+  folder.go_back_to(manifest);
+  session_.take_up(manifest, true);
+  session_.enter(step);
+  Algorithm& algorithm = session_.algorithm();
+  if (newcomer_) {
+    rollback_->forget();
+  } else {
+    RunTotals before;
+    rollback_->give(kept, session_.replica(), algorithm, before);
+    log_.take_up(before);
+  }
+  if (!come.empty()) give_state(donor, come, step);
+  algorithm.meet_others(session_.replica(), newcomer_);
+  if (together) algorithm.own_speed()->begin_at(step);
+  return true;
+}
+
+void GroupMembership::begin_generation(std::uint64_t step) {
+  const World& world = session_.world();
+  if (rollback_ != nullptr) {
+    rollback_->begin(world.generation, session_.manifest(), session_.rank(), session_.ranks(), step);
+    session_.algorithm().enter(step);
+    if (session_.together()) rollback_->forget();  // now all have the same model
+    if (!session_.follows()) rollback_->keep(step, session_.replica(), session_.algorithm(), log_.totals());
+  }
+  GenerationRow row{.generation = world.generation,
+                    .step = step,
+                    .starts = !continues_,
+                    .continues = continues_.value_or(0),
+                    .epoch = session_.course().epochs_at(step)};
+  row.ids = session_.gather(rollback_ != nullptr ? world.id : session_.rank());
+  row.threads = session_.gather(compute_threads());
+  for (const int rank : newcomers()) row.newcomers.push_back(row.ids[static_cast<std::size_t>(rank)]);
+  session_.interruption().attempt([&] {
+    if (session_.rank() == 0) append_generation(session_.folder().path(), row);
+  });
+}
+
+void GroupMembership::begin_step(std::uint64_t step, std::uint64_t first, std::uint64_t done) {
+  if (keeps(step, first)) keep(step);
+  if (step == session_.world().planned_end()) leave_as_planned(step, done);
+  require_group(done);
+}
+
+void GroupMembership::require_group(std::uint64_t done) const {
+  if (heartbeat_ == nullptr || !heartbeat_->is_over()) return;
+  const std::string reason = fmt::format("rank {}: a rank of its group was lost after step {}", session_.world().id, done);
+  session_.communicator().give_up(reason);  // otherwise others would take this rank for one whose connections broke
+  throw CommError(reason);
+}
+
+bool GroupMembership::wishes_change() {
+  if (heartbeat_ == nullptr) return false;
+  return session_.followers().empty() ? heartbeat_->wants_change() : wishes_to_join();
+}
+
+void GroupMembership::note_lap() {
+  const Deadline& deadlines = session_.communicator().deadlines();
+  deadlines.lap();
+  if (heartbeat_ != nullptr) heartbeat_->took(deadlines.last_lap());
+}
+
+// Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter
+// whether others have left already.
+void GroupMembership::leave_as_planned(std::uint64_t step, std::uint64_t done) {
+  const bool follows = session_.follows();
+  if (!session_.followers().empty()) bring_up_to_date(done);
+  if (!follows && !rollback_->has(step)) {
+    throw Error(fmt::format("the group cannot change before step {}, which is between two exchanges", step));
+  }
+  auto here = 1.0F;
+  try {
+    session_.communicator().all_reduce(std::span(&here, 1), ReduceOp::sum);
+  } catch (const CommError&) {  // NOLINT(bugprone-empty-catch)
+  }
+  if (follows) keep(step);
+  leave(done);
+}
+
+// Whether this is one of the steps to which the ranks go back together if one is lost. Some of them may be ahead of
+// others by Algorithm::lead(), and each keeps the last two of these steps.
+bool GroupMembership::keeps(std::uint64_t step, std::uint64_t first) {
+  // begin_generation() has kept the first one.
+  if (rollback_ == nullptr || session_.together() || session_.follows() || step == first) return false;
+  const std::uint64_t lead = session_.algorithm().lead();
+  if (lead == 0) return session_.algorithm().exchanges(step - 1);
+  return (step - first) % (lead + 1) == 0 || step == session_.world().planned_end();
+}
+
+void GroupMembership::keep(std::uint64_t step) {
+  session_.algorithm().rest();
+  session_.algorithm().enter(step);
+  rollback_->keep(step, session_.replica(), session_.algorithm(), log_.totals());
+}
+
+void GroupMembership::keep_together(std::uint64_t done) {
+  if (rollback_ == nullptr || session_.algorithm().lead() == 0) return;
+  session_.communicator().barrier();
+  keep(done);
+}
+
+// For ranks that count together: each goes on from where it was. It counts as the step that they have made on average,
+// but lies before the meeting that they have not finished.
+void GroupMembership::keep_what_is_left(std::uint64_t finished) {
+  if (rollback_ == nullptr || !session_.together()) return;
+  OwnSpeed& own_speed = *session_.algorithm().own_speed();
+  const RunTotals spent = log_.totals();
+  const std::uint64_t before_meeting = std::max(finished, session_.calendar().next_meeting(finished) - 1);
+  const std::uint64_t step = std::clamp(own_speed.rate_step(), finished, before_meeting);
+  own_speed.abandon();
+  rollback_->forget();
+  rollback_->keep(step, session_.replica(), session_.algorithm(), spent);
+}
+
+void GroupMembership::note_save() {
+  session_.interruption().saved();
+  if (rollback_ != nullptr) rollback_->since_checkpoint = session_.interruption().since_checkpoint();
+}
+
+void GroupMembership::end_in_failure(const std::string& checkpoint) const {
+  throw EndedWithCheckpoint(
+      spelled(fmt::format("{}; {}; {} goes on from there", session_.world().failure, checkpoint, named("resume")),
+              session_.choices().spelling));
+}
+
+// Others want to join, or, with a coordinator, some of its ranks end while the rest go on. If all want to end, the run
+// does. Ranks of one launcher end together, because its signal reaches some hosts later than others.
+bool GroupMembership::agreed_change(std::uint64_t done) {
+  if (heartbeat_ == nullptr) return false;
+  const bool follows = session_.follows();
+  // Before the agreement, as those that leave close their connections after it.
+  if (session_.algorithm().lead() > 0) {
+    keep_together(done);
+  } else if (!session_.together() && !follows && session_.algorithm().exchanges(done - 1)) {
+    keep(done);
+  }
+  const bool ends = StopSignal::caught() != 0 || session_.interruption().failed();
+  std::array<float, 2> wishes{ends ? 1.0F : 0.0F, heartbeat_->wants_change() ? 1.0F : 0.0F};
+  session_.communicator().all_reduce(wishes, ReduceOp::sum);
+  if (follows) keep(done);  // not before all others have kept this step
+  const auto ending = static_cast<int>(wishes[0]);
+  if (ending > 0 && !session_.world().coordinated) return false;
+  return ending < session_.ranks() && (ending > 0 || wishes[1] > 0);
+}
+
+void GroupMembership::leave(std::uint64_t done) {
+  Interruption& interruption = session_.interruption();
+  if (interruption.failed()) interruption.end_in_error(session_.rank(), done);
+  if (const int signal = StopSignal::caught(); signal != 0) {
+    throw Stopped(
+        fmt::format("rank {}: stopped by a signal after step {}; the others go on", session_.world().id, done), signal);
+  }
+  throw GroupChange(fmt::format("{} after step {}",
+                                session_.followers().empty() ? "the group changes" : "newcomers have caught up", done));
+}
+
+// The ranks that brought no state. Collective.
+std::vector<int> GroupMembership::newcomers() {
+  const std::vector<int> is_new = session_.gather(newcomer_ ? 1 : 0);
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < is_new.size(); ++rank) {
+    if (is_new[rank] != 0) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+// Newcomers begin to get the state of rank `donor`. If they may not follow meanwhile, all wait for it.
+void GroupMembership::give_state(int donor, const std::vector<int>& newcomers, std::uint64_t step) {
+  newcomer_state_ = std::make_unique<NewcomerState>(session_.communicator().clone(), donor, newcomers,
+                                                    [this](StateCopy& state) { visit_shared(state); });
+  if (session_.followers().empty()) {
+    bring_up_to_date(step);
+    newcomer_state_.reset();
+  } else {
+    const auto ranks = static_cast<float>(session_.ranks());
+    session_.algorithm().weigh(session_.follows() ? 0 : ranks / static_cast<float>(session_.trainers()),
+                               [this] { return wishes_to_join() || StopSignal::caught() != 0; });
+  }
+}
+
+// What newcomers get from others.
+void GroupMembership::visit_shared(StateCopy& state) {
+  Task& task = session_.task();
+  if (!session_.algorithm().traits().meets_models) state.visit("parameters", task.parameters());
+  state.visit("buffers", task.buffers());
+  session_.replica().visit_state(state);
+  session_.algorithm().visit_shared(state);
+}
+
+void GroupMembership::bring_up_to_date(std::uint64_t done) {
+  Communicator& communicator = session_.communicator();
+  for (float waits = 1; waits > 0;) {
+    waits = is_up_to_date(communicator.deadlines().least() / 4) ? 0 : 1;
+    communicator.all_reduce(std::span(&waits, 1), ReduceOp::max);
+  }
+  log_.say(fmt::format("newcomers have the state: {:.3f} MB in {:.2f} s",
+                       static_cast<double>(newcomer_state_->bytes()) / 1e6, newcomer_state_->seconds()));
+  if (session_.followers().empty()) return;
+  Task& task = session_.task();
+  const bool follows = session_.follows();
+  std::vector<float> others(task.buffers().begin(), task.buffers().end());  // which keep their own
+  if (!others.empty()) communicator.broadcast(std::as_writable_bytes(std::span(others)), session_.first_trainer());
+  if (follows) std::ranges::copy(others, task.buffers().begin());
+  if (done == 0 || session_.algorithm().exchanges(done - 1)) return;
+  // Within a round of local steps a newcomer counts as the mean of the others, so the mean of all is that.
+  others.assign(task.parameters().begin(), task.parameters().end());
+  if (follows) std::ranges::fill(others, 0.0F);
+  aggregate(others, Op::avg, communicator, session_.trainers());
+  if (follows) std::ranges::copy(others, task.parameters().begin());
+}
+
+// Whether this rank has nothing more to get, or to give; waits for it, and catches up, for about that time.
+bool GroupMembership::is_up_to_date(std::chrono::milliseconds time) {
+  const auto until = Clock::now() + time;
+  if (!newcomer_state_->wait_for(time)) return false;
+  if (newcomer_ && !has_state_) newcomer_state_->give([this](StateCopy& state) { visit_shared(state); });
+  has_state_ = true;
+  return !session_.follows() || session_.algorithm().catch_up(session_.replica(), until);
+}
+
+// Whether this is a follower that can catch up, or that has no room for more means. Throws what went wrong with the
+// state, on a rank that sends it, too.
+bool GroupMembership::wishes_to_join() {
+  if (!newcomer_state_) return false;
+  constexpr std::size_t most_bytes = std::size_t{1} << 30;
+  const bool arrived = newcomer_state_->wait_for({});
+  return session_.follows() && (arrived || session_.algorithm().kept_bytes() > most_bytes);
+}
+
+}  // namespace sotto

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "app/task/table.h"
+#include "app/train/options/options.h"
+#include "sotto/aggregate/recipe.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/optim/averaged.h"
+#include "sotto/optim/clip.h"
+#include "sotto/optim/optimiser.h"
+#include "sotto/optim/parameter_groups.h"
+
+namespace sotto {
+
+struct ChosenOptimiser {
+  OptimiserSpec spec;
+  double lr = 0;
+  std::vector<ParameterGroup> groups;
+  ClipSpec clip;
+  Averaging averaging;
+};
+
+// The optimiser of a run: the option `optimiser`, else that of the codec's preset, else that of the algorithm, else the
+// model's. `momentum`, `nesterov` and `weight-decay` become options of that optimiser; so does `codec-start-after` if
+// it begins with dense steps. If the user does not set learning rate and momentum, the optimiser's or model's defaults
+// are used. With `lr-scale` the rate is for 256 examples and grows with the examples per step (the linear scaling rule;
+// Goyal et al., 2017). `group`, `clip`, `average-iterates` and `ema` are read, too. ConfigError if the optimiser does
+// not have such an option or gives it itself, and if momentum is already applied before gradients are sent.
+ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
+                               const AlgorithmSpec& algorithm);
+
+// Makes the optimiser with its groups, clipping after the exchange, and averaging; Replica clips before the exchange.
+// ConfigError if a group has no tensor (groups_of_tensors()).
+std::unique_ptr<Optimiser> make_optimiser(const ChosenOptimiser& chosen, const Layout& layout);
+
+}  // namespace sotto
