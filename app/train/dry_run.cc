@@ -4,13 +4,6 @@
 #include <chrono>
 #include <memory>
 
-#include "sotto/aggregate/aggregate.h"
-#include "sotto/aggregate/auto_codec.h"
-#include "sotto/codec/sample.h"
-#include "sotto/comm/secret.h"
-#include "sotto/comm/threads.h"
-#include "sotto/core/error.h"
-#include "sotto/core/random.h"
 #include "app/train/batch_norm.h"
 #include "app/train/checkpoint.h"
 #include "app/train/gradient_study.h"
@@ -23,6 +16,13 @@
 #include "app/train/tensorboard.h"
 #include "app/train/trainer.h"
 #include "app/train/weights.h"
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/aggregate/auto_codec.h"
+#include "sotto/codec/sample.h"
+#include "sotto/comm/secret.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
 
 namespace sotto {
 namespace {
@@ -165,7 +165,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     while (!algorithm->exchanges(sends)) ++sends;
     const auto sent = [&] {
       const OwnSpeed* apart = algorithm->own_speed();
-      return communicator.traffic().bytes_sent + (apart ? apart->exchange_bytes() : algorithm->traffic().bytes_sent);
+      return communicator.traffic().bytes_sent +
+             (apart ? apart->exchange_bytes() : algorithm->status().traffic.bytes_sent);
     };
     std::uint64_t before = 0, exchanges = 0;
     for (std::uint64_t step = first; step < first + 2 * rhythm.period; ++step) {
@@ -173,12 +174,12 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
       if (!algorithm->exchanges(step)) continue;
       // A run that ends before this step tells nothing about the rate here, and shall not fail because of it.
       algorithm->step(worker, {.step = step, .lr = step < plan.steps ? optimiser.lr : 1});
-      algorithm->rest();
+      algorithm->drain();
       if (averages) aggregate(buffers, Op::avg, communicator);
       ++exchanges;
     }
     const std::uint64_t after = sent();
-    algorithm->rest();  // a second time, to count what rest() sends: a run does not rest after each step
+    algorithm->drain();  // a second time, to count what drain() sends: a run does not drain after each step
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] =
         after - before - exchanges / 2 * (sent() - after);
     if (communicator.rank() == 0) {
@@ -187,8 +188,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
       result.only_dense = result.only_dense || never;
       result.period = rhythm.period;
       result.exchanges = exchanges / 2;
-      result.aggregator = algorithm->aggregator();
-      result.remark = algorithm->remark();
+      result.aggregator = algorithm->status().aggregator;
+      result.remark = algorithm->status().remark;
       result.dense_bytes = communicator.all_reduce_bytes(layout.size(), DType::f32);
     }
   });

@@ -7,10 +7,10 @@
 #include <functional>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/train/checkpoint.h"
 #include "app/train/identity.h"
 #include "app/train/safetensors.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
@@ -109,8 +109,8 @@ void read_other_ranks(const std::filesystem::path& folder, int written_by, int r
   for (StateReader& part : parts) {
     each.push_back({static_cast<int>(each.size()), written_by, &part});
   }
-  algorithm.visit_shared(mean);
-  algorithm.take_over(each);
+  algorithm.elastic()->visit_shared(mean);
+  algorithm.elastic()->take_over(each);
   for (const StateReader& part : parts) part.finish();
 }
 

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sotto/aggregate/aggregate.h"
-#include "sotto/aggregate/aggregator.h"
-#include "sotto/comm/shaped.h"
-#include "sotto/comm/transport.h"
-#include "sotto/core/file.h"
 #include "app/train/batch_norm.h"
 #include "app/train/buckets.h"
 #include "app/train/identity.h"
 #include "app/train/stop_signal.h"
 #include "app/train/weights.h"
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/shaped.h"
+#include "sotto/comm/transport.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {
@@ -154,8 +154,8 @@ void Run::begin(RunFolder& folder) {
 
 // Runs after the last step of this start, which is the same for all ranks.
 void Run::end(TrainResult& result) {
-  algorithm_->rest();
-  if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
+  algorithm_->drain();
+  if (remark_.empty()) remark_ = algorithm_->status().remark;  // what the last step chose
   interruption_.attempt([this] { study_.finish(); });
   say_of_study();
   const int urgency = interruption_.agreed_urgency(*communicator_);
@@ -207,7 +207,7 @@ std::string Run::method() const {
   return text_of(plan_.phases);
 }
 
-// The number of steps that each rank has made. REQUIRES rest().
+// The number of steps that each rank has made. REQUIRES drain().
 std::vector<std::uint64_t> Run::rank_steps() const {
   if (together_) return algorithm_->own_speed()->rank_steps();
   return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), done_);
@@ -252,8 +252,7 @@ bool Run::train_step(std::uint64_t step) {
   const bool completes = report.stop || report.meets || done_ == plan_.steps || averages_batch_norm_ ||
                          calendar_.due(before, done_).any() || study_.needs_rest(step);
   if (completes) {  // others will use the communicator, and rows record the step's cost
-    algorithm_->complete(report);
-    algorithm_->rest();
+    report += algorithm_->drain();
   }
   if (report.meets) {
     done_ = step_of_meeting();
@@ -282,7 +281,7 @@ bool Run::train_step(std::uint64_t step) {
                     scale->value()));
   }
   announce_phase(step);
-  if (std::string remark = algorithm_->remark(); remark.size() > remark_.size()) {  // more was chosen
+  if (std::string remark = algorithm_->status().remark; remark.size() > remark_.size()) {  // more was chosen
     remark_ = std::move(remark);
     say(remark_);
   }
@@ -321,13 +320,13 @@ void Run::save_beside() {
 }
 
 void Run::average_models() {
-  algorithm_->rest();
+  algorithm_->drain();
   algorithm_->average_models(replica_);
   is_saved_ = false;
   kept_.reset();
 }
 
-// REQUIRES a replicated algorithm, and a call of complete() before.
+// REQUIRES a replicated algorithm, and drain().
 void Run::average_batch_norm(StepReport& report) {
   const Timer timer;
   aggregate(task_->buffers(), Op::avg, *communicator_);
@@ -338,7 +337,7 @@ void Run::average_batch_norm(StepReport& report) {
 }
 
 void Run::check_replicas() {
-  algorithm_->rest();
+  algorithm_->drain();
   require_same_parameters(task_->parameters(), done_, *communicator_);
 }
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "sotto/aggregate/aggregate.h"
 #include "app/train/run.h"
 #include "app/train/stop_signal.h"
+#include "sotto/aggregate/aggregate.h"
 
 namespace sotto {
 
@@ -31,9 +31,9 @@ bool Run::may_follow(std::uint64_t step) {
   constexpr std::uint64_t first_steps = 1000;
   const Optimiser& optimiser = replica_.optimiser();
   const bool may_be_old = optimiser.to_evaluate().empty() && (optimiser.may_reset_buffers() || step >= first_steps);
-  return algorithm_->traits().has_followers && world_.failure.empty() && idle_ == 0 && options_.partition == "iid" &&
-         !averages_batch_norm_ && replica_.loss_scale() == nullptr && schedule_.plateau() == nullptr &&
-         optimiser.offers_gradient() && (replicated_ || may_be_old) &&
+  return algorithm_->elastic()->has_followers() && world_.failure.empty() && idle_ == 0 &&
+         options_.partition == "iid" && !averages_batch_norm_ && replica_.loss_scale() == nullptr &&
+         schedule_.plateau() == nullptr && optimiser.offers_gradient() && (replicated_ || may_be_old) &&
          std::ranges::all_of(plan_.phases,
                              [this](const Phase& phase) { return ignores_zeros(phase.recipe, replica_.buckets()); });
 }
@@ -48,17 +48,17 @@ void Run::give_state(int donor, const std::vector<int>& newcomers) {
   } else {
     follows_ = newcomer_;
     const auto ranks = static_cast<float>(communicator_->size());
-    algorithm_->weigh(follows_ ? 0 : ranks / static_cast<float>(trainers(communicator_->size())),
-                      [this] { return wishes_to_join() || StopSignal::caught() != 0; });
+    algorithm_->elastic()->set_weight(follows_ ? 0 : ranks / static_cast<float>(trainers(communicator_->size())),
+                                      [this] { return wishes_to_join() || StopSignal::caught() != 0; });
   }
 }
 
 // What newcomers get from others.
 void Run::visit_shared(StateCopy& state) {
-  if (!algorithm_->traits().meets_models) state.visit("parameters", task_->parameters());
+  if (!algorithm_->elastic()->meets_models()) state.visit("parameters", task_->parameters());
   state.visit("buffers", task_->buffers());
   replica_.visit_state(state);
-  algorithm_->visit_shared(state);
+  algorithm_->elastic()->visit_shared(state);
 }
 
 // Waits until newcomers have the others' model, of the step that these have come to. Nobody runs out of time, however
@@ -88,7 +88,7 @@ bool Run::is_up_to_date(std::chrono::milliseconds time) {
   if (!newcomer_state_->wait_for(time)) return false;
   if (newcomer_ && !has_state_) newcomer_state_->give([this](StateCopy& state) { visit_shared(state); });
   has_state_ = true;
-  return !follows_ || algorithm_->catch_up(replica_, until);
+  return !follows_ || algorithm_->elastic()->catch_up(replica_, until);
 }
 
 // Whether this is a follower that can catch up, or that has no room for more means. Throws what went wrong with the
@@ -97,7 +97,7 @@ bool Run::wishes_to_join() {
   if (!newcomer_state_) return false;
   constexpr std::size_t most_bytes = std::size_t{1} << 30;
   const bool arrived = newcomer_state_->wait_for({});
-  return follows_ && (arrived || algorithm_->kept_bytes() > most_bytes);
+  return follows_ && (arrived || algorithm_->elastic()->kept_bytes() > most_bytes);
 }
 
 // The first rank that is no follower.

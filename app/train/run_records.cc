@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "sotto/core/file.h"
 #include "app/train/batch_norm.h"
 #include "app/train/evaluate.h"
 #include "app/train/identity.h"
@@ -12,6 +11,7 @@
 #include "app/train/run.h"
 #include "app/train/stop_signal.h"
 #include "app/train/summary.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 
@@ -72,11 +72,11 @@ void Run::save(Kept kept) {
     interruption_.attempt([this] { recorder_->flush(); });
     say_of_rows();
   }
-  algorithm_->rest();
+  algorithm_->drain();
   algorithm_->enter(done_);
   // So no checkpoint is later than where they go back to; but at the end there must be a step to take again.
   const bool ends = done_ == plan_.steps || evaluations_.reached();
-  if (rollback_ != nullptr && recorder_ != nullptr && algorithm_->lead() > 0 && !ends) keep_together();
+  if (rollback_ != nullptr && recorder_ != nullptr && algorithm_->elastic()->lead() > 0 && !ends) keep_together();
   lend_batch_norm(*task_, idle_, *communicator_);
   Manifest manifest{
       .run = {}, .step = done_, .kept = kept, .course = course_.text(), .identity = identity_, .parts = {}};
@@ -101,13 +101,13 @@ std::optional<std::uint64_t> Run::best_step() const {
 // What this rank's steps have used so far, over all starts, without evaluations and checkpoints.
 RunTotals Run::totals() const {
   return {before_.seconds + steps_.seconds,
-          before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : steps_.bytes_sent)};
+          before_.bytes_sent + (own_speed_ ? algorithm_->status().traffic.bytes_sent : steps_.bytes_sent)};
 }
 
 // Afterwards `is_tested_` says whether a signal broke it off. With a coordinator none does, since the ranks that were
 // not asked to stop go on. Collective.
 void Run::evaluate() {
-  algorithm_->rest();
+  algorithm_->drain();
   const RunTotals spent = totals();
   lend_batch_norm(*task_, idle_, *communicator_);
   const auto tested = test_together(
@@ -208,7 +208,7 @@ void Run::note_untrained() {
 
 Traffic Run::traffic() const {
   Traffic all = communicator_->traffic();
-  const Traffic own = algorithm_->traffic();
+  const Traffic own = algorithm_->status().traffic;
   all.bytes_sent += own.bytes_sent;
   all.bytes_received += own.bytes_received;
   return all;
@@ -251,7 +251,7 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   const std::vector<std::uint64_t> steps = rank_steps();
   if (own_speed_) {  // traffic belongs to no step, and continues after the last row
     const std::uint64_t made = steps[own_rank()] - first_steps_[own_rank()];
-    figures.bytes_sent = static_cast<double>(algorithm_->traffic().bytes_sent) / static_cast<double>(made);
+    figures.bytes_sent = static_cast<double>(algorithm_->status().traffic.bytes_sent) / static_cast<double>(made);
   }
   const OwnSpeed* apart = algorithm_->own_speed();
   const LossScale* scale = replica_.loss_scale();
@@ -271,7 +271,7 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   summary.method = method_;
   summary.optimiser = choices_.optimiser.spec.text();
   summary.lr = choices_.optimiser.lr;
-  summary.aggregator = algorithm_->aggregator();
+  summary.aggregator = algorithm_->status().aggregator;
   summary.remark = remark_;
   summary.step = figures;
   summary.median_step_ms = median_ms;

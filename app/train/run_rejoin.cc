@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/compute_threads.h"
-#include "sotto/core/error.h"
 #include "app/train/broadcast_text.h"
 #include "app/train/checkpoint.h"
 #include "app/train/membership_csv.h"
 #include "app/train/run.h"
 #include "app/train/stop_signal.h"
+#include "sotto/comm/compute_threads.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 
@@ -64,7 +64,7 @@ bool Run::rejoin(RunFolder& folder) {
     rollback_->give(kept, replica_, *algorithm_, before_);
   }
   if (!come.empty()) give_state(donor, come);
-  algorithm_->meet_others(replica_, newcomer_);
+  algorithm_->elastic()->sync_after_change(replica_, newcomer_);
   if (together_) algorithm_->own_speed()->begin_at(step);
   done_ = step;
   // Before rows of steps are cut that a later checkpoint counts on. While newcomers follow, some ranks have no state.
@@ -152,18 +152,18 @@ void Run::leave_as_planned(std::uint64_t step) {
 }
 
 // Whether this is one of the steps to which the ranks go back together if one is lost. Some of them may be ahead of
-// others by Algorithm::lead(), and each keeps the last two of these steps.
+// others by Elastic::lead(), and each keeps the last two of these steps.
 bool Run::keeps(std::uint64_t step) {
   const std::uint64_t first = first_steps_[own_rank()];
   // begin_generation() has kept the first one.
   if (rollback_ == nullptr || together_ || follows_ || step == first) return false;
-  const std::uint64_t lead = algorithm_->lead();
+  const std::uint64_t lead = algorithm_->elastic()->lead();
   if (lead == 0) return algorithm_->exchanges(step - 1);
   return (step - first) % (lead + 1) == 0 || step == world_.planned_end();
 }
 
 void Run::keep(std::uint64_t step) {
-  algorithm_->rest();
+  algorithm_->drain();
   algorithm_->enter(step);
   rollback_->keep(step, replica_, *algorithm_, totals());
 }
@@ -194,7 +194,7 @@ void Run::keep_what_is_left() {
 bool Run::agreed_change() {
   if (heartbeat_ == nullptr) return false;
   // Before the agreement, as those that leave close their connections after it.
-  if (algorithm_->lead() > 0) {
+  if (algorithm_->elastic()->lead() > 0) {
     keep_together();
   } else if (!together_ && !follows_ && algorithm_->exchanges(done_ - 1)) {
     keep(done_);

@@ -17,10 +17,11 @@
 namespace sotto {
 namespace {
 
-class Sync final : public Algorithm {
+class Sync final : public Algorithm, private Elastic {
  public:
   Sync(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
-      : Algorithm({.has_followers = true}),
+      : Algorithm({}, this),
+        Elastic({.has_followers = true}),
         options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
@@ -31,9 +32,7 @@ class Sync final : public Algorithm {
             [this](std::size_t bucket) { average(bucket); }, &communicator) {}
   ~Sync() override { roll_call_.leave(); }
 
-  std::string_view aggregator() const override { return aggregator_.name(); }
-  std::string remark() const override { return aggregator_.remark(); }
-
+  AlgorithmStatus status() const override { return {std::string(aggregator_.name()), aggregator_.remark()}; }
   void enter(std::uint64_t step) override { aggregator_.enter(step); }
 
   StepReport step(Worker& replica, const StepInput& input) override {
@@ -59,14 +58,15 @@ class Sync final : public Algorithm {
   }
 
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
+
+ private:
   void visit_shared(StateVisitor& visitor) override { aggregator_.visit_shared(visitor); }
   void take_over(std::span<const FormerRank> each) override { aggregator_.take_over(each); }
 
-  void weigh(float weight, const std::function<bool()>& /*stops*/) override { weight_ = weight; }
+  void set_weight(float weight, const std::function<bool()>& /*stops*/) override { weight_ = weight; }
   std::size_t kept_bytes() const override { return follower_.kept_bytes(); }
   bool catch_up(Worker& worker, Clock::time_point until) override { return follower_.catch_up(worker, until); }
 
- private:
   bool follows() const { return weight_ == 0; }
   // Ranks agree on whether any of them was asked to stop. That travels while forward runs, so it costs a few bytes and
   // no time. Followers wait for the others' first bucket, so they need a roll call if steps are long.

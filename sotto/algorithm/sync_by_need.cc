@@ -13,10 +13,12 @@
 namespace sotto {
 namespace {
 
-class SyncByNeed final : public Algorithm {
+class SyncByNeed final : public Algorithm, private Elastic {
  public:
   SyncByNeed(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
-      : options_(options),
+      : Algorithm({}, this),
+        Elastic({}),
+        options_(options),
         communicator_(communicator),
         aggregator_(options.phases, {buckets.begin(), buckets.end()}, communicator.rank(), communicator.size(),
                     std::make_shared<ThreadPool>(options.codec_threads)),
@@ -28,10 +30,9 @@ class SyncByNeed final : public Algorithm {
     note();
   }
 
-  std::string_view aggregator() const override { return aggregator_name_; }
-  std::string remark() const override { return remark_; }
+  AlgorithmStatus status() const override { return status_; }
 
-  // REQUIRES rest().
+  // REQUIRES drain().
   void enter(std::uint64_t step) override {
     aggregator_.enter(step);
     note();
@@ -50,7 +51,10 @@ class SyncByNeed final : public Algorithm {
     report.loss = compute_beside(thread_, worker, input.step, calls_);
     begin();
     while (!void_ && ready_ < buckets_.size()) post(ready_);
-    if (!options_.overlap) rest();
+    if (!options_.overlap) {
+      settle_all();
+      note();
+    }
     wait([this] { return stop_is_known_.load(std::memory_order_acquire); });
     report.stop = stop_ > 0;
     report.seconds = total.seconds();
@@ -59,32 +63,30 @@ class SyncByNeed final : public Algorithm {
     return report;
   }
 
-  void complete(StepReport& report) override {
+  StepCost drain() override {
     const Timer timer;
+    StepCost cost;
     waited_ = 0;
-    rest();
-    const double seconds = timer.seconds();
-    report.seconds += seconds;
-    report.compute += seconds - waited_;
-    account(report);
-  }
-
-  void rest() override {
     settle_all();
     note();
+    cost.seconds = timer.seconds();
+    cost.compute = cost.seconds - waited_;
+    account(cost);
+    return cost;
   }
 
   void visit_state(StateVisitor& visitor) override {
     aggregator_.visit_state(visitor);
     note();
   }
+
+ private:
   void visit_shared(StateVisitor& visitor) override { aggregator_.visit_shared(visitor); }
   void take_over(std::span<const FormerRank> each) override {
     aggregator_.take_over(each);
     note();
   }
 
- private:
   struct Part {
     BucketPlan plan;
     bool open = false;  // its gradient is on its way, or its mean was not applied
@@ -94,17 +96,14 @@ class SyncByNeed final : public Algorithm {
   // --- on the thread that computes ---------------------------------------------------------------------------------
 
   // Copies the aggregator's name and remark, which may change while it works. REQUIRES that nothing is on its way.
-  void note() {
-    aggregator_name_ = aggregator_.name();
-    remark_ = aggregator_.remark();
-  }
+  void note() { status_ = {std::string(aggregator_.name()), aggregator_.remark()}; }
 
-  // Adds to the report the time spent waiting, and the time that exchanges of any step took since the last call.
-  void account(StepReport& report) {
-    report.wait += waited_;
+  // Adds the time spent waiting, and the time that exchanges of any step took since the last call.
+  void account(StepCost& cost) {
+    cost.wait += waited_;
     const Lock lock(spent_mutex_);
-    report.timings += std::exchange(spent_, {});
-    report.queue += thread_.take_waits().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+    cost.timings += std::exchange(spent_, {});
+    cost.queue += thread_.take_waits().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
   }
 
   void wait(const std::function<bool()>& enough) {
@@ -208,7 +207,7 @@ class SyncByNeed final : public Algorithm {
   AlgorithmOptions options_;
   Communicator& communicator_;
   Phased aggregator_;
-  std::string aggregator_name_, remark_;
+  AlgorithmStatus status_;  // a copy, because the aggregator may be at work
   BucketCalls calls_;
   std::vector<Part> buckets_;
   Worker* worker_ = nullptr;

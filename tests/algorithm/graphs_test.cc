@@ -128,7 +128,7 @@ TEST(Graphs, RefuseAStateOfAnotherLength) {
       const auto make = [&] { return make_algorithm(test::algorithm(name), options, worker.buckets(), communicator); };
       const auto algorithm = make();
       algorithm->step(worker, {0, 0.02, false});
-      algorithm->rest();
+      algorithm->drain();
       test::Store good;
       algorithm->visit_state(good);
       good.reading = true;

@@ -14,23 +14,22 @@
 namespace sotto {
 namespace {
 
-class AdPsgd final : public Algorithm, private OwnSpeed {
+class AdPsgd final : public Algorithm, private Elastic, private OwnSpeed {
  public:
   AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
       : Algorithm({.rhythm = {0, plan.every},
                    .starts_early = true,
                    .counts_together = !plan.each,
-                   .can_go_on = !plan.each,  // with count=each, an announced end is final
-                   .meets_models = true},
-                  this),
+                   .can_go_on = !plan.each},  // with count=each, an announced end is final
+                  this, this),
+        Elastic({.meets_models = true}),
         overlap_(options.overlap),
         each_(plan.each),
         communicator_(communicator),
         averager_(std::move(plan), std::move(model), {.seed = options.seed, .generation = options.generation},
                   communicator) {}
 
-  std::string_view aggregator() const override { return "pairs"; }
-  Traffic traffic() const override { return averager_.traffic(); }
+  AlgorithmStatus status() const override { return {"pairs", "", averager_.traffic()}; }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
@@ -52,10 +51,13 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
     return report;
   }
 
-  void rest() override { averager_.rest(parameters_); }
+  StepCost drain() override {
+    averager_.rest(parameters_);
+    return {};
+  }
 
   void average_models(Worker& worker) override {
-    rest();
+    averager_.rest(parameters_);
     std::vector<float> mean(worker.parameters().begin(), worker.parameters().end());
     aggregate(mean, Op::avg, communicator_);
     std::ranges::copy(mean, worker.parameters().begin());  // a failure leaves the model as it was
@@ -64,13 +66,13 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   // The model itself is in the worker's parameters.
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
-  // All begins anew but the models, which are in the workers' parameters.
+ private:
+  // All begins again but the models, which are in the workers' parameters.
   void take_over(std::span<const FormerRank> each) override { averager_.take_over(each); }
-  void meet_others(Worker& worker, bool is_new) override {
+  void sync_after_change(Worker& worker, bool is_new) override {
     average_members(worker.parameters(), communicator_, !is_new);
   }
 
- private:
   // The mean of all ranks' steps, so that the rate falls with what all of them together have done.
   std::uint64_t rate_step() const override {
     return averager_.known_steps() / static_cast<std::uint64_t>(communicator_.size());

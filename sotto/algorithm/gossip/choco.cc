@@ -58,11 +58,12 @@ double usual_contraction(StageSpecs stages, std::span<const BucketPlan> buckets)
 }
 
 // Buckets leave as backward finishes them.
-class Choco final : public Algorithm {
+class Choco final : public Algorithm, private Elastic {
  public:
   Choco(double gamma, std::string remark, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
         std::vector<Gossiper> gossipers, Communicator& communicator)
-      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}, .meets_models = true}),
+      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}}, this),
+        Elastic({.meets_models = true}),
         gamma_(static_cast<float>(gamma)),
         remark_(std::move(remark)),
         options_(options),
@@ -76,8 +77,7 @@ class Choco final : public Algorithm {
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
             [this](std::size_t bucket) { mix(bucket); }) {}
 
-  std::string_view aggregator() const override { return "gossip"; }
-  std::string remark() const override { return remark_; }
+  AlgorithmStatus status() const override { return {"gossip", remark_}; }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     const Timer total;
@@ -102,7 +102,6 @@ class Choco final : public Algorithm {
   void go_on() override { model_.note().stop_step = GossipNote{}.stop_step; }
 
   void average_models(Worker& worker) override { average(worker, true); }
-  std::uint64_t lead() override { return stop_delay_.steps(); }
 
   void visit_state(StateVisitor& visitor) override {
     visit_gossipers(visitor, gossipers_);
@@ -113,14 +112,16 @@ class Choco final : public Algorithm {
     visit_vector(visitor, "choco.sum", sum_);
   }
 
-  // What neighbours know of each other begins anew, with the model that all have then.
+ private:
+  std::uint64_t lead() override { return stop_delay_.steps(); }
+
+  // What neighbours know of each other begins again, with the model that all have then.
   void take_over(std::span<const FormerRank> each) override {
     model_.take_over(each, [this](StateVisitor& state) { visit_state(state); });
     know();
   }
-  void meet_others(Worker& worker, bool is_new) override { average(worker, !is_new); }
+  void sync_after_change(Worker& worker, bool is_new) override { average(worker, !is_new); }
 
- private:
   void average(Worker& worker, bool counts) {
     model_.average_models(worker, communicator_, counts);
     know();

@@ -17,16 +17,17 @@
 namespace sotto {
 namespace {
 
-class DPsgd final : public Algorithm {
+class DPsgd final : public Algorithm, private Elastic {
  public:
   DPsgd(const AlgorithmOptions& options, ModelGossiper gossiper, Communicator& communicator)
-      : Algorithm({.rhythm = {0, gossiper.topology().period()}, .starts_early = options.overlap, .meets_models = true}),
+      : Algorithm({.rhythm = {0, gossiper.topology().period()}, .starts_early = options.overlap}, this),
+        Elastic({.meets_models = true}),
         options_(options),
         communicator_(communicator),
         gossiper_(std::move(gossiper)),
         stop_delay_([this] { return gossiper_.topology().rounds_to_reach_all(); }) {}
 
-  std::string_view aggregator() const override { return "gossip"; }
+  AlgorithmStatus status() const override { return {"gossip"}; }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
@@ -55,16 +56,17 @@ class DPsgd final : public Algorithm {
 
   void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
   void average_models(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
-  std::uint64_t lead() override { return stop_delay_.steps(); }
   void visit_state(StateVisitor& visitor) override { gossiper_.visit_state(visitor); }
+
+ private:
+  std::uint64_t lead() override { return stop_delay_.steps(); }
   void take_over(std::span<const FormerRank> each) override {
     for (const FormerRank& former : each) visit_state(*former.state);
   }
-  void meet_others(Worker& worker, bool is_new) override {
+  void sync_after_change(Worker& worker, bool is_new) override {
     average_members(worker.parameters(), communicator_, !is_new);
   }
 
- private:
   AlgorithmOptions options_;
   Communicator& communicator_;
   ModelGossiper gossiper_;

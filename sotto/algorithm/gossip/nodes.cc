@@ -60,19 +60,29 @@ class NodeWorker final : public Worker {
   double seconds_ = 0;
 };
 
+// A node averages gradients in each step.
+AlgorithmTraits traits_of(const Algorithm& inner) {
+  AlgorithmTraits traits = inner.traits();
+  traits.turns = AlgorithmTraits().turns;
+  return traits;
+}
+
 class Nodes final : public Algorithm {
  public:
   Nodes(const AlgorithmOptions& options, std::unique_ptr<Communicator> all, std::unique_ptr<Subgroup> column,
         std::unique_ptr<Algorithm> inner)
-      : Algorithm(inner->traits()),
+      : Algorithm(traits_of(*inner)),
         averages_(options.averages_in_node),
         all_(std::move(all)),
         node_(*all_, ranks_from(all_->rank() / options.node_size * options.node_size, options.node_size, 1)),
         column_(std::move(column)),
         inner_(std::move(inner)) {}
 
-  std::string_view aggregator() const override { return inner_->aggregator(); }
-  std::string remark() const override { return inner_->remark(); }
+  AlgorithmStatus status() const override {
+    AlgorithmStatus status = inner_->status();
+    status.traffic = all_->traffic();
+    return status;
+  }
   void enter(std::uint64_t step) override { inner_->enter(step); }
 
   StepReport step(Worker& worker, const StepInput& input) override {
@@ -104,7 +114,7 @@ class Nodes final : public Algorithm {
     return report;
   }
 
-  void rest() override { inner_->rest(); }
+  StepCost drain() override { return inner_->drain(); }
   void go_on() override { inner_->go_on(); }
 
   void average_models(Worker& worker) override {
@@ -113,7 +123,6 @@ class Nodes final : public Algorithm {
   }
 
   void visit_state(StateVisitor& visitor) override { inner_->visit_state(visitor); }
-  Traffic traffic() const override { return all_->traffic(); }
 
  private:
   bool leads() const { return node_.rank() == 0; }

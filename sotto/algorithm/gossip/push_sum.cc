@@ -17,11 +17,12 @@ namespace {
 
 // Buckets leave as backward finishes them: the step of a bucket needs no other bucket's gradient, and the gradient is
 // taken at z, which does not change meanwhile.
-class PushSum final : public Algorithm {
+class PushSum final : public Algorithm, private Elastic {
  public:
   PushSum(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, std::vector<Gossiper> gossipers,
           Communicator& communicator)
-      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}, .meets_models = true}),
+      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}}, this),
+        Elastic({.meets_models = true}),
         options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
@@ -33,7 +34,7 @@ class PushSum final : public Algorithm {
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
             [this](std::size_t bucket) { mix(bucket); }) {}
 
-  std::string_view aggregator() const override { return "gossip"; }
+  AlgorithmStatus status() const override { return {"gossip"}; }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     const Timer total;
@@ -62,21 +63,24 @@ class PushSum final : public Algorithm {
   void go_on() override { model_.note().stop_step = GossipNote{}.stop_step; }
 
   void average_models(Worker& worker) override { model_.average_models(worker, communicator_); }
-  std::uint64_t lead() override { return stop_delay_.steps(); }
 
   void visit_state(StateVisitor& visitor) override {
     visit_gossipers(visitor, gossipers_);
     model_.visit_state(visitor);
     visit_shared(visitor);
   }
+
+ private:
+  std::uint64_t lead() override { return stop_delay_.steps(); }
   void visit_shared(StateVisitor& visitor) override { visitor.visit("push_sum.rounds", rounds_); }
 
   void take_over(std::span<const FormerRank> each) override {
     model_.take_over(each, [this](StateVisitor& state) { visit_state(state); });
   }
-  void meet_others(Worker& worker, bool is_new) override { model_.average_models(worker, communicator_, !is_new); }
+  void sync_after_change(Worker& worker, bool is_new) override {
+    model_.average_models(worker, communicator_, !is_new);
+  }
 
- private:
   std::span<float> x_of(const Range& range) { return model_.x().subspan(range.begin, range.size()); }
 
   // Takes this rank's own step.

@@ -18,11 +18,12 @@
 namespace sotto {
 namespace {
 
-class PushSumOverlap final : public Algorithm {
+class PushSumOverlap final : public Algorithm, private Elastic {
  public:
   PushSumOverlap(std::uint64_t synch_freq, const AlgorithmOptions& options, ModelGossiper gossiper,
                  Communicator& communicator)
-      : Algorithm({.rhythm = {0, synch_freq * gossiper.topology().period()}, .meets_models = true}),
+      : Algorithm({.rhythm = {0, synch_freq * gossiper.topology().period()}, .turns = {synch_freq, 1, 1, 1}}, this),
+        Elastic({.meets_models = true}),
         synch_freq_(synch_freq),
         options_(options),
         communicator_(communicator),
@@ -32,8 +33,7 @@ class PushSumOverlap final : public Algorithm {
         model_("push_sum", gossiper_.size()),
         arriving_(gossiper_.size()) {}
 
-  std::string_view aggregator() const override { return "gossip"; }
-  bool exchanges(std::uint64_t step) const override { return step % synch_freq_ == 0; }
+  AlgorithmStatus status() const override { return {"gossip"}; }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
@@ -54,8 +54,9 @@ class PushSumOverlap final : public Algorithm {
     return report;
   }
 
-  void rest() override {
+  StepCost drain() override {
     if (on_its_way_) thread_.wait();
+    return {};
   }
 
   void go_on() override {
@@ -68,7 +69,6 @@ class PushSumOverlap final : public Algorithm {
     if (on_its_way_) collect(unused);
     model_.average_models(worker, communicator_);
   }
-  std::uint64_t lead() override { return stop_delay_.steps(); }
 
   // Does not add what is on its way: with synch_freq=1 a run goes on with the same bits whether its state was visited
   // or not.
@@ -82,6 +82,9 @@ class PushSumOverlap final : public Algorithm {
     visitor.visit("push_sum.due", due_);
     on_its_way_ = has_come_ = has_arrived_ = due_ != 0;
   }
+
+ private:
+  std::uint64_t lead() override { return stop_delay_.steps(); }
   void visit_shared(StateVisitor& visitor) override { visitor.visit("push_sum.rounds", rounds_); }
 
   // Adds what was on its way.
@@ -92,9 +95,10 @@ class PushSumOverlap final : public Algorithm {
       if (on_its_way_) collect(unused);
     });
   }
-  void meet_others(Worker& worker, bool is_new) override { model_.average_models(worker, communicator_, !is_new); }
+  void sync_after_change(Worker& worker, bool is_new) override {
+    model_.average_models(worker, communicator_, !is_new);
+  }
 
- private:
   void send(const StepInput& input, Timings& timings) {
     if (const auto topology = peers_.begun(input.step)) gossiper_.follow(topology);
     Key key = key_of(options_, communicator_, input);

@@ -35,14 +35,14 @@ std::size_t size_of(std::span<const BucketPlan> buckets) {
 
 LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                        Communicator& communicator)
-    : Algorithm({.rhythm = {plan.after, plan.h},
-                 .has_followers = plan.shards == 1 && plan.overlap == 0 && plan.buffers == Buffers::keep,
-                 .meets_models = true}),
+    : Algorithm({.rhythm = {plan.after, plan.h}, .turns = turns_of(plan, buckets.size())}, this),
+      Elastic({.meets_models = true,
+               .has_followers = plan.shards == 1 && plan.overlap == 0 && plan.buffers == Buffers::keep}),
       plan_(plan),
       options_(options),
       buckets_(buckets.begin(), buckets.end()),
       communicator_(communicator),
-      turns_(turns_of(plan, buckets.size())),
+      turns_(traits().turns),
       aggregator_(phases_of_differences(plan.name, options, buckets), buckets_, communicator.rank(),
                   communicator.size(), std::make_shared<ThreadPool>(options.codec_threads)),
       outer_(plan.outer, size_of(buckets)),
@@ -220,20 +220,22 @@ void LocalSteps::wait() {
 }
 
 void LocalSteps::note() {
-  aggregator_name_ = aggregator_.name();
-  remark_ = plan_.remark;
+  status_ = {std::string(aggregator_.name()), plan_.remark};
   if (const std::string of_aggregator = aggregator_.remark(); !of_aggregator.empty()) {
-    remark_ += (remark_.empty() ? "" : "; ") + of_aggregator;
+    status_.remark += (status_.remark.empty() ? "" : "; ") + of_aggregator;
   }
 }
 
 void LocalSteps::enter(std::uint64_t step) {
-  rest();
+  wait();
   aggregator_.enter(step);
   note();
 }
 
-void LocalSteps::rest() { wait(); }
+StepCost LocalSteps::drain() {
+  wait();
+  return {};
+}
 
 void LocalSteps::go_on() {
   asked_ = false;
@@ -241,7 +243,7 @@ void LocalSteps::go_on() {
 }
 
 void LocalSteps::average_models(Worker& worker) {
-  rest();
+  wait();
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     if (shard_of(b).due != 0) settle(worker, b, 0);  // the rate counts only without overlap
   }
@@ -279,7 +281,7 @@ void LocalSteps::take_over(std::span<const FormerRank> each) {
 }
 
 // The mean of how far ranks went, so that ranks which are all at their common start stay there, to the last bit.
-void LocalSteps::meet_others(Worker& worker, bool is_new) {
+void LocalSteps::sync_after_change(Worker& worker, bool is_new) {
   const std::span<const float> start = outer_.start({0, worker.parameters().size()});
   std::vector<float> gone(start.size());
   if (outer_.has_begun() && !is_new) std::ranges::transform(worker.parameters(), start, gone.begin(), std::minus());
@@ -290,7 +292,7 @@ void LocalSteps::meet_others(Worker& worker, bool is_new) {
   if (outer_.has_begun()) std::ranges::transform(start, gone, worker.parameters().begin(), std::plus());
 }
 
-void LocalSteps::weigh(float weight, const std::function<bool()>& stops) {
+void LocalSteps::set_weight(float weight, const std::function<bool()>& stops) {
   weight_ = weight;
   stops_ = stops;
   if (follows()) outer_.keep_steps();

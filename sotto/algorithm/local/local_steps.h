@@ -9,8 +9,8 @@
 #include "sotto/aggregate/phased.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/local/outer_step.h"
-#include "sotto/algorithm/local/turns.h"
 #include "sotto/algorithm/roll_call.h"
+#include "sotto/algorithm/turns.h"
 #include "sotto/comm/comm_thread.h"
 
 namespace sotto {
@@ -32,34 +32,33 @@ struct LocalPlan {
 
 // Ranks take steps of their own, and exchange from time to time how far they went, delta = start - x, through the
 // aggregator. REQUIRES the same parameters on all ranks before the first step.
-class LocalSteps final : public Algorithm {
+class LocalSteps final : public Algorithm, private Elastic {
  public:
   // ConfigError for a codec or memory that suits gradients alone, and for more shards than buckets.
   LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
              Communicator& communicator);
   ~LocalSteps() override { roll_call_.leave(); }
 
-  std::string_view aggregator() const override { return aggregator_name_; }
-  std::string remark() const override { return remark_; }
-  bool exchanges(std::uint64_t step) const override { return turns_.any_due(step); }
+  AlgorithmStatus status() const override { return status_; }
   void enter(std::uint64_t step) override;
   StepReport step(Worker& worker, const StepInput& input) override;
-  void rest() override;
+  StepCost drain() override;
   void go_on() override;
   void average_models(Worker& worker) override;
   void visit_state(StateVisitor& visitor) override;
+
+ private:
   // After a resume ranks begin with the mean of all models, which is as far from the common start as all were on
   // average.
   void visit_shared(StateVisitor& visitor) override;
   void take_over(std::span<const FormerRank> each) override;
   // Between two exchanges, too: all go on from the mean of how far those that are not new have come from the common
   // start.
-  void meet_others(Worker& worker, bool is_new) override;
-  void weigh(float weight, const std::function<bool()>& stops) override;
+  void sync_after_change(Worker& worker, bool is_new) override;
+  void set_weight(float weight, const std::function<bool()>& stops) override;
   std::size_t kept_bytes() const override { return outer_.kept_bytes(); }
   bool catch_up(Worker& worker, Clock::time_point until) override;
 
- private:
   // Buckets that are exchanged together. Belongs to the communication thread until wait().
   struct Shard {
     Key key;
@@ -104,8 +103,8 @@ class LocalSteps final : public Algorithm {
   bool asked_ = false;           // this rank was asked to stop, and the ranks have not stopped
   Timings timings_;              // belongs to the communication thread until wait(), which adds it to done_
   Timings done_;
-  std::string aggregator_name_, remark_;  // copies, because the aggregator may be at work
-  CommThread thread_;                     // last: it is destroyed before what its work uses
+  AlgorithmStatus status_;  // a copy, because the aggregator may be at work
+  CommThread thread_;       // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

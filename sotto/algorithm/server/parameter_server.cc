@@ -36,11 +36,12 @@ ServerPlan plan_of(const ServerOptions& own, int ranks) {
   return plan;
 }
 
-class ParameterServer final : public Algorithm, private OwnSpeed {
+class ParameterServer final : public Algorithm, private Elastic, private OwnSpeed {
  public:
   ParameterServer(const ServerPlan& plan, const StageSpecs& down, const AlgorithmOptions& options,
                   std::span<const BucketPlan> buckets, Communicator& communicator)
-      : Algorithm({.counts_together = plan.together}, plan.together ? this : nullptr),
+      : Algorithm({.counts_together = plan.together}, this, plan.together ? this : nullptr),
+        Elastic({}),
         plan_(plan),
         options_(options),
         communicator_(communicator),
@@ -71,8 +72,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     if (rests_ && std::uncaught_exceptions() == exceptions_) worker_.leave();
   }
 
-  std::string_view aggregator() const override { return "server"; }
-  std::string remark() const override { return remark_; }
+  AlgorithmStatus status() const override { return {"server", remark_, worker_.traffic()}; }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total;
@@ -93,8 +93,8 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   }
 
   // If not all workers have the same model, or some rank has none, all take the servers' model.
-  void rest() override {
-    if (local_worker_ == nullptr) return;
+  StepCost drain() override {
+    if (local_worker_ == nullptr) return {};
     rests_ = false;  // until all of this is done
     if (thread_) thread_->work(steps_, local_worker_->parameters(), local_worker_->optimiser());
     try {
@@ -110,6 +110,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
       communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(steps_)));
     }
     rests_ = true;
+    return {};
   }
 
   // The server's thread does nothing at rest, so the server may be changed.
@@ -128,6 +129,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     if (server_) server_->visit_state(servers);
   }
 
+ private:
   // A worker keeps its memory, and a server that has the same shard as before its model and buffers.
   void take_over(std::span<const FormerRank> each) override {
     const FormerRank& self = each.front();
@@ -144,7 +146,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   }
 
   // A shard whose server is lost goes on from the mean of the models that workers have.
-  void meet_others(Worker& worker, bool is_new) override {
+  void sync_after_change(Worker& worker, bool is_new) override {
     if (!plan_.in_step()) {  // otherwise all workers have the same model
       float workers = trained_ ? 1.0F : 0.0F;
       communicator_.all_reduce(std::span(&workers, 1));
@@ -169,9 +171,6 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     worker.optimiser().visit_buffers(zero);
   }
 
-  Traffic traffic() const override { return worker_.traffic(); }
-
- private:
   std::uint64_t rate_step() const override {
     const auto trained = std::span(steps_).subspan(static_cast<std::size_t>(plan_.first_worker()));
     const std::uint64_t met = std::reduce(trained.begin(), trained.end());
@@ -179,7 +178,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   }
   std::vector<std::uint64_t> rank_steps() const override { return steps_; }
   std::uint64_t exchange_count() const override { return answered_; }
-  std::uint64_t exchange_bytes() const override { return traffic().bytes_sent; }
+  std::uint64_t exchange_bytes() const override { return worker_.traffic().bytes_sent; }
   void abandon() override {
     thread_.reset();
     worker_.requests().cancel();
