@@ -1,10 +1,10 @@
 #include "app/train/listener.h"
 
-#include "sotto/algorithm/algorithm.h"
 #include "app/train/consensus_csv.h"
 #include "app/train/metrics_page.h"
 #include "app/train/sgp_csv.h"
 #include "app/train/tensorboard.h"
+#include "sotto/algorithm/algorithm.h"
 
 namespace sotto {
 
@@ -14,7 +14,7 @@ std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, in
   if (options.csv_format == "sgp") listeners.push_back(make_sgp_csv(choices));
   if (options.tensorboard && (rank == 0 || may_change)) listeners.push_back(make_tensorboard(choices));
   if (rank != 0) return listeners;
-  if (!choices.algorithm.entry->replicated) listeners.push_back(make_consensus_csv(choices));
+  if (!choices.algorithm.entry->traits.replicated) listeners.push_back(make_consensus_csv(choices));
   if (options.metrics_port) listeners.push_back(make_metrics_page(choices));
   return listeners;
 }

@@ -65,7 +65,7 @@ void require_other_ranks(const Choices& choices, const std::string& folder, cons
                     named("ranks", before)));
   }
   const bool has_nodes = choices.options.node_size > 1;
-  if (choices.algorithm.entry->other_ranks && !has_nodes) return;
+  if (choices.algorithm.entry->traits.other_ranks && !has_nodes) return;
   throw ConfigError(
       fmt::format("{}, and `{}`{} cannot go on with another number; use the same, or start a run of its own from the "
                   "mean model with {}",

@@ -17,7 +17,7 @@ std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(std
 }  // namespace
 
 std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const {
-  if (algorithm.entry->uses_topology) return "";
+  if (algorithm.entry->graph.used) return "";
   const std::string doubt =
       doubt_about(phases.back().recipe, buckets,  // whoever shows it knows the front end
                   [](std::string_view option, std::string_view value) { return named(option, value); });
@@ -40,9 +40,10 @@ std::vector<std::string> RunPlan::remarks(const Choices& choices) const {
                                 named("epochs")));
   }
   if (only_dense()) {
-    lines.push_back(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it "
-                                "sends more",
-                                phases.back().first_step, steps));
+    lines.push_back(
+        fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it "
+                    "sends more",
+                    phases.back().first_step, steps));
   }
   return lines;
 }

@@ -52,7 +52,7 @@ Run::Run(Choices choices, const World& world, Rollback* rollback, Heartbeat* hea
       calendar_(options_, course_, plan_.steps),
       schedule_(make_schedule(choices_.schedule, plan_.horizon, plan_.epoch)),
       method_(method()),
-      replicated_(choices_.algorithm.entry->replicated),
+      replicated_(choices_.algorithm.entry->traits.replicated),
       own_speed_(has_own_speed(choices_.algorithm, world.size)),
       averages_batch_norm_(averages_batch_norm(choices_, *task_, world.size)),
       study_(choices_, world.rank, world.size, idle_),

@@ -67,7 +67,7 @@ Stepper::Stepper(FlatModel model, StepperOptions options, std::shared_ptr<Commun
       model_(std::move(model)),
       buckets_(planned(model_.layout(), options_.bucket_bytes)),
       communicator_(std::move(communicator)),
-      apart_(options_.algorithm.entry->own_speed),
+      apart_(options_.algorithm.entry->traits.own_speed),
       shown_(model_.layout().size()),
       moved_(model_.layout().size()),
       followed_(shown_.size(), apart_ ? &shown_ : nullptr),

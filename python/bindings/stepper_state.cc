@@ -171,7 +171,7 @@ std::string Stepper::identity(bool graph) const {
   const AlgorithmOptions& own = options_.own;
   std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm.said(), own.seed,
                                  options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
-  if (graph && options_.algorithm.entry->uses_topology) {
+  if (graph && options_.algorithm.entry->graph.used) {
     text += fmt::format("{}, {}\n", own.topology.text(), own.mixing.text());
     for (const TopologyPhase& phase : own.topologies) {
       text += fmt::format("from step {} {}\n", phase.first, phase.topology.text());

@@ -149,41 +149,58 @@ struct AlgorithmOptions {
   const Recipe& recipe() const { return phases.front().recipe; }  // of an algorithm that has a single phase
 };
 
+// What follows from the options of an algorithm.
+struct OptionTraits {
+  // Ranks may be lost and replaced during a run. The others go back to a step that all have made, so the algorithm must
+  // be able to drain() after each step, and each exchange must need all ranks unless Elastic::lead() says otherwise.
+  // Ranks that count together do not go back: each continues from where it was.
+  bool elastic = false;
+  bool varies = false;  // no two runs are the same even if ranks wait for each other
+  // The optimiser gets the mean gradient of all ranks as a whole, not in parts. Only for replicated algorithms; with
+  // others it gets a rank's own gradient.
+  bool whole_mean = false;
+};
+
+// What follows from its options and the number of ranks.
+struct Roles {
+  int idle = 0;         // how many ranks, the first ones, compute no gradients
+  bool in_step = true;  // all ranks that train wait for each other in every step; only for replicated algorithms
+};
+
 // A line of the table of algorithms.
 struct AlgorithmEntry {
+  struct Traits {
+    bool replicated = false;       // all ranks have the same parameters after each step and drain()
+    bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
+    bool other_ranks = false;      // a run may continue with another number of ranks: Elastic::take_over()
+    bool own_speed = false;        // ranks wait for nobody, and a model changes while its gradient is computed
+    bool steps_elsewhere = false;  // the optimiser of a rank that computes takes no steps: servers take them
+  };
+  struct Graph {
+    bool used = false;                          // `topology` and `mixing` of the options are
+    bool changes = false;                       // accepts `topologies`
+    std::string_view topology = "exponential";  // used if the user names none
+    // Why this topology with this mixing cannot be used, in words; empty if it can. make_topology() makes connected
+    // ones only.
+    std::string (*problem)(const Topology& topology, const Mixing& mixing) = [](const Topology&, const Mixing&) {
+      return std::string();
+    };
+  };
+
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  bool replicated = false;       // all ranks have the same parameters after each step and drain()
-  bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
-  bool other_ranks = false;      // a run may go on with another number of ranks: Elastic::take_over()
-  // Whether ranks may be lost and replaced during a run; null: they may not. The others go back to a step that all have
-  // made, so the algorithm must be able to drain() after each step, and each exchange must need all ranks unless
-  // Elastic::lead() says otherwise. Ranks that count together do not go back: each goes on from where it was.
-  bool (*elastic)(const AnyOptions& own) = nullptr;
-  bool uses_topology = false;  // uses `topology` and `mixing`
+  Traits traits{};
+  Graph graph{};
+  std::string_view optimiser = "auto";  // the one that it is published with; "auto": any
   AnyOptions (*options)();
   // Reads the options that are sentences themselves; null: none is.
   AnyOptions (*read)(const AnyOptions& own) = nullptr;
+  OptionTraits (*with)(const AnyOptions& own) = [](const AnyOptions&) { return OptionTraits(); };
+  // ConfigError if there are too few ranks.
+  Roles (*roles)(const AnyOptions& own, int ranks) = [](const AnyOptions&, int) { return Roles(); };
   std::unique_ptr<Algorithm> (*make)(const AnyOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
-  std::string_view optimiser = "auto";  // the one that it is published with; "auto": any
-  // How many of `ranks`, the first ones, compute no gradients; null: none. ConfigError if there are too few ranks.
-  int (*idle)(const AnyOptions& own, int ranks) = nullptr;
-  std::string_view topology = "exponential";  // used if the user names none
-  // Why this topology with this mixing cannot be used, in words; empty if it can. Null: any can. Only for algorithms
-  // that use a topology. make_topology() makes connected ones only.
-  std::string (*problem)(const Topology& topology, const Mixing& mixing) = nullptr;
-  bool changes_peers = false;  // accepts `topologies`
-  // Whether no two runs are the same even if ranks wait for each other; null: they are.
-  bool (*varies)(const AnyOptions& own) = nullptr;
-  bool own_speed = false;  // ranks wait for nobody, and a model changes while its gradient is computed
-  // Whether all ranks that train wait for each other in every step; null: they do. Only for replicated algorithms.
-  bool (*in_step)(const AnyOptions& own, int ranks) = nullptr;
-  bool steps_elsewhere = false;  // the optimiser of a rank that computes takes no steps: servers take them
-  // Whether the optimiser gets the mean gradient of all ranks as a whole; null: in parts. Only for replicated
-  // algorithms; with others it gets a rank's own gradient.
-  bool (*whole_mean)(const AnyOptions& own) = nullptr;
 };
 const Table<AlgorithmEntry>& algorithm_table();
 

@@ -119,8 +119,9 @@ std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOpti
   return std::make_unique<Sync>(options, buckets, communicator);
 }
 
-bool sync_is_elastic(const AnyOptions& own) { return own.as<SyncOptions>().priority == "ready"; }
-
-bool sync_has_whole_mean(const AnyOptions& own) { return own.as<SyncOptions>().priority == "ready"; }
+OptionTraits sync_with(const AnyOptions& own) {
+  const bool ready = own.as<SyncOptions>().priority == "ready";
+  return {.elastic = ready, .whole_mean = ready};
+}
 
 }  // namespace sotto

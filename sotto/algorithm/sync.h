@@ -18,8 +18,6 @@ struct SyncOptions {
 std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
 
-bool sync_is_elastic(const AnyOptions& own);  // AlgorithmEntry::elastic
-// AlgorithmEntry::whole_mean.
-bool sync_has_whole_mean(const AnyOptions& own);
+OptionTraits sync_with(const AnyOptions& own);
 
 }  // namespace sotto

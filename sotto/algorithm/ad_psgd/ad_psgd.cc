@@ -101,7 +101,7 @@ std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const Algorith
       communicator);
 }
 
-bool ad_psgd_is_elastic(const AnyOptions& own) { return own.as<AdPsgdOptions>().count == "all"; }
+OptionTraits ad_psgd_with(const AnyOptions& own) { return {.elastic = own.as<AdPsgdOptions>().count == "all"}; }
 
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing) {
   if (mixing.sentence() != "uniform")

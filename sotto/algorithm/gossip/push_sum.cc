@@ -120,6 +120,8 @@ std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const Algori
   return std::make_unique<PushSum>(options, buckets, make_gossipers(options, buckets, communicator), communicator);
 }
 
-bool push_sum_varies(const AnyOptions& own) { return own.as<PushSumOptions>().synch_freq > 1; }
+OptionTraits push_sum_with(const AnyOptions& own) {
+  return {.elastic = true, .varies = own.as<PushSumOptions>().synch_freq > 1};
+}
 
 }  // namespace sotto

@@ -24,7 +24,7 @@ struct PushSumOptions {
 // steps compute, `synch_freq` of them at most.
 std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets, Communicator& communicator);
-// Whether the time at which a round arrives decides where it is added.
-bool push_sum_varies(const AnyOptions& own);
+// It varies if the time at which a round arrives decides where it is added.
+OptionTraits push_sum_with(const AnyOptions& own);
 
 }  // namespace sotto

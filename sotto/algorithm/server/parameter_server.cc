@@ -300,17 +300,14 @@ AnyOptions read_parameter_server(const AnyOptions& own) {
   return options;
 }
 
-bool parameter_server_is_elastic(const AnyOptions& own) {
+OptionTraits parameter_server_with(const AnyOptions& own) {
   const auto& options = own.as<ServerOptions>();
-  return options.mode == "sync" ? options.gradients == 0 && !options.dedicated : options.count == "all";
+  return {.elastic = options.mode == "sync" ? options.gradients == 0 && !options.dedicated : options.count == "all"};
 }
 
-int idle_parameter_server(const AnyOptions& own, int ranks) {
-  return plan_of(own.as<ServerOptions>(), ranks).first_worker();
-}
-
-bool parameter_server_in_step(const AnyOptions& own, int ranks) {
-  return plan_of(own.as<ServerOptions>(), ranks).in_step();
+Roles parameter_server_roles(const AnyOptions& own, int ranks) {
+  const ServerPlan plan = plan_of(own.as<ServerOptions>(), ranks);
+  return {.idle = plan.first_worker(), .in_step = plan.in_step()};
 }
 
 }  // namespace sotto
