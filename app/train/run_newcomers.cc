@@ -31,7 +31,7 @@ bool Run::may_follow(std::uint64_t step) {
   constexpr std::uint64_t first_steps = 1000;
   const Optimiser& optimiser = replica_.optimiser();
   const bool may_be_old = optimiser.to_evaluate().empty() && (optimiser.may_reset_buffers() || step >= first_steps);
-  return algorithm_->elastic()->has_followers() && world_.failure.empty() && idle_ == 0 &&
+  return algorithm_->elastic()->following() != nullptr && world_.failure.empty() && idle_ == 0 &&
          options_.partition == "iid" && !averages_batch_norm_ && replica_.loss_scale() == nullptr &&
          schedule_.plateau() == nullptr && optimiser.offers_gradient() && (replicated_ || may_be_old) &&
          std::ranges::all_of(plan_.phases,
@@ -48,8 +48,9 @@ void Run::give_state(int donor, const std::vector<int>& newcomers) {
   } else {
     follows_ = newcomer_;
     const auto ranks = static_cast<float>(communicator_->size());
-    algorithm_->elastic()->set_weight(follows_ ? 0 : ranks / static_cast<float>(trainers(communicator_->size())),
-                                      [this] { return wishes_to_join() || StopSignal::caught() != 0; });
+    algorithm_->elastic()->following()->set_weight(
+        follows_ ? 0 : ranks / static_cast<float>(trainers(communicator_->size())),
+        [this] { return wishes_to_join() || StopSignal::caught() != 0; });
   }
 }
 
@@ -97,7 +98,7 @@ bool Run::wishes_to_join() {
   if (!newcomer_state_) return false;
   constexpr std::size_t most_bytes = std::size_t{1} << 30;
   const bool arrived = newcomer_state_->wait_for({});
-  return follows_ && (arrived || algorithm_->elastic()->kept_bytes() > most_bytes);
+  return follows_ && (arrived || algorithm_->elastic()->following()->kept_bytes() > most_bytes);
 }
 
 // The first rank that is no follower.

@@ -55,6 +55,16 @@ struct StepReport : StepCost {
   bool meets = false;
 };
 
+// A step as an algorithm makes it: the first part is given, the rest is found.
+struct Step : StepInput {
+  Key key{};  // of this rank's messages
+  double loss = 0;
+  bool stops = false, meets = false;  // as `stop` and `meets` of the report
+  double wait = 0, queue = 0;
+  Timings timings{};
+  StepReport report(double seconds) const;  // of a step that took so long
+};
+
 // From step `first` on, what an algorithm sends repeats itself every `period` steps. A period of 0 means never, because
 // it depends on how fast ranks are.
 struct Rhythm {
@@ -90,50 +100,6 @@ class OwnSpeed {
   virtual void begin_at(std::uint64_t steps) = 0;
 };
 
-// What may change while an algorithm runs.
-struct AlgorithmStatus {
-  std::string aggregator;  // name of the one in use
-  std::string remark{};    // what was chosen, and why; empty: nothing yet
-  Traffic traffic{};       // of mailboxes, which the communicator does not count
-};
-
-// Owns the order of one training step, and reads like the paper that it comes from.
-class Algorithm {
- public:
-  // What it offers: null if it has no such ability. Both must live as long as this.
-  explicit Algorithm(const AlgorithmTraits& traits = {}, Elastic* elastic = nullptr, OwnSpeed* own_speed = nullptr)
-      : traits_(traits), elastic_(elastic), own_speed_(own_speed) {}
-  virtual ~Algorithm() = default;
-  Algorithm(const Algorithm&) = delete;
-  Algorithm& operator=(const Algorithm&) = delete;
-
-  const AlgorithmTraits& traits() const { return traits_; }
-  Elastic* elastic() const { return elastic_; }       // null: its group cannot change
-  OwnSpeed* own_speed() const { return own_speed_; }  // null: ranks go step by step together
-  bool exchanges(std::uint64_t step) const { return traits_.turns.any_due(step); }  // whether this step sends anything
-  virtual AlgorithmStatus status() const = 0;
-  // Prepares the state for this step, so that visit_state() walks over what this step begins with.
-  virtual void enter(std::uint64_t /*step*/) {}
-  // When it returns, parameters may still be on their way, until the next step calls needed(), or until drain().
-  virtual StepReport step(Worker& worker, const StepInput& input) = 0;
-  // Called between two steps: waits for what is on its way. From then until the next step, others may use the
-  // communicator. All ranks call it after the same step or, if they count together, at the same meeting. Returns what
-  // the report of the last step lacks: with sync(priority=need) the exchanges of that step that were on their way.
-  virtual StepCost drain() { return {}; }
-  // Called after a step that stopped, and after drain(), if all ranks continue after all: forgets who wished to stop.
-  // REQUIRES traits().can_go_on.
-  virtual void go_on() {}
-  // Gives all ranks the same parameters: the exact mean of the ranks' models, including what is on its way. Collective.
-  virtual void average_models(Worker& /*worker*/) {}
-  // What a resumed run needs besides the worker's parameters. REQUIRES drain().
-  virtual void visit_state(StateVisitor& visitor) = 0;
-
- private:
-  AlgorithmTraits traits_;
-  Elastic* elastic_;
-  OwnSpeed* own_speed_;
-};
-
 struct AlgorithmOptions {
   std::vector<Phase> phases{Phase{}};  // how vectors are averaged, or coded, and from which step on
   TopologySpec topology = topology_table().choose("exponential");  // of gossip: who exchanges with whom
@@ -147,6 +113,58 @@ struct AlgorithmOptions {
   std::vector<TopologyPhase> topologies{};  // in place of `topology`, if peers change during the run
 
   const Recipe& recipe() const { return phases.front().recipe; }  // of an algorithm that has a single phase
+};
+
+// What may change while an algorithm runs.
+struct AlgorithmStatus {
+  std::string aggregator;  // name of the one in use
+  std::string remark{};    // what was chosen, and why; empty: nothing yet
+  Traffic traffic{};       // of mailboxes, which the communicator does not count
+};
+
+// Owns the order of one training step, and reads like the paper that it comes from.
+class Algorithm {
+ public:
+  // The abilities are parts of it, or null.
+  Algorithm(const AlgorithmOptions& options, Communicator& communicator, const AlgorithmTraits& traits,
+            Elastic* elastic, OwnSpeed* own_speed = nullptr)
+      : options_(options), communicator_(communicator), traits_(traits), elastic_(elastic), own_speed_(own_speed) {}
+  virtual ~Algorithm() = default;
+  Algorithm(const Algorithm&) = delete;
+  Algorithm& operator=(const Algorithm&) = delete;
+
+  const AlgorithmTraits& traits() const { return traits_; }
+  Elastic* elastic() const { return elastic_; }       // null: its group cannot change
+  OwnSpeed* own_speed() const { return own_speed_; }  // null: ranks go step by step together
+  bool exchanges(std::uint64_t step) const { return traits_.turns.any_due(step); }  // whether this step sends anything
+  virtual AlgorithmStatus status() const = 0;
+  // Prepares the state for this step, so that visit_state() walks over what this step begins with.
+  virtual void enter(std::uint64_t /*step*/) {}
+  // When it returns, parameters may still be on their way, until the next step calls needed(), or until drain().
+  StepReport step(Worker& worker, const StepInput& input);
+  // Called between two steps: waits for what is on its way. From then until the next step, others may use the
+  // communicator. All ranks call it after the same step or, if they count together, at the same meeting. Returns what
+  // the report of the last step lacks: with sync(priority=need) the exchanges of that step that were on their way.
+  virtual StepCost drain() { return {}; }
+  // Called after a step that stopped, and after drain(), if all ranks continue after all: forgets who wished to stop.
+  // REQUIRES traits().can_go_on.
+  virtual void go_on() {}
+  // Gives all ranks the same parameters: the exact mean of the ranks' models, including what is on its way. Collective.
+  virtual void average_models(Worker& /*worker*/) {}
+  // What a resumed run needs besides the worker's parameters. REQUIRES drain().
+  virtual void visit_state(StateVisitor& visitor) = 0;
+
+ protected:
+  // step(), as the paper has it. The worker is a stand-in while this rank follows.
+  virtual void run_step(Worker& worker, Step& now) = 0;
+
+  AlgorithmOptions options_;
+  Communicator& communicator_;
+
+ private:
+  AlgorithmTraits traits_;
+  Elastic* elastic_;
+  OwnSpeed* own_speed_;
 };
 
 // What follows from the options of an algorithm.

@@ -1,5 +1,5 @@
 // sync(priority=need): the bits of sync, in another order.
-#include "sotto/algorithm/sync_by_need.h"
+#include "sotto/algorithm/sync.h"
 
 #include <gtest/gtest.h>
 

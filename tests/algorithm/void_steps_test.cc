@@ -96,7 +96,7 @@ double mean_after_one_step(const char* sentence, int ranks, int node_size) {
     Overflowing worker(communicator.rank(), "sgd(momentum=0)",
                        communicator.rank() == 1 ? std::set<std::uint64_t>{0} : std::set<std::uint64_t>{});
     AlgorithmOptions options;
-    options.topology = test::topology(algorithm_table().find(test::algorithm(sentence).entry->name)->topology);
+    options.topology = test::topology(algorithm_table().find(test::algorithm(sentence).entry->name)->graph.topology);
     options.node_size = node_size;
     const auto algorithm = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
     algorithm->step(worker, {0, 0.1, false, 1});

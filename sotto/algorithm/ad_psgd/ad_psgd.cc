@@ -17,39 +17,18 @@ namespace {
 class AdPsgd final : public Algorithm, private Elastic, private OwnSpeed {
  public:
   AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
-      : Algorithm({.rhythm = {0, plan.every},
+      : Algorithm(options, communicator,
+                  {.rhythm = {0, plan.every},
                    .starts_early = true,
                    .counts_together = !plan.each,
                    .can_go_on = !plan.each},  // with count=each, an announced end is final
                   this, this),
-        Elastic({.meets_models = true}),
-        overlap_(options.overlap),
+        Elastic(true),
         each_(plan.each),
-        communicator_(communicator),
         averager_(std::move(plan), std::move(model), {.seed = options.seed, .generation = options.generation},
                   communicator) {}
 
   AlgorithmStatus status() const override { return {"pairs", "", averager_.traffic()}; }
-
-  StepReport step(Worker& worker, const StepInput& input) override {
-    Timer total, lap;
-    StepReport report;
-    parameters_ = worker.parameters();
-    averager_.read(parameters_);
-    report.wait = lap.lap();
-    communicator_.at_step(input.step);
-    worker.optimiser().begin_step(input.step);
-    report.loss = worker.compute_gradient(input.step, {});
-    const auto offered = worker.optimiser().offer(worker.gradient(), 0);
-    report.compute = lap.lap();
-    (each_ ? report.stop : report.meets) =
-        averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); }, input.stop,
-                       report.timings, input.meeting);
-    if (!overlap_) averager_.wait_for_answer();
-    report.wait += lap.lap();
-    report.seconds = total.seconds();
-    return report;
-  }
 
   StepCost drain() override {
     averager_.rest(parameters_);
@@ -67,6 +46,23 @@ class AdPsgd final : public Algorithm, private Elastic, private OwnSpeed {
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
  private:
+  void run_step(Worker& worker, Step& now) override {
+    Timer lap;
+    parameters_ = worker.parameters();
+    averager_.read(parameters_);
+    now.wait = lap.lap();
+    communicator_.at_step(now.step);
+    worker.optimiser().begin_step(now.step);
+    now.loss = worker.compute_gradient(now.step, {});
+    const auto offered = worker.optimiser().offer(worker.gradient(), 0);
+    lap.lap();
+    (each_ ? now.stops : now.meets) =
+        averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, now.lr); }, now.stop,
+                       now.timings, now.meeting);
+    if (!options_.overlap) averager_.wait_for_answer();
+    now.wait += lap.lap();
+  }
+
   // All begins again but the models, which are in the workers' parameters.
   void take_over(std::span<const FormerRank> each) override { averager_.take_over(each); }
   void sync_after_change(Worker& worker, bool is_new) override {
@@ -83,9 +79,7 @@ class AdPsgd final : public Algorithm, private Elastic, private OwnSpeed {
   void abandon() override { averager_.abandon(parameters_); }
   void begin_at(std::uint64_t steps) override { averager_.begin_at(steps); }
 
-  bool overlap_;
   bool each_;
-  Communicator& communicator_;
   std::span<float> parameters_;  // the worker's, from its first step on
   Averager averager_;
 };

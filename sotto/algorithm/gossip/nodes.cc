@@ -71,8 +71,7 @@ class Nodes final : public Algorithm {
  public:
   Nodes(const AlgorithmOptions& options, std::unique_ptr<Communicator> all, std::unique_ptr<Subgroup> column,
         std::unique_ptr<Algorithm> inner)
-      : Algorithm(traits_of(*inner)),
-        averages_(options.averages_in_node),
+      : Algorithm(options, *all, traits_of(*inner), nullptr),
         all_(std::move(all)),
         node_(*all_, ranks_from(all_->rank() / options.node_size * options.node_size, options.node_size, 1)),
         column_(std::move(column)),
@@ -85,35 +84,6 @@ class Nodes final : public Algorithm {
   }
   void enter(std::uint64_t step) override { inner_->enter(step); }
 
-  StepReport step(Worker& worker, const StepInput& input) override {
-    const Timer total;
-    StepInput of_node = input;
-    float stop = input.stop ? 1.0F : 0.0F;
-    all_->at_step(input.step);
-    node_.all_reduce(std::span(&stop, 1), ReduceOp::max);
-    of_node.stop = stop > 0;
-    NodeWorker member(worker, averages_ ? &node_ : nullptr);
-    StepReport report;
-    if (leads()) {
-      report = inner_->step(member, of_node);
-    } else {
-      const Timer computing;
-      report.loss = member.compute_gradient(input.step, {});
-      report.compute = computing.seconds();
-    }
-    const Timer waiting;
-    stop = report.stop ? 1.0F : 0.0F;
-    node_.broadcast(std::as_writable_bytes(std::span(&stop, 1)), 0);
-    node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
-    report.stop = stop > 0;
-    const double within = waiting.seconds();
-    report.compute -= member.seconds();
-    report.wait += member.seconds() + within;
-    report.timings.network += member.seconds() + within;
-    report.seconds = total.seconds();
-    return report;
-  }
-
   StepCost drain() override { return inner_->drain(); }
   void go_on() override { inner_->go_on(); }
 
@@ -125,9 +95,36 @@ class Nodes final : public Algorithm {
   void visit_state(StateVisitor& visitor) override { inner_->visit_state(visitor); }
 
  private:
+  void run_step(Worker& worker, Step& now) override {
+    const Timer agreeing;
+    all_->at_step(now.step);
+    StepInput of_node = now;
+    float stop = now.stop ? 1.0F : 0.0F;
+    node_.all_reduce(std::span(&stop, 1), ReduceOp::max);
+    of_node.stop = stop > 0;
+    double within = agreeing.seconds();
+    NodeWorker member(worker, options_.averages_in_node ? &node_ : nullptr);
+    StepReport report;
+    if (leads()) {
+      report = inner_->step(member, of_node);
+    } else {
+      report.loss = member.compute_gradient(now.step, {});
+    }
+    const Timer waiting;
+    stop = report.stop ? 1.0F : 0.0F;
+    node_.broadcast(std::as_writable_bytes(std::span(&stop, 1)), 0);
+    node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
+    within += waiting.seconds() + member.seconds();
+    now.loss = report.loss;
+    now.stops = stop > 0;
+    now.wait = report.wait + within;
+    now.queue = report.queue;
+    now.timings = report.timings;
+    now.timings.network += within;
+  }
+
   bool leads() const { return node_.rank() == 0; }
 
-  bool averages_;
   std::unique_ptr<Communicator> all_;
   Subgroup node_;
   // The ranks that have the same place in their nodes. Only the first ranks of nodes exchange anything; the others have

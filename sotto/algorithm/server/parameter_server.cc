@@ -40,11 +40,9 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
  public:
   ParameterServer(const ServerPlan& plan, const StageSpecs& down, const AlgorithmOptions& options,
                   std::span<const BucketPlan> buckets, Communicator& communicator)
-      : Algorithm({.counts_together = plan.together}, this, plan.together ? this : nullptr),
-        Elastic({}),
+      : Algorithm(options, communicator, {.counts_together = plan.together}, this, plan.together ? this : nullptr),
+        Elastic(false),
         plan_(plan),
-        options_(options),
-        communicator_(communicator),
         shards_(share_out(buckets, static_cast<std::size_t>(plan.servers))),
         worker_(plan, options, down, buckets, shards_, communicator),
         steps_(static_cast<std::size_t>(plan.ranks)) {
@@ -73,24 +71,6 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
   }
 
   AlgorithmStatus status() const override { return {"server", remark_, worker_.traffic()}; }
-
-  StepReport step(Worker& worker, const StepInput& input) override {
-    Timer total;
-    begin(worker, input);
-    StepReport report;
-    try {
-      report = plan_.trains(communicator_.rank()) ? worker_.step(worker, input) : serve(input);
-    } catch (const CommError&) {
-      if (thread_) thread_->check();  // the server knows the cause
-      throw;
-    }
-    if (thread_) report.timings += thread_->take_timings();
-    own_steps() = input.step + 1;
-    if (!plan_.together) std::ranges::fill(steps_, input.step + 1);
-    ++answered_;
-    report.seconds = total.seconds();
-    return report;
-  }
 
   // If not all workers have the same model, or some rank has none, all take the servers' model.
   StepCost drain() override {
@@ -130,6 +110,20 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
   }
 
  private:
+  void run_step(Worker& worker, Step& now) override {
+    begin(worker, now);
+    try {
+      plan_.trains(communicator_.rank()) ? worker_.step(worker, now) : serve(now);
+    } catch (const CommError&) {
+      if (thread_) thread_->check();  // the server knows the cause
+      throw;
+    }
+    if (thread_) now.timings += thread_->take_timings();
+    own_steps() = now.step + 1;
+    if (!plan_.together) std::ranges::fill(steps_, now.step + 1);
+    ++answered_;
+  }
+
   // A worker keeps its memory, and a server that has the same shard as before its model and buffers.
   void take_over(std::span<const FormerRank> each) override {
     const FormerRank& self = each.front();
@@ -240,18 +234,14 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
 
   // The step of a rank that only serves ends when all workers have made it or, if they count together, have made as
   // many on average.
-  StepReport serve(const StepInput& input) {
-    StepReport report;
+  void serve(Step& now) {
     const Timer timer;
-    report.loss = thread_->wait_for_step(input.step);
-    worker_.end_idle_step(input, report);
-    report.wait = timer.seconds();
-    return report;
+    now.loss = thread_->wait_for_step(now.step);
+    worker_.end_idle_step(now);
+    now.wait = timer.seconds();
   }
 
   ServerPlan plan_;
-  AlgorithmOptions options_;
-  Communicator& communicator_;
   std::vector<Shard> shards_;
   ServedWorker worker_;
   Worker* local_worker_ = nullptr;  // this rank's, after its first step
