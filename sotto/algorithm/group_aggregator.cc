@@ -5,11 +5,11 @@
 namespace sotto {
 
 GroupAggregator::GroupAggregator(std::vector<Phase> phases, const AlgorithmOptions& options,
-                                 std::span<const BucketPlan> buckets, Communicator& communicator, bool own_models,
-                                 bool followers)
-    : Elastic(own_models, followers ? &ranks_ : nullptr),
+                                 std::span<const BucketPlan> buckets, Communicator& communicator,
+                                 const GroupTraits& traits)
+    : Elastic(traits.own_models, traits.followers ? &ranks_ : nullptr),
       buckets_(buckets.begin(), buckets.end()),
-      ranks_(communicator, own_models),
+      ranks_(communicator, traits.own_models),
       aggregator_(std::move(phases), buckets_, communicator.rank(), communicator.size(),
                   std::make_shared<ThreadPool>(options.codec_threads)) {
   note();

@@ -8,13 +8,16 @@
 
 namespace sotto {
 
+struct GroupTraits {
+  bool own_models = false;  // between two exchanges each rank has its own model
+  bool followers = false;   // a rank may take part before it has the model
+};
+
 // The aggregator of an algorithm whose ranks exchange all together, in a group that may change.
 class GroupAggregator : public Elastic {
  public:
-  // `own_models`: between two exchanges each rank has its own model. `followers`: a rank may take part before it
-  // has the model.
   GroupAggregator(std::vector<Phase> phases, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                  Communicator& communicator, bool own_models, bool followers);
+                  Communicator& communicator, const GroupTraits& traits);
 
   std::span<const BucketPlan> buckets() const { return buckets_; }
   Following& ranks() { return ranks_; }

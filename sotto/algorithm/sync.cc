@@ -13,7 +13,7 @@ class Sync final : public Algorithm {
  public:
   Sync(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
       : Algorithm(options, communicator, {}, &aggregator_),
-        aggregator_(options.phases, options, buckets, communicator, false, true),
+        aggregator_(options.phases, options, buckets, communicator, {.followers = true}),
         thread_(
             buckets.size(), options.overlap,
             [this](std::size_t bucket) { offer_in_place(*worker_, aggregator_.buckets()[bucket]); },

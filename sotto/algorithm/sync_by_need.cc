@@ -17,7 +17,7 @@ class SyncByNeed final : public Algorithm {
  public:
   SyncByNeed(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
       : Algorithm(options, communicator, {}, &aggregator_),
-        aggregator_(options.phases, options, buckets, communicator, false, false),
+        aggregator_(options.phases, options, buckets, communicator, {}),
         calls_{.needed = [this](std::size_t bucket) { settle(bucket); },
                .ready = [this](std::size_t bucket) { on_ready(bucket); },
                .is_void = [this](bool overflows) { return agree(overflows); }},

@@ -12,7 +12,7 @@ namespace sotto {
 LocalGroup::LocalGroup(std::vector<Phase> phases, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                        Communicator& communicator, bool followers, const OuterOptions& outer,
                        std::function<void(StateVisitor&)> visit_own)
-    : GroupAggregator(std::move(phases), options, buckets, communicator, true, followers),
+    : GroupAggregator(std::move(phases), options, buckets, communicator, {.own_models = true, .followers = followers}),
       outer_(outer, buckets.front().range.end, ranks()),
       visit_own_(std::move(visit_own)) {}
 
