@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "adapters/c10d/store_service.h"
+#include "app/model/image_model.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/codec/sample.h"
 #include "adapters/c10d/gloo.h"
@@ -23,7 +24,6 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
-#include "app/model/image_model.h"
 #include "sotto/optim/optimiser.h"
 
 namespace {
@@ -199,7 +199,7 @@ int run(const Arguments& arguments) {
 
   const auto traffic = [&] {  // includes mailboxes
     Traffic all = communicator->traffic();
-    const Traffic mail = algorithm->traffic();
+    const Traffic mail = algorithm->status().traffic;
     all.bytes_sent += mail.bytes_sent;
     all.bytes_received += mail.bytes_received;
     all.messages_sent += mail.messages_sent;
@@ -211,7 +211,7 @@ int run(const Arguments& arguments) {
   double first = 0;
   for (std::int64_t step = 0; step < arguments.warm + arguments.steps; ++step) {
     if (step == arguments.warm) {
-      algorithm->rest();
+      algorithm->drain();
       communicator->barrier();
       before = traffic();
       lap.lap();
@@ -227,7 +227,7 @@ int run(const Arguments& arguments) {
     wait.push_back(report.wait);
   }
   const double own = total.seconds() - first;
-  algorithm->rest();
+  algorithm->drain();
   const double all = total.seconds() - first;
   const Traffic after = traffic();
   const auto steps = static_cast<double>(arguments.steps);
@@ -239,7 +239,7 @@ int run(const Arguments& arguments) {
       world.rank, median(seconds), all / steps, own / steps, median(encode), median(network), median(decode),
       median(wait), compute, static_cast<double>(after.bytes_sent - before.bytes_sent) / steps,
       static_cast<double>(after.bytes_received - before.bytes_received) / steps,
-      static_cast<double>(after.messages_sent - before.messages_sent) / steps, algorithm->aggregator());
+      static_cast<double>(after.messages_sent - before.messages_sent) / steps, algorithm->status().aggregator);
   std::fflush(stdout);
   communicator->barrier();
   return 0;

@@ -87,12 +87,14 @@ void measure(const Subject& subject, int ranks) {
     const auto algorithm =
         make_algorithm(read_algorithm("algorithm", subject.algorithm), options, worker.buckets(), communicator);
     algorithm->step(worker, {0, 0.1, false});
-    algorithm->rest();
+    algorithm->drain();
     if (++started == ranks) start = timer.seconds();
-    const auto messages = [&] { return communicator.traffic().messages_sent + algorithm->traffic().messages_sent; };
+    const auto messages = [&] {
+      return communicator.traffic().messages_sent + algorithm->status().traffic.messages_sent;
+    };
     const std::uint64_t first = messages();
     for (std::uint64_t step = 1; step <= steps; ++step) algorithm->step(worker, {step, 0.1, false});
-    algorithm->rest();
+    algorithm->drain();
     const std::uint64_t sent = (messages() - first + steps - 1) / steps;
     for (std::uint64_t most = most_messages; sent > most && !most_messages.compare_exchange_weak(most, sent);) continue;
     communicator.barrier();  // no rank has freed anything yet

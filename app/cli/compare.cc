@@ -4,20 +4,20 @@
 
 #include <algorithm>
 
-#include "sotto/aggregate/aggregator.h"
-#include "sotto/algorithm/algorithm.h"
 #include "app/cli/commands.h"
 #include "app/cli/compare_table.h"
 #include "app/cli/train_flags.h"
 #include "app/cli/train_job.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/output.h"
 #include "app/launch/signals.h"
 #include "app/report/run_summary.h"
 #include "app/task/table.h"
 #include "app/train/folder/run_folder.h"
 #include "app/train/trainer.h"
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/output.h"
 
 namespace sotto {
 namespace {
@@ -50,7 +50,7 @@ TrainOptions job_of(TrainOptions options, const std::string& algorithm, const st
   options.algorithm = algorithm;
   options.codec = codec;
   options.master.clear();
-  if (!read_algorithm("algorithms", algorithm).entry->uses_topology) {
+  if (!read_algorithm("algorithms", algorithm).entry->graph.used) {
     options.topology.reset();
     options.mixing.reset();
   }
@@ -175,7 +175,7 @@ void check(const TrainOptions& options, std::span<const std::string> algorithms,
   bool graphs = false;
   for (const std::string& algorithm : algorithms) {
     const TrainOptions job = job_of(options, algorithm, TrainOptions{}.codec);
-    graphs = graphs || read_choices(job).algorithm.entry->uses_topology;
+    graphs = graphs || read_choices(job).algorithm.entry->graph.used;
   }
   if (!graphs && (options.topology || options.mixing)) {
     throw ConfigError("--topology and --mixing: no algorithm here exchanges with neighbours");

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/cli/rank_range.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
-#include "app/cli/rank_range.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -32,10 +32,10 @@ void require_elastic(std::string_view option, const Choices& choices, std::int64
     throw ConfigError(fmt::format("--{}: {} {}", option, what, why));
   };
   const AlgorithmSpec& algorithm = choices.algorithm;
-  if (algorithm.entry->elastic == nullptr || !algorithm.entry->elastic(algorithm.options)) {
+  if (!algorithm.entry->with(algorithm.options).elastic) {
     std::vector<std::string> others;
     for (const AlgorithmEntry& entry : algorithm_table()) {
-      if (entry.elastic != nullptr && entry.elastic(entry.options())) others.push_back(fmt::format("`{}`", entry.name));
+      if (entry.with(entry.options()).elastic) others.push_back(fmt::format("`{}`", entry.name));
     }
     refuse("`" + choices.options.algorithm + "`",
            fmt::format("cannot continue without some of its ranks; {} can", fmt::join(others, ", ")));
@@ -46,7 +46,7 @@ void require_elastic(std::string_view option, const Choices& choices, std::int64
   for (std::int64_t ranks = least; ranks <= most; ++ranks) {
     try {
       idle_ranks(algorithm, static_cast<int>(ranks));
-      if (!algorithm.entry->uses_topology) continue;
+      if (!algorithm.entry->graph.used) continue;
       check_graph(algorithm, choices.topology, choices.mixing, static_cast<int>(ranks));
     } catch (const ConfigError& error) {
       refuse(fmt::format("with {} rank{}:", ranks, ranks == 1 ? "" : "s"),

@@ -12,13 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/aggregate/auto_codec.h"
 #include "app/cli/train_elastic.h"
 #include "app/cli/train_flags.h"
 #include "app/cli/train_job.h"
-#include "sotto/comm/transport.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/report/run_difference.h"
 #include "app/report/run_summary.h"
 #include "app/report/step_rows.h"
@@ -79,8 +75,7 @@ void require_same_bits(const std::string& said, const Choices& choices) {
     throw ConfigError(fmt::format("{}: ranks of `{}` go at their own speed, and no two runs are the same", said,
                                   choices.options.algorithm));
   }
-  const AlgorithmEntry& algorithm = *choices.algorithm.entry;
-  if (algorithm.varies != nullptr && algorithm.varies(choices.algorithm.options)) {
+  if (choices.algorithm.entry->with(choices.algorithm.options).varies) {
     throw ConfigError(fmt::format("{}: `{}` depends on when messages arrive, and no two runs are the same", said,
                                   choices.options.algorithm));
   }

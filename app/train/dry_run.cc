@@ -171,7 +171,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     while (!algorithm->exchanges(sends)) ++sends;
     const auto sent = [&] {
       const OwnSpeed* apart = algorithm->own_speed();
-      return communicator.traffic().bytes_sent + (apart ? apart->exchange_bytes() : algorithm->traffic().bytes_sent);
+      return communicator.traffic().bytes_sent +
+             (apart ? apart->exchange_bytes() : algorithm->status().traffic.bytes_sent);
     };
     std::uint64_t before = 0, after = 0, exchanges = 0;
     for (std::uint64_t step = first; step < first + 3 * rhythm.period; ++step) {
@@ -183,13 +184,13 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
       if (!algorithm->exchanges(step)) continue;
       // A run that ends before this step tells nothing about the rate here, and shall not fail because of it.
       algorithm->step(worker, {.step = step, .lr = step < plan.steps ? optimiser.lr : 1});
-      algorithm->rest();
+      algorithm->drain();
       if (averages) aggregate(buffers, Op::avg, communicator);
       ++exchanges;
     }
     const std::uint64_t end = sent();
     if (end - after != after - before) vary = true;
-    algorithm->rest();  // a second time, to count what rest() sends: a run does not rest after each step
+    algorithm->drain();  // a second time, to count what drain() sends: a run does not drain after each step
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = after - before - exchanges / 3 * (sent() - end);
     if (communicator.rank() == 0) {
       const bool never = sends >= plan.steps;
@@ -197,8 +198,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
       result.only_dense = result.only_dense || never;
       result.period = rhythm.period;
       result.exchanges = exchanges / 3;
-      result.aggregator = algorithm->aggregator();
-      result.remark = algorithm->remark();
+      result.aggregator = algorithm->status().aggregator;
+      result.remark = algorithm->status().remark;
       result.dense_bytes = communicator.all_reduce_bytes(layout.size(), DType::f32);
     }
   });

@@ -36,7 +36,7 @@ class GradientStudy {
 
   // Whether this rank uses the gradient of this step.
   bool due(std::uint64_t step) const { return captures(step) || measures(step); }
-  // Whether the algorithm must rest() after this step, on all ranks.
+  // Whether the algorithm must drain() after this step, on all ranks.
   bool needs_rest(std::uint64_t step) const { return plan_.memory && plan_.due(step); }
   // Waits for the thread, and returns room for the gradient of a step that is due. Throws what the thread threw.
   std::span<float> room(std::size_t elements);

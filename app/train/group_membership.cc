@@ -62,7 +62,7 @@ bool GroupMembership::rejoin() {
     log_.take_up(before);
   }
   if (!come.empty()) give_state(donor, come, step);
-  algorithm.meet_others(session_.replica(), newcomer_);
+  algorithm.elastic()->sync_after_change(session_.replica(), newcomer_);
   if (together) algorithm.own_speed()->begin_at(step);
   return true;
 }
@@ -130,23 +130,23 @@ void GroupMembership::leave_as_planned(std::uint64_t step, std::uint64_t done) {
 }
 
 // Whether this is one of the steps to which the ranks go back together if one is lost. Some of them may be ahead of
-// others by Algorithm::lead(), and each keeps the last two of these steps.
+// others by Elastic::lead(), and each keeps the last two of these steps.
 bool GroupMembership::keeps(std::uint64_t step, std::uint64_t first) {
   // begin_generation() has kept the first one.
   if (rollback_ == nullptr || session_.together() || session_.follows() || step == first) return false;
-  const std::uint64_t lead = session_.algorithm().lead();
+  const std::uint64_t lead = session_.algorithm().elastic()->lead();
   if (lead == 0) return session_.algorithm().exchanges(step - 1);
   return (step - first) % (lead + 1) == 0 || step == session_.world().planned_end();
 }
 
 void GroupMembership::keep(std::uint64_t step) {
-  session_.algorithm().rest();
+  session_.algorithm().drain();
   session_.algorithm().enter(step);
   rollback_->keep(step, session_.replica(), session_.algorithm(), log_.totals());
 }
 
 void GroupMembership::keep_together(std::uint64_t done) {
-  if (rollback_ == nullptr || session_.algorithm().lead() == 0) return;
+  if (rollback_ == nullptr || session_.algorithm().elastic()->lead() == 0) return;
   session_.communicator().barrier();
   keep(done);
 }
@@ -181,7 +181,7 @@ bool GroupMembership::agreed_change(std::uint64_t done) {
   if (heartbeat_ == nullptr) return false;
   const bool follows = session_.follows();
   // Before the agreement, as those that leave close their connections after it.
-  if (session_.algorithm().lead() > 0) {
+  if (session_.algorithm().elastic()->lead() > 0) {
     keep_together(done);
   } else if (!session_.together() && !follows && session_.algorithm().exchanges(done - 1)) {
     keep(done);
@@ -225,18 +225,19 @@ void GroupMembership::give_state(int donor, const std::vector<int>& newcomers, s
     newcomer_state_.reset();
   } else {
     const auto ranks = static_cast<float>(session_.ranks());
-    session_.algorithm().weigh(session_.follows() ? 0 : ranks / static_cast<float>(session_.trainers()),
-                               [this] { return wishes_to_join() || StopSignal::caught() != 0; });
+    session_.algorithm().elastic()->following()->set_weight(
+        session_.follows() ? 0 : ranks / static_cast<float>(session_.trainers()),
+        [this] { return wishes_to_join() || StopSignal::caught() != 0; });
   }
 }
 
 // What newcomers get from others.
 void GroupMembership::visit_shared(StateCopy& state) {
   Task& task = session_.task();
-  if (!session_.algorithm().traits().meets_models) state.visit("parameters", task.parameters());
+  if (!session_.algorithm().elastic()->meets_models()) state.visit("parameters", task.parameters());
   state.visit("buffers", task.buffers());
   session_.replica().visit_state(state);
-  session_.algorithm().visit_shared(state);
+  session_.algorithm().elastic()->visit_shared(state);
 }
 
 void GroupMembership::bring_up_to_date(std::uint64_t done) {
@@ -267,7 +268,7 @@ bool GroupMembership::is_up_to_date(std::chrono::milliseconds time) {
   if (!newcomer_state_->wait_for(time)) return false;
   if (newcomer_ && !has_state_) newcomer_state_->give([this](StateCopy& state) { visit_shared(state); });
   has_state_ = true;
-  return !session_.follows() || session_.algorithm().catch_up(session_.replica(), until);
+  return !session_.follows() || session_.algorithm().elastic()->catch_up(session_.replica(), until);
 }
 
 // Whether this is a follower that can catch up, or that has no room for more means. Throws what went wrong with the
@@ -276,7 +277,7 @@ bool GroupMembership::wishes_to_join() {
   if (!newcomer_state_) return false;
   constexpr std::size_t most_bytes = std::size_t{1} << 30;
   const bool arrived = newcomer_state_->wait_for({});
-  return session_.follows() && (arrived || session_.algorithm().kept_bytes() > most_bytes);
+  return session_.follows() && (arrived || session_.algorithm().elastic()->following()->kept_bytes() > most_bytes);
 }
 
 }  // namespace sotto

@@ -21,7 +21,7 @@ bool passes(std::uint64_t before, std::uint64_t done, std::uint64_t every) {
 }  // namespace
 
 std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const {
-  if (algorithm.entry->uses_topology) return "";
+  if (algorithm.entry->graph.used) return "";
   const std::string doubt =
       doubt_about(phases.back().recipe, buckets,  // whoever shows it knows the front end
                   [](std::string_view option, std::string_view value) { return named(option, value); });

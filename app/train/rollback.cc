@@ -58,8 +58,8 @@ void Rollback::give(std::uint64_t step, Replica& replica, Algorithm& algorithm, 
   kept.state.give();
   visit_replica(kept.state, replica, totals);
   const FormerRank self{kept.origin->rank, kept.origin->ranks, &kept.state};
-  algorithm.visit_shared(kept.state);
-  algorithm.take_over({&self, 1});
+  algorithm.elastic()->visit_shared(kept.state);
+  algorithm.elastic()->take_over({&self, 1});
 }
 
 }  // namespace sotto

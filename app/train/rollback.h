@@ -24,7 +24,7 @@ class Rollback {
   std::uint64_t begun() const { return begun_; }  // the step of the last begin()
   void forget();                                  // all states
   // Keeps the state with which `step` begins, unless it is kept already: a generation that commits no step changes
-  // nothing for the next one. REQUIRES Algorithm::enter(step), and rest().
+  // nothing for the next one. REQUIRES Algorithm::enter(step), and drain().
   void keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals);
 
   std::optional<std::uint64_t> last() const;  // the newest step that is kept
@@ -32,7 +32,7 @@ class Rollback {
   // The generation that came to this step first, and its manifest. REQUIRES has(step).
   std::uint64_t generation(std::uint64_t step) const { return find(step)->origin->generation; }
   Manifest manifest(std::uint64_t step) const;
-  // Restores the state of that step; of the algorithm's only what it held back, by Algorithm::take_over(). REQUIRES
+  // Restores the state of that step; of the algorithm's only what it held back, by Elastic::take_over(). REQUIRES
   // has(step), and enter(step) of a new algorithm.
   void give(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals& totals);
 

@@ -77,12 +77,12 @@ void RunLog::flush() {
 
 RunTotals RunLog::totals() const {
   return {before_.seconds + steps_.seconds,
-          before_.bytes_sent + (session_.own_speed() ? session_.algorithm().traffic().bytes_sent : steps_.bytes_sent)};
+          before_.bytes_sent + (session_.own_speed() ? session_.algorithm().status().traffic.bytes_sent : steps_.bytes_sent)};
 }
 
 Traffic RunLog::traffic() const {
   Traffic all = session_.communicator().traffic();
-  const Traffic own = session_.algorithm().traffic();
+  const Traffic own = session_.algorithm().status().traffic;
   all.bytes_sent += own.bytes_sent;
   all.bytes_received += own.bytes_received;
   return all;
@@ -117,7 +117,7 @@ void RunLog::tell(TrainedStep& row, const Tally& before) {
                     scale->value()));
   }
   announce_phase(row.step);
-  if (std::string remark = session_.algorithm().remark(); remark.size() > remark_.size()) {  // more was chosen
+  if (std::string remark = session_.algorithm().status().remark; remark.size() > remark_.size()) {  // more was chosen
     remark_ = std::move(remark);
     say(remark_);
   }
@@ -132,7 +132,7 @@ void RunLog::announce_phase(std::uint64_t step) {
 }
 
 void RunLog::take_choice() {
-  if (remark_.empty()) remark_ = session_.algorithm().remark();
+  if (remark_.empty()) remark_ = session_.algorithm().status().remark;
 }
 
 void RunLog::show(const StepRow& row, std::uint64_t done) {
@@ -184,7 +184,7 @@ void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_
   Recorder::Figures figures = recorder_->means();
   if (session_.own_speed()) {  // traffic belongs to no step, and continues after the last row
     const std::uint64_t made = rank_steps[static_cast<std::size_t>(session_.rank())] - first;
-    figures.bytes_sent = static_cast<double>(algorithm.traffic().bytes_sent) / static_cast<double>(made);
+    figures.bytes_sent = static_cast<double>(algorithm.status().traffic.bytes_sent) / static_cast<double>(made);
   }
   const OwnSpeed* apart = algorithm.own_speed();
   const LossScale* scale = session_.replica().loss_scale();
@@ -205,7 +205,7 @@ void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_
   summary.method = session_.method();
   summary.optimiser = session_.choices().optimiser.spec.text();
   summary.lr = session_.choices().optimiser.lr;
-  summary.aggregator = algorithm.aggregator();
+  summary.aggregator = algorithm.status().aggregator;
   summary.remark = remark_;
   summary.step = figures;
   summary.median_step_ms = median_ms;

@@ -121,7 +121,7 @@ bool Session::may_follow(std::uint64_t step) {
   constexpr std::uint64_t first_steps = 1000;
   const Optimiser& optimiser = replica_.optimiser();
   const bool may_be_old = optimiser.to_evaluate().empty() && (optimiser.may_reset_buffers() || step >= first_steps);
-  return algorithm_->traits().has_followers && world_.failure.empty() && idle_ == 0 && options().partition == "iid" &&
+  return algorithm_->elastic()->following() != nullptr && world_.failure.empty() && idle_ == 0 && options().partition == "iid" &&
          !averages_batch_norm_ && replica_.loss_scale() == nullptr && schedule_.plateau() == nullptr &&
          optimiser.offers_gradient() && (replicated() || may_be_old) &&
          std::ranges::all_of(plan_.phases,

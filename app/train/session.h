@@ -67,7 +67,7 @@ class Session {
   const Calendar& calendar() const { return calendar_; }
   const std::string& method() const { return method_; }  // the codec of each phase, as text
   double lr_at(std::uint64_t step) const { return choices_.optimiser.lr * schedule_(course_.scheduled_step(step)); }
-  bool replicated() const { return choices_.algorithm.entry->replicated; }
+  bool replicated() const { return choices_.algorithm.entry->traits.replicated; }
   bool together() const { return algorithm_->traits().counts_together; }
   // Ranks go at their own speed: what they send belongs to no step.
   bool own_speed() const { return has_own_speed(choices_.algorithm, world_.size); }

@@ -96,7 +96,7 @@ void TrainingLoop::begin() {
 void TrainingLoop::end(TrainResult& result) {
   const Choices& choices = session_.choices();
   Interruption& interruption = session_.interruption();
-  session_.algorithm().rest();
+  session_.algorithm().drain();
   log_.take_choice();
   interruption.attempt([this] { study_.finish(); });
   log_.warn(study_.take_remark(), session_.idle());
@@ -135,7 +135,7 @@ void TrainingLoop::end_with_checkpoint() {
   group_.end_in_failure(fmt::format("a checkpoint was written after step {}", done_));
 }
 
-// The number of steps that each rank has made. REQUIRES rest().
+// The number of steps that each rank has made. REQUIRES drain().
 std::vector<std::uint64_t> TrainingLoop::rank_steps() {
   if (session_.together()) return session_.algorithm().own_speed()->rank_steps();
   return std::vector<std::uint64_t>(static_cast<std::size_t>(session_.ranks()), done_);
@@ -180,8 +180,7 @@ bool TrainingLoop::train_step(std::uint64_t step) {
   const bool completes = report.stop || report.meets || is_over() || session_.averages_batch_norm() ||
                          session_.calendar().due(before, done_).any() || study_.needs_rest(step);
   if (completes) {  // others will use the communicator, and rows record the step's cost
-    algorithm.complete(report);
-    algorithm.rest();
+    report += algorithm.drain();
   }
   if (report.meets) {
     done_ = step_of_meeting();
@@ -202,7 +201,7 @@ bool TrainingLoop::train_step(std::uint64_t step) {
   if (all_needed) group_.bring_up_to_date(done_);
   if (ends && session_.options().final_average) average_models();
   if (due.comparison) {
-    algorithm.rest();
+    algorithm.drain();
     require_same_parameters(session_.task().parameters(), done_, session_.communicator());
   }
   log_.show(row, std::max(done_, together ? rate_step : 0));
@@ -232,7 +231,7 @@ void TrainingLoop::save(Kept kept) {
   if (is_saved_ && (kept != Kept::always || kept_ == done_)) return;
   if (kept != Kept::always && kept_ == done_) return;
   log_.flush();  // rows are on disk before their checkpoint
-  session_.algorithm().rest();
+  session_.algorithm().drain();
   session_.algorithm().enter(done_);
   // No checkpoint may be later than the step to which ranks go back; but at the end they need a step to take again.
   if (log_.is_open() && !is_over() && !log_.evaluations().reached()) group_.keep_together(done_);
@@ -261,7 +260,7 @@ std::optional<std::uint64_t> TrainingLoop::best_step() const {
 // Afterwards `is_tested_` says whether a signal broke it off. With a coordinator none does, since the ranks that were
 // not asked to stop continue. Collective.
 void TrainingLoop::evaluate() {
-  session_.algorithm().rest();
+  session_.algorithm().drain();
   const RunTotals spent = log_.totals();
   lend_batch_norm(session_.task(), session_.idle(), session_.communicator());
   const auto tested = test_together(session_.replica(), session_.replicated(), session_.choices().task->goal_metric(),
@@ -303,7 +302,7 @@ void TrainingLoop::follow_evaluation() {
 }
 
 void TrainingLoop::average_models() {
-  session_.algorithm().rest();
+  session_.algorithm().drain();
   session_.algorithm().average_models(session_.replica());
   is_saved_ = false;
   kept_.reset();

@@ -33,10 +33,10 @@ StepperOptions stepper_options(const py::kwargs& given, int all_ranks) {
   options.own.averages_in_node = false;  // there are no gradients here; the package averages them in backward
   options.own.phases = {{0, recipe}};
   const AlgorithmEntry& entry = *options.algorithm.entry;
-  options.own.topology = read_topology(topology.empty() ? entry.topology : topology);
+  options.own.topology = read_topology(topology.empty() ? entry.graph.topology : topology);
   options.own.mixing = read_mixing(text("mixing"));
   if (peers_per_step.empty()) return options;
-  if (!entry.changes_peers) {
+  if (!entry.graph.changes) {
     throw ConfigError(
         fmt::format("{}: {} has no peers whose number may change; push_sum has", named("peers_per_step"), algorithm));
   }
@@ -99,7 +99,7 @@ void rejoin(Stepper& stepper, std::uint64_t step, const std::tuple<int, int, py:
 
 void bind_ranks(py::module_& module) {
   module.def("gossips",
-             [](const std::string& algorithm) { return read_algorithm("algorithm", algorithm).entry->uses_topology; });
+             [](const std::string& algorithm) { return read_algorithm("algorithm", algorithm).entry->graph.used; });
   py::class_<Stepper, std::shared_ptr<Stepper>>(module, "Stepper")
       .def(py::init(&make_stepper))
       .def("begin", &Stepper::begin, Released())

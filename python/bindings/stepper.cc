@@ -67,7 +67,7 @@ Stepper::Stepper(FlatModel model, StepperOptions options, std::shared_ptr<Commun
       model_(std::move(model)),
       buckets_(planned(model_.layout(), options_.bucket_bytes)),
       communicator_(std::move(communicator)),
-      apart_(options_.algorithm.entry->own_speed),
+      apart_(options_.algorithm.entry->traits.own_speed),
       shown_(model_.layout().size()),
       moved_(model_.layout().size()),
       followed_(shown_.size(), apart_ ? &shown_ : nullptr),
@@ -218,8 +218,8 @@ void Stepper::fail(const std::exception& error) {
     if (const auto* config = dynamic_cast<const ConfigError*>(&error)) {
       error_ = std::make_exception_ptr(ConfigError(config->text(argument_spelling)));
     }
-    if (!apart_) algorithm_->rest();  // a rank that gives up must have nothing on its way
-  } catch (const std::exception&) {   // NOLINT(bugprone-empty-catch): the first error counts
+    if (!apart_) algorithm_->drain();  // a rank that gives up must have nothing on its way
+  } catch (const std::exception&) {    // NOLINT(bugprone-empty-catch): the first error counts
   }
   communicator_->give_up(error.what());
   if (apart_) algorithm_->own_speed()->abandon();
@@ -237,7 +237,7 @@ void Stepper::idle() {
         "a step has begun with the last forward: call this between optimizer.step() and the next "
         "forward in training mode");
   }
-  guarded([this] { follow([this] { algorithm_->rest(); }); });
+  guarded([this] { follow([this] { algorithm_->drain(); }); });
 }
 
 // Runs `f` on an algorithm whose vector changes during the loop. The parameters become the result, plus the loop's

@@ -145,7 +145,7 @@ class Stepper final : private Worker {
   FlatModel model_;
   std::vector<BucketPlan> buckets_;
   std::shared_ptr<Communicator> communicator_;
-  bool apart_;                // AlgorithmEntry::own_speed
+  bool apart_;                // AlgorithmEntry::Traits::own_speed
   std::vector<float> shown_;  // the model's parameters before the current step of the loop's optimiser
   std::vector<float> moved_;  // and after it
   std::vector<float> own_;    // this rank's parameters while the mean is shown; otherwise empty

@@ -75,7 +75,7 @@ void Stepper::refuse_load() {
 
 std::vector<std::string> Stepper::shared() {
   StateNames names;
-  algorithm_->visit_shared(names);
+  if (Elastic* elastic = algorithm_->elastic()) elastic->visit_shared(names);
   return names.take();
 }
 
@@ -87,12 +87,12 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
   guarded([&] {
     algorithm_->enter(step);
     StateRestorer restorer(former.values);
-    algorithm_->visit_shared(restorer);
+    algorithm_->elastic()->visit_shared(restorer);
     model_.read(shown_);
     now = shown_;
     if (!is_new) {
       const FormerRank self{former.rank, former.ranks, &restorer};
-      algorithm_->take_over({&self, 1});
+      algorithm_->elastic()->take_over({&self, 1});
       visit_vector(restorer, "parameters", shown_);
       now = shown_;
       if (former.values.contains(changed_parameters)) visit_vector(restorer, changed_parameters, now);
@@ -104,7 +104,8 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
   guarded([&] {
     // If all who were there before are lost, those that are left have the model of one of them.
     const bool nobody = std::ranges::min(of_all_ranks(*communicator_, is_new ? 1 : 0)) == 1;
-    take_mean(std::move(by_hand), nobody || !is_new, [&] { algorithm_->meet_others(*this, is_new && !nobody); });
+    take_mean(std::move(by_hand), nobody || !is_new,
+              [&] { algorithm_->elastic()->sync_after_change(*this, is_new && !nobody); });
     if (apart_) algorithm_->own_speed()->begin_at(step / static_cast<std::uint64_t>(ranks()));
   });
   step_ = apart_ ? step / static_cast<std::uint64_t>(ranks()) : step;
@@ -153,16 +154,16 @@ AveragerStats Stepper::stats() const {
 
 Traffic Stepper::traffic() const {
   Traffic sum = communicator_->traffic();
-  const Traffic beside = algorithm_->traffic();
+  const Traffic beside = algorithm_->status().traffic;
   sum.bytes_sent += beside.bytes_sent + replaced_.bytes_sent;
   sum.bytes_received += beside.bytes_received + replaced_.bytes_received;
   return sum;
 }
 
 std::string Stepper::methods() const {
-  std::string text =
-      fmt::format("{}: {} by {}", options_.algorithm.said(), options_.own.recipe().text(), algorithm_->aggregator());
-  if (const std::string remark = algorithm_->remark(); !remark.empty()) text += fmt::format(" ({})", remark);
+  std::string text = fmt::format("{}: {} by {}", options_.algorithm.said(), options_.own.recipe().text(),
+                                 algorithm_->status().aggregator);
+  if (const std::string remark = algorithm_->status().remark; !remark.empty()) text += fmt::format(" ({})", remark);
   return text + "\n";
 }
 
@@ -170,7 +171,7 @@ std::string Stepper::identity(bool graph) const {
   const AlgorithmOptions& own = options_.own;
   std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm.said(), own.seed,
                                  options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
-  if (graph && options_.algorithm.entry->uses_topology) {
+  if (graph && options_.algorithm.entry->graph.used) {
     text += fmt::format("{}, {}\n", own.topology.text(), own.mixing.text());
     for (const TopologyPhase& phase : own.topologies) {
       text += fmt::format("from step {} {}\n", phase.first, phase.topology.text());

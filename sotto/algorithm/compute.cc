@@ -6,11 +6,6 @@
 
 namespace sotto {
 
-Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input) {
-  return {options.seed, static_cast<std::uint16_t>(communicator.rank()), options.generation,
-          static_cast<std::uint32_t>(input.step)};
-}
-
 void offer_in_place(Worker& worker, const BucketPlan& bucket) {
   const auto gradient = worker.gradient().subspan(bucket.range.begin, bucket.range.size());
   const auto offered = worker.optimiser().offer(gradient, bucket.range.begin);
@@ -33,27 +28,6 @@ void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>&
   for (const BucketPlan& bucket : worker.buckets()) {
     step_stretch(worker, x.subspan(bucket.range.begin, bucket.range.size()), bucket.range.begin, lr, scratch);
   }
-}
-
-double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls,
-                      const std::function<void()>& fails) {
-  try {
-    return worker.compute_gradient(step, calls);
-  } catch (...) {
-    fails();
-    try {
-      thread.wait();
-    } catch (...) {  // NOLINT(bugprone-empty-catch)
-    }
-    throw;
-  }
-}
-
-bool any_overflows(bool mine, CommThread& thread, Communicator& communicator) {
-  float any = mine ? 1.0F : 0.0F;
-  thread.post([&] { communicator.all_reduce(std::span(&any, 1), ReduceOp::max); });
-  thread.wait();
-  return any > 0;
 }
 
 void divide(std::span<const float> x, double weight, std::span<float> quotient) {

@@ -1,19 +1,14 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/comm_thread.h"
 
 namespace sotto {
 
 // Functions that all algorithms share.
-
-// The key of this rank's messages in this step.
-Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input);
 
 // Replaces the gradient of this bucket by what the optimiser offers in its place. Once per step and bucket, when the
 // gradient is finished.
@@ -48,14 +43,5 @@ void divide(std::span<const float> x, double weight, std::span<float> quotient);
 void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts = true);
 // The same where all weights are 1.
 void average_members(std::span<float> x, Communicator& communicator, bool counts);
-
-// Computes the gradient of a step, and returns its loss, while `thread` goes on with what is on its way. If computing
-// fails, calls `fails`, waits for these exchanges, and throws the error of computing, not theirs.
-double compute_beside(
-    CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls = {},
-    const std::function<void()>& fails = [] {});
-
-// Whether the gradient of any rank overflows. First waits for the work posted to `thread` before. Collective.
-bool any_overflows(bool mine, CommThread& thread, Communicator& communicator);
 
 }  // namespace sotto

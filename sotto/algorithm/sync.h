@@ -14,12 +14,17 @@ struct SyncOptions {
 };
 
 // Synchronous data-parallel SGD: every rank applies the mean gradient of all ranks, so all keep the same parameters.
-// With priority=need: SyncByNeed.
+// With priority=need: make_sync_by_need().
 std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
 
-bool sync_is_elastic(const AnyOptions& own);  // AlgorithmEntry::elastic
-// AlgorithmEntry::whole_mean.
-bool sync_has_whole_mean(const AnyOptions& own);
+OptionTraits sync_with(const AnyOptions& own);
+
+// As Sync, with the same bits, but of the buckets that are ready on all ranks, the one that the next forward needs
+// first is exchanged first. Forward begins while others are on their way, and waits for each bucket when it comes to it
+// (Jayarajan et al., MLSys 2019; Peng et al., SOSP 2019). Parameters are complete only after drain(), not after each
+// step.
+std::unique_ptr<Algorithm> make_sync_by_need(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                                             Communicator& communicator);
 
 }  // namespace sotto

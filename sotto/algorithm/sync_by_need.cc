@@ -1,12 +1,12 @@
-#include "sotto/algorithm/sync_by_need.h"
-
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <utility>
 
 #include "sotto/algorithm/compute.h"
-#include "sotto/comm/comm_thread.h"
+#include "sotto/algorithm/group_aggregator.h"
+#include "sotto/algorithm/step_thread.h"
+#include "sotto/algorithm/sync.h"
 #include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
 
@@ -16,110 +16,75 @@ namespace {
 class SyncByNeed final : public Algorithm {
  public:
   SyncByNeed(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
-      : options_(options),
-        communicator_(communicator),
-        aggregator_(options.phases, {buckets.begin(), buckets.end()}, communicator.rank(), communicator.size(),
-                    std::make_shared<ThreadPool>(options.codec_threads)),
+      : Algorithm(options, communicator, {}, &aggregator_),
+        aggregator_(options.phases, options, buckets, communicator, {}),
         calls_{.needed = [this](std::size_t bucket) { settle(bucket); },
                .ready = [this](std::size_t bucket) { on_ready(bucket); },
                .is_void = [this](bool overflows) { return agree(overflows); }},
-        buckets_(buckets.size()) {
-    for (std::size_t b = 0; b < buckets.size(); ++b) buckets_[b].plan = buckets[b];
-    note();
-  }
+        buckets_(buckets.size()) {}
 
-  std::string_view aggregator() const override { return aggregator_name_; }
-  std::string remark() const override { return remark_; }
+  AlgorithmStatus status() const override { return aggregator_.status(); }
 
-  // REQUIRES rest().
+  // REQUIRES drain().
   void enter(std::uint64_t step) override {
     aggregator_.enter(step);
-    note();
+    aggregator_.note();
   }
 
-  StepReport step(Worker& worker, const StepInput& input) override {
-    const Timer total;
-    StepReport report;
-    if (worker_ != &worker) {
-      settle_all();
-      worker_ = &worker;
-    }
-    input_ = input;
-    begun_ = void_ = false;
-    waited_ = 0;
-    report.loss = compute_beside(thread_, worker, input.step, calls_);
-    begin();
-    while (!void_ && ready_ < buckets_.size()) post(ready_);
-    if (!options_.overlap) rest();
-    wait([this] { return stop_is_known_.load(std::memory_order_acquire); });
-    report.stop = stop_ > 0;
-    report.seconds = total.seconds();
-    report.compute = report.seconds - waited_;
-    account(report);
-    return report;
-  }
-
-  void complete(StepReport& report) override {
+  StepCost drain() override {
     const Timer timer;
-    waited_ = 0;
-    rest();
-    const double seconds = timer.seconds();
-    report.seconds += seconds;
-    report.compute += seconds - waited_;
-    account(report);
-  }
-
-  void rest() override {
+    Step rest;
+    now_ = &rest;
     settle_all();
-    note();
+    account();
+    aggregator_.note();
+    return rest.report(timer.seconds());
   }
 
-  void visit_state(StateVisitor& visitor) override {
-    aggregator_.visit_state(visitor);
-    note();
-  }
-  void visit_shared(StateVisitor& visitor) override { aggregator_.visit_shared(visitor); }
-  void take_over(std::span<const FormerRank> each) override {
-    aggregator_.take_over(each);
-    note();
-  }
+  void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
 
  private:
   struct Part {
-    BucketPlan plan;
     bool open = false;  // its gradient is on its way, or its mean was not applied
     std::atomic<bool> exchanged = false;
   };
 
   // --- on the thread that computes ---------------------------------------------------------------------------------
 
-  // Copies the aggregator's name and remark, which may change while it works. REQUIRES that nothing is on its way.
-  void note() {
-    aggregator_name_ = aggregator_.name();
-    remark_ = aggregator_.remark();
+  void run_step(Worker& worker, Step& now) override {
+    now_ = &now;
+    if (worker_ != &worker) {
+      settle_all();
+      worker_ = &worker;
+    }
+    begun_ = void_ = false;
+    thread_.compute(worker, now, calls_, [this] {
+      begin();
+      while (!void_ && ready_ < buckets_.size()) post(ready_);
+    });
+    if (!options_.overlap) {
+      settle_all();
+      aggregator_.note();
+    }
+    thread_.wait(now, [this] { return stop_is_known_.load(std::memory_order_acquire); });
+    now.stops = stop_ > 0;
+    account();
   }
 
-  // Adds to the report the time spent waiting, and the time that exchanges of any step took since the last call.
-  void account(StepReport& report) {
-    report.wait += waited_;
+  // Adds the time that exchanges of any step took since the last call.
+  void account() {
     const Lock lock(spent_mutex_);
-    report.timings += std::exchange(spent_, {});
-    report.queue += thread_.take_waits().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
-  }
-
-  void wait(const std::function<bool()>& enough) {
-    const Timer timer;
-    thread_.wait(enough);
-    waited_ += timer.seconds();
+    now_->timings += std::exchange(spent_, {});
+    now_->queue += thread_.take_waits().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
   }
 
   // Applies the mean of this bucket, if that was not done: then its parameters are those of this step.
   void settle(std::size_t index) {
     Part& part = buckets_[index];
     if (!part.open) return;
-    wait([&part] { return part.exchanged.load(std::memory_order_acquire); });
+    thread_.wait(*now_, [&part] { return part.exchanged.load(std::memory_order_acquire); });
     if (!part.exchanged) throw std::logic_error("a step goes on after one that failed");
-    const Range range = part.plan.range;
+    const Range range = aggregator_.buckets()[index].range;
     worker_->optimiser().apply(worker_->parameters().subspan(range.begin, range.size()),
                                worker_->gradient().subspan(range.begin, range.size()), range.begin, lr_);
     part.open = false;
@@ -127,19 +92,19 @@ class SyncByNeed final : public Algorithm {
 
   void settle_all() {
     for (std::size_t b = buckets_.size(); b-- > 0;) settle(b);
-    thread_.wait();
+    thread_.wait(*now_);
   }
 
   // Begins a step, before its first bucket is ready: first ends the step before it.
   void begin() {
     if (std::exchange(begun_, true)) return;
     settle_all();
-    lr_ = input_.lr;
-    key_ = key_of(options_, communicator_, input_);
-    communicator_.at_step(input_.step);
-    enter(input_.step);
-    worker_->optimiser().begin_step(input_.step);
-    stop_ = input_.stop ? 1.0F : 0.0F;
+    lr_ = now_->lr;
+    key_ = now_->key;
+    communicator_.at_step(now_->step);
+    enter(now_->step);
+    worker_->optimiser().begin_step(now_->step);
+    stop_ = now_->stop ? 1.0F : 0.0F;
     stop_is_known_ = false;
     ready_ = exchanged_ = 0;
     thread_.post([this] {
@@ -155,16 +120,13 @@ class SyncByNeed final : public Algorithm {
 
   bool agree(bool overflows) {
     begin();
-    const Timer timer;
-    void_ = any_overflows(overflows, thread_, communicator_);
-    waited_ += timer.seconds();
-    return void_;
+    return void_ = thread_.any_overflows(overflows, communicator_, *now_);
   }
 
   // REQUIRES that buckets come in index order, the same on every rank.
   void post(std::size_t index) {
     Part& part = buckets_[index];
-    offer_in_place(*worker_, part.plan);
+    offer_in_place(*worker_, aggregator_.buckets()[index]);
     part.open = true;
     part.exchanged = false;
     ready_.store(index + 1, std::memory_order_release);
@@ -176,15 +138,12 @@ class SyncByNeed final : public Algorithm {
   void exchange_one() {
     Timings timings;
     const std::size_t index = next(timings);
-    Part& part = buckets_[index];
-    Bucket bucket{worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size()), &part.plan.layout,
-                  static_cast<std::uint16_t>(index)};
-    aggregator_.average(bucket, key_, {key_.step, lr_}, communicator_, timings);
+    aggregator_.average(index, worker_->gradient(), key_, {key_.step, lr_}, timings);
     {
       const Lock lock(spent_mutex_);
       spent_ += timings;
     }
-    part.exchanged.store(true, std::memory_order_release);
+    buckets_[index].exchanged.store(true, std::memory_order_release);
   }
 
   // The bucket to exchange now, the same on all ranks. The first one is bucket 0, which is ready first; the last one is
@@ -205,16 +164,12 @@ class SyncByNeed final : public Algorithm {
     return end;
   }
 
-  AlgorithmOptions options_;
-  Communicator& communicator_;
-  Phased aggregator_;
-  std::string aggregator_name_, remark_;
+  GroupAggregator aggregator_;
   BucketCalls calls_;
   std::vector<Part> buckets_;
   Worker* worker_ = nullptr;
-  StepInput input_;
+  Step* now_ = nullptr;  // of this step, or of drain()
   bool begun_ = false, void_ = false;
-  double waited_ = 0;
 
   // Of the step whose buckets are on their way:
   Key key_;
@@ -226,7 +181,7 @@ class SyncByNeed final : public Algorithm {
 
   Mutex spent_mutex_;
   Timings spent_ SOTTO_GUARDED_BY(spent_mutex_);
-  CommThread thread_;  // last: it is destroyed before what its work uses
+  StepThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

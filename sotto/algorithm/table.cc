@@ -14,98 +14,82 @@
 namespace sotto {
 namespace {
 
-bool always_elastic(const AnyOptions& /*own*/) { return true; }
+OptionTraits always_elastic(const AnyOptions& /*own*/) { return {.elastic = true}; }
 
 constexpr AlgorithmEntry entries[] = {
     {.name = "sync",
      .summary = "every rank applies the mean gradient of all ranks (AR)",
      .paper = "Li et al., PyTorch Distributed, VLDB 2020",
-     .replicated = true,
-     .uses_aggregator = true,
-     .other_ranks = true,
-     .elastic = sync_is_elastic,
+     .traits = {.replicated = true, .uses_aggregator = true, .other_ranks = true},
      .options = Made<make_sync>::options,
-     .make = Made<make_sync>::make,
-     .whole_mean = sync_has_whole_mean},
+     .with = sync_with,
+     .make = Made<make_sync>::make},
     {.name = "push_sum",
      .summary =
          "each rank takes its own step, and mixes its model with those of neighbours (SGP; with overlap=true OSGP)",
      .paper = "Assran et al., ICML 2019",
-     .other_ranks = true,
-     .elastic = always_elastic,
-     .uses_topology = true,
+     .traits = {.other_ranks = true},
+     .graph = {.used = true, .changes = true},
      .options = Made<make_push_sum>::options,
-     .make = Made<make_push_sum>::make,
-     .changes_peers = true,
-     .varies = push_sum_varies},
+     .with = push_sum_with,
+     .make = Made<make_push_sum>::make},
     {.name = "d_psgd",
      .summary =
          "mixes its model with those of neighbours while the gradient is computed; wants shares that keep the mean",
      .paper = "Lian et al., NeurIPS 2017",
-     .other_ranks = true,
-     .elastic = always_elastic,
-     .uses_topology = true,
+     .traits = {.other_ranks = true},
+     .graph = {.used = true, .problem = problem_of_d_psgd},
      .options = Made<make_d_psgd>::options,
-     .make = Made<make_d_psgd>::make,
-     .problem = problem_of_d_psgd},
+     .with = always_elastic,
+     .make = Made<make_d_psgd>::make},
     {.name = "ad_psgd",
      .summary = "each rank takes steps at its own speed, and averages its model with another's meanwhile",
      .paper = "Lian et al., ICML 2018",
-     .other_ranks = true,
-     .elastic = ad_psgd_is_elastic,
-     .uses_topology = true,
+     .traits = {.other_ranks = true, .own_speed = true},
+     .graph = {.used = true, .topology = "bipartite_exponential", .problem = problem_of_ad_psgd},
      .options = Made<make_ad_psgd>::options,
-     .make = Made<make_ad_psgd>::make,
-     .topology = "bipartite_exponential",
-     .problem = problem_of_ad_psgd,
-     .own_speed = true},
+     .with = ad_psgd_with,
+     .make = Made<make_ad_psgd>::make},
     {.name = "choco",
      .summary = "each rank takes its own step, and sends the coded difference between its model and the model that "
                 "neighbours know",
      .paper = "Koloskova et al., ICML 2019; Taheri et al., ICML 2020",
-     .other_ranks = true,
-     .elastic = always_elastic,
-     .uses_topology = true,
+     .traits = {.other_ranks = true},
+     .graph = {.used = true, .topology = "ring", .problem = problem_of_choco},
      .options = Made<make_choco>::options,
-     .make = Made<make_choco>::make,
-     .topology = "ring",
-     .problem = problem_of_choco},
+     .with = always_elastic,
+     .make = Made<make_choco>::make},
     {.name = "local",
      .summary = "each rank takes h steps of its own; then all go to the mean of their models",
      .paper = "Lin et al., ICLR 2020",
-     .uses_aggregator = true,
-     .other_ranks = true,
-     .elastic = local_is_elastic,
+     .traits = {.uses_aggregator = true, .other_ranks = true},
      .options = Made<make_local>::options,
+     .with = always_elastic,
      .make = Made<make_local>::make},
     {.name = "slowmo",
      .summary = "as local, with a momentum of how far ranks went on average",
      .paper = "Wang et al., ICLR 2020",
-     .uses_aggregator = true,
-     .other_ranks = true,
-     .elastic = local_is_elastic,
+     .traits = {.uses_aggregator = true, .other_ranks = true},
      .options = Made<make_slowmo>::options,
+     .with = always_elastic,
      .make = Made<make_slowmo>::make},
     {.name = "diloco",
      .summary = "as local, with AdamW inside and a Nesterov step outside, of parts of the model in turn",
      .paper = "Douillard et al., 2023 and 2025",
-     .uses_aggregator = true,
-     .other_ranks = true,
-     .elastic = diloco_is_elastic,
+     .traits = {.uses_aggregator = true, .other_ranks = true},
+     .optimiser = "adamw",
      .options = Made<make_diloco>::options,
-     .make = Made<make_diloco>::make,
-     .optimiser = "adamw"},
+     .with = diloco_with,
+     .make = Made<make_diloco>::make},
     {.name = "parameter_server",
      .summary = "workers send gradients to servers, which make the steps and send the model back",
      .paper = "Li et al., OSDI 2014; Ho et al., NeurIPS 2013",
-     .replicated = true,
-     .elastic = parameter_server_is_elastic,
+     .traits = {.replicated = true, .steps_elsewhere = true},
      .options = Made<make_parameter_server>::options,
      .read = read_parameter_server,
-     .make = Made<make_parameter_server>::make,
-     .idle = idle_parameter_server,
-     .in_step = parameter_server_in_step,
-     .steps_elsewhere = true},
+     .with = parameter_server_with,
+     .roles = parameter_server_roles,
+     .make = Made<make_parameter_server>::make},
 };
 
 constexpr Table<AlgorithmEntry> table("algorithm", entries);
@@ -121,21 +105,19 @@ AlgorithmSpec read_algorithm(std::string_view option, std::string_view text) {
 }
 
 int idle_ranks(const AlgorithmSpec& algorithm, int ranks) {
-  if (algorithm.entry->idle == nullptr) return 0;
-  return with_place(algorithm, [&] { return algorithm.entry->idle(algorithm.options, ranks); });
+  return with_place(algorithm, [&] { return algorithm.entry->roles(algorithm.options, ranks).idle; });
 }
 
 bool all_in_step(const AlgorithmSpec& algorithm, int ranks) {
-  const AlgorithmEntry& entry = *algorithm.entry;
-  if (!entry.replicated || idle_ranks(algorithm, ranks) > 0) return false;
-  return entry.in_step == nullptr || entry.in_step(algorithm.options, ranks);
+  if (!algorithm.entry->traits.replicated || idle_ranks(algorithm, ranks) > 0) return false;
+  return algorithm.entry->roles(algorithm.options, ranks).in_step;
 }
 
 void check_nodes(const AlgorithmSpec& algorithm, std::int64_t node_size, int ranks) {
   const AlgorithmEntry& entry = *algorithm.entry;
   const auto fail = [](const std::string& why) { throw ConfigError(named("node-size") + ": " + why); };
-  if (!entry.uses_topology) fail(fmt::format("`{}` exchanges no models with neighbours", entry.name));
-  if (entry.own_speed) {
+  if (!entry.graph.used) fail(fmt::format("`{}` exchanges no models with neighbours", entry.name));
+  if (entry.traits.own_speed) {
     fail(
         fmt::format("the ranks of `{}` go at their own speed, and those of a node go together; push_sum, d_psgd and "
                     "choco have nodes",
@@ -149,15 +131,14 @@ void check_nodes(const AlgorithmSpec& algorithm, std::int64_t node_size, int ran
 void check_graph(const AlgorithmSpec& algorithm, const TopologySpec& topology, const MixingSpec& mixing, int ranks) {
   const Topology graphs = make_topology(topology, ranks);
   const auto shares = make_mixing(mixing, graphs);
-  if (algorithm.entry->problem == nullptr) return;
-  const std::string problem = algorithm.entry->problem(graphs, *shares);
+  const std::string problem = algorithm.entry->graph.problem(graphs, *shares);
   if (!problem.empty()) with_place(algorithm, [&] { throw ConfigError(problem); });
 }
 
 std::unique_ptr<Algorithm> make_algorithm(const AlgorithmSpec& algorithm, const AlgorithmOptions& options,
                                           std::span<const BucketPlan> buckets, Communicator& communicator) {
   const auto make = [&](Communicator& ranks) {
-    if (algorithm.entry->uses_topology) check_graph(algorithm, options.topology, options.mixing, ranks.size());
+    if (algorithm.entry->graph.used) check_graph(algorithm, options.topology, options.mixing, ranks.size());
     return algorithm.entry->make(algorithm.options, options, buckets, ranks);
   };
   if (options.node_size == 1) return make(communicator);

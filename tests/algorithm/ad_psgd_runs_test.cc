@@ -37,10 +37,10 @@ TEST(AdPsgd, SendsWhatTheFormulaSays) {
         const auto algorithm =
             make_algorithm(test::algorithm("ad_psgd(every=2)"), options_on("1", codec), worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < 20; ++step) algorithm->step(worker, {step, 0.01, false});
-        algorithm->rest();
+        algorithm->drain();
         const std::uint64_t message = message_bytes(codec, worker.buckets());
         const std::uint64_t note = 24 + 8 * static_cast<std::uint64_t>(ranks);
-        const std::uint64_t sent = algorithm->traffic().bytes_sent,
+        const std::uint64_t sent = algorithm->status().traffic.bytes_sent,
                             exchanges = algorithm->own_speed()->exchange_count();
         EXPECT_LE(exchanges, communicator.rank() % 2 == 1 ? 10U : 10U * static_cast<std::uint64_t>(ranks) / 2);
         // The rest are the notes of the meeting, and perhaps questions and news.
@@ -61,7 +61,7 @@ TEST(AdPsgd, AlonePassesThroughAResumeToTheSameBits) {
     const auto again = make_algorithm(test::algorithm("ad_psgd"), options_on("1"), other.buckets(), communicator);
     for (std::uint64_t step = 0; step < 8; ++step) {
       if (step == 4) {
-        algorithm->rest();
+        algorithm->drain();
         std::ranges::copy(worker.parameters(), other.parameters().begin());
         again->enter(step);
         test::hand_over(*algorithm, *again);
@@ -71,8 +71,8 @@ TEST(AdPsgd, AlonePassesThroughAResumeToTheSameBits) {
       if (step >= 4) again->step(other, {step, 0.1, false});
     }
     EXPECT_EQ(algorithm->own_speed()->rate_step(), 8U);
-    algorithm->rest();
-    again->rest();
+    algorithm->drain();
+    again->drain();
     EXPECT_EQ(0, std::memcmp(worker.parameters().data(), other.parameters().data(), worker.parameters().size_bytes()));
   });
 }
@@ -91,17 +91,17 @@ TEST(AdPsgd, TakesUpTheRanksModelsAndStepsOfACheckpoint) {
     EXPECT_EQ(algorithm->own_speed()->rate_step(), 30U);
     communicator.barrier();
     for (std::uint64_t step = 30; step < 40; ++step) algorithm->step(worker, {step, 0, false});
-    algorithm->rest();
+    algorithm->drain();
     EXPECT_EQ(algorithm->own_speed()->rate_step(), 40U);  // after a meeting each rank knows all steps
     double sum = worker.parameters()[0];
     communicator.all_reduce(std::span(&sum, 1));
     EXPECT_NEAR(sum, 6, 1e-4);
     EXPECT_NEAR(worker.parameters()[0], 1.5, 0.8);
     algorithm->average_models(worker);
-    algorithm->rest();
+    algorithm->drain();
     EXPECT_NEAR(worker.parameters()[0], 1.5, 1e-5);
     algorithm->step(worker, {40, 0, false});
-    algorithm->rest();
+    algorithm->drain();
     EXPECT_NEAR(worker.parameters()[0], 1.5, 1e-5);
   });
 }
@@ -117,7 +117,7 @@ TEST(AdPsgd, ReportsTheErrorOfAWorker) {
                                  worker.fails = communicator.rank() == bad && step == 2;
                                  made->step(worker, {step, 0.1, false});
                                }
-                               made->rest();
+                               made->drain();
                              }),
                  NumericError)
         << bad;
@@ -133,7 +133,7 @@ TEST(AdPsgd, ReportsAModelThatIsNotFinite) {
           make_algorithm(test::algorithm("ad_psgd"), options_on("1", "f16", false), worker.buckets(), communicator);
       std::ranges::fill(worker.parameters(), communicator.rank() == 1 ? std::numeric_limits<float>::infinity() : 1.0F);
       for (std::uint64_t step = 0; step < 3; ++step) made->step(worker, {step, 0, false});
-      made->rest();
+      made->drain();
     });
   });
   EXPECT_NE(error.find("third"), std::string::npos) << error;
@@ -147,8 +147,8 @@ TEST(AdPsgd, ErrorsOfTheCommunicatorNameTheStep) {
                              const auto made = make_algorithm(test::algorithm("ad_psgd"), options_on("1"),
                                                               worker.buckets(), communicator);
                              for (std::uint64_t step = 0; step < 4; ++step) made->step(worker, {step, 0.1, false});
-                             made->rest();
-                             communicator.barrier();  // nobody is in rest() any more when rank 1 fails
+                             made->drain();
+                             communicator.barrier();  // nobody is in drain() any more when rank 1 fails
                              if (communicator.rank() == 1) throw NumericError("rank 1 gives up");
                              error = message_of([&] { communicator.barrier(); });
                            }),

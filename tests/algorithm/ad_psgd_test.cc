@@ -39,7 +39,7 @@ TEST(AdPsgd, ComesNearTheLeastSum) {
           algorithm->step(worker, {step, 0.003, false});
           communicator.barrier();
         }
-        algorithm->rest();
+        algorithm->drain();
         ends[static_cast<std::size_t>(communicator.rank())] = worker.parameters()[3];
       });
       double mean = 0;
@@ -72,7 +72,7 @@ TEST(AdPsgd, MovesTheSumBySumsOfGradients) {
         const auto algorithm = make_algorithm(test::algorithm("ad_psgd"), options_on(job.topology, job.codec),
                                               worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < steps; ++step) algorithm->step(worker, {step, lr, false});
-        algorithm->rest();
+        algorithm->drain();
         ends[rank] = worker.parameters()[3];
       });
       double sum = 0, wanted = 0;
@@ -103,7 +103,7 @@ TEST(AdPsgd, WaitsForNobody) {
                                               worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < steps; ++step) algorithm->step(worker, {step, 0.01, false});
         if (communicator.rank() != slow) others_done.count_down();
-        algorithm->rest();
+        algorithm->drain();
         if (!overlap && communicator.rank() != slow && communicator.rank() % 2 == 1) {
           EXPECT_EQ(algorithm->own_speed()->exchange_count(), steps);
         }
@@ -144,7 +144,7 @@ TEST(AdPsgd, CountsTheStepsOfAllTogether) {
             const std::uint64_t rate_step = counting->own_speed()->rate_step();
             EXPECT_LE(rate_step, made / static_cast<std::uint64_t>(job.ranks));
           }
-          counting->rest();
+          counting->drain();
           known[rank] = counting->own_speed()->rank_steps();
           EXPECT_EQ(known[rank][rank], step);
           EXPECT_GE(counting->own_speed()->rate_step(), meeting);
@@ -173,7 +173,7 @@ TEST(AdPsgd, MeetsWhenOneIsAskedAndGoesOn) {
           const bool wish = communicator.rank() == asked && step >= before + 5;
           meets = algorithm->step(worker, {step, 0.01, wish}).meets;
         }
-        algorithm->rest();
+        algorithm->drain();
         const auto steps = algorithm->own_speed()->rank_steps();
         EXPECT_EQ(steps[static_cast<std::size_t>(asked)], 6U * (static_cast<std::size_t>(meeting) + 1));
         EXPECT_EQ(steps[static_cast<std::size_t>(communicator.rank())], step);
@@ -202,9 +202,9 @@ TEST(AdPsgd, StopsTogetherWhenOneIsAsked) {
           std::uint64_t step = 0;
           for (bool stop = false; !stop; ++step) {
             stop = algorithm->step(worker, {step, 0.01, communicator.rank() == asked && step >= when}).stop;
-            if ((step + 1) % 5 == 0) algorithm->rest();
+            if ((step + 1) % 5 == 0) algorithm->drain();
           }
-          algorithm->rest();
+          algorithm->drain();
           ended[static_cast<std::size_t>(communicator.rank())] = step;
         });
         for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << job.topology << ", " << when;
@@ -230,7 +230,7 @@ TEST(AdPsgd, EndsAsPlannedWhenOneHasDoneAllItsSteps) {
       if (communicator.rank() == 0 && step == 9) first_done.count_down();
       EXPECT_FALSE(algorithm->step(worker, {step, 0.01, wish}).stop && step < 9);
     }
-    algorithm->rest();
+    algorithm->drain();
   });
 }
 

@@ -46,16 +46,18 @@ std::vector<std::vector<float>> train(const Method& method, int ranks, int follo
                        {.phases = test::read_phases(method.codec, method.aggregator)}, worker.buckets(), communicator);
     const bool follows = rank == follower;
     std::ranges::fill(worker.parameters(), 0.25F);
-    if (follower >= 0) algorithm->weigh(follows ? 0 : static_cast<float>(ranks) / static_cast<float>(ranks - 1), {});
+    if (follower >= 0)
+      algorithm->elastic()->following()->set_weight(
+          follows ? 0 : static_cast<float>(ranks) / static_cast<float>(ranks - 1), {});
     for (std::uint64_t step = 0; step < made_steps; ++step) algorithm->step(worker, {.step = step, .lr = lr_at(step)});
-    algorithm->rest();
+    algorithm->drain();
     if (follows) {
-      EXPECT_GT(algorithm->kept_bytes(), 0U);
-      EXPECT_LE(algorithm->kept_bytes(), made_steps * worker.gradient().size() * sizeof(float));
+      EXPECT_GT(algorithm->elastic()->following()->kept_bytes(), 0U);
+      EXPECT_LE(algorithm->elastic()->following()->kept_bytes(), made_steps * worker.gradient().size() * sizeof(float));
       EXPECT_EQ(worker.parameters()[0], 0.25F) << "it waits for the model, and leaves its own alone";
-      EXPECT_FALSE(algorithm->catch_up(worker, Clock::time_point{})) << "no time, no step";
-      EXPECT_TRUE(algorithm->catch_up(worker, Clock::now() + std::chrono::seconds(60)));
-      EXPECT_EQ(algorithm->kept_bytes(), 0U);
+      EXPECT_FALSE(algorithm->elastic()->catch_up(worker, Clock::time_point{})) << "no time, no step";
+      EXPECT_TRUE(algorithm->elastic()->catch_up(worker, Clock::now() + std::chrono::seconds(60)));
+      EXPECT_EQ(algorithm->elastic()->following()->kept_bytes(), 0U);
     }
     all[static_cast<std::size_t>(rank)].assign(worker.parameters().begin(), worker.parameters().end());
   });
@@ -135,10 +137,10 @@ TEST(Follower, WaitsForALongRoundOfTheOthers) {
   run_threads(3, std::chrono::seconds(3), [&](Communicator& communicator) {
     Slow worker(std::chrono::seconds(1));
     const auto algorithm = make_algorithm(test::algorithm("local(h=6)"), {}, worker.buckets(), communicator);
-    algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F, {});
+    algorithm->elastic()->following()->set_weight(communicator.rank() == 1 ? 0 : 1.5F, {});
     for (std::uint64_t step = 0; step < made_steps; ++step) algorithm->step(worker, {.step = step, .lr = 0.1});
     if (communicator.rank() == 1) {
-      EXPECT_TRUE(algorithm->catch_up(worker, Clock::now() + std::chrono::seconds(60)));
+      EXPECT_TRUE(algorithm->elastic()->catch_up(worker, Clock::now() + std::chrono::seconds(60)));
     }
     EXPECT_NEAR(worker.parameters()[0], 1 - std::pow(0.9F, 6), 1e-5);
   });
@@ -150,7 +152,7 @@ TEST(Follower, WaitsForALongStepOfTheOthers) {
     run_threads(3, std::chrono::seconds(3), [&](Communicator& communicator) {
       Slow worker(std::chrono::seconds(5));
       const auto algorithm = make_algorithm(test::algorithm(name), {}, worker.buckets(), communicator);
-      algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F, {});
+      algorithm->elastic()->following()->set_weight(communicator.rank() == 1 ? 0 : 1.5F, {});
       for (std::uint64_t step = 0; step < (name[0] == 's' ? 2 : 1); ++step)
         algorithm->step(worker, {.step = step, .lr = 0.1});
     });
@@ -163,7 +165,7 @@ TEST(Follower, AsksAgainWhetherToStop) {
     Slow worker(std::chrono::milliseconds(100));
     const auto algorithm = make_algorithm(test::algorithm("local(h=3)"), {}, worker.buckets(), communicator);
     const bool follows = communicator.rank() == 1;
-    algorithm->weigh(follows ? 0 : 2.0F, [&] { return follows; });
+    algorithm->elastic()->following()->set_weight(follows ? 0 : 2.0F, [&] { return follows; });
     for (std::uint64_t step = 0; step < 3; ++step) {
       EXPECT_EQ(algorithm->step(worker, {.step = step, .lr = 0.1}).stop, step == 2);
     }
@@ -176,7 +178,7 @@ TEST(Follower, ARankMayFailInALongRound) {
   run_threads(3, std::chrono::seconds(60), [&](Communicator& communicator) {
     Slow worker(std::chrono::seconds(1), communicator.rank() == 2);
     const auto algorithm = make_algorithm(test::algorithm("local(h=6)"), {}, worker.buckets(), communicator);
-    algorithm->weigh(communicator.rank() == 1 ? 0 : 1.5F, {});
+    algorithm->elastic()->following()->set_weight(communicator.rank() == 1 ? 0 : 1.5F, {});
     try {
       for (std::uint64_t step = 0; step < made_steps; ++step) algorithm->step(worker, {.step = step, .lr = 0.1});
     } catch (const NumericError&) {

@@ -66,7 +66,7 @@ struct Mass {
   double x = 0, weight = 0;
 };
 
-// The mass that a rank holds, with all that has arrived and is not added yet. REQUIRES rest().
+// The mass that a rank holds, with all that has arrived and is not added yet. REQUIRES drain().
 Mass mass_of(Algorithm& algorithm) {
   test::Store store;
   algorithm.visit_state(store);
@@ -98,11 +98,11 @@ TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
                                        worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < steps; ++step) {
         made->step(worker, {step, 0, false});
-        made->rest();
+        made->drain();
         found[rank][step] = mass_of(*made);
       }
     });
-    const auto total = [&](std::uint64_t step, double Mass::*part) {
+    const auto total = [&](std::uint64_t step, double Mass::* part) {
       double all = 0;
       for (const auto& rank : found) all += rank[step].*part;
       return all;
@@ -145,7 +145,7 @@ TEST_P(GossipExactly, WeightDecayIsOfTheModelThatIsShown) {
       for (std::uint64_t step = 0; step < steps; ++step) {
         shown[rank][step] = std::reduce(worker.parameters().begin(), worker.parameters().end(), 0.0);
         made->step(worker, {step, lr, false});
-        made->rest();
+        made->drain();
         const Mass mass = mass_of(*made);
         x[rank][step + 1] = mass.x;
         weight[rank][step + 1] = mass.weight;
@@ -244,7 +244,7 @@ TEST(GossipExactly, ARoundIsWaitedForWhenItIsAsOldAsItMayBe) {
       }
     }
     EXPECT_EQ(worker.parameters()[0], 2);
-    made->rest();
+    made->drain();
   });
 }
 
@@ -257,11 +257,11 @@ TEST(GossipExactly, WhatHasComeIsAddedInTheNextStep) {
                                      worker.buckets(), communicator);
     made->step(worker, {0, 0, false});
     EXPECT_EQ(worker.parameters()[0], 4.0F * static_cast<float>(communicator.rank()));
-    made->rest();
+    made->drain();
     const std::uint64_t sent = communicator.traffic().bytes_sent;
     made->step(worker, {1, 0, false});
     EXPECT_EQ(worker.parameters()[0], 2);
-    made->rest();
+    made->drain();
     EXPECT_EQ(communicator.traffic().bytes_sent, sent);  // only one round every 100 steps
   });
 }

@@ -87,7 +87,7 @@ std::vector<Left> leave(const Gossip& gossip, int ranks, std::uint64_t steps) {
     const auto made =
         make_algorithm(test::algorithm(gossip.algorithm), options_of(gossip), worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < steps; ++step) made->step(worker, {step, 0.05, false});
-    made->rest();
+    made->drain();
     Left& own = left[static_cast<std::size_t>(communicator.rank())];
     made->visit_state(own.state);
     own.state.reading = true;
@@ -130,18 +130,18 @@ TEST_P(GossipGroups, GoOnFromTheMeanOfThoseThatAreLeft) {
       Left& own = left[rank];
       const bool is_new = own.parameters.empty();
       made->enter(7);
-      made->visit_shared(left.front().state);
+      made->elastic()->visit_shared(left.front().state);
       if (!is_new) {
         std::ranges::copy(own.parameters, worker.parameters().begin());
         const FormerRank self{static_cast<int>(rank), ranks, &own.state};
-        made->take_over({&self, 1});
+        made->elastic()->take_over({&self, 1});
       } else {
         std::ranges::fill(worker.parameters(), 99.0F);  // its own do not count
       }
-      made->meet_others(worker, is_new);
+      made->elastic()->sync_after_change(worker, is_new);
       begins[rank].assign(worker.parameters().begin(), worker.parameters().end());
       for (std::uint64_t step = 7; step < 7 + steps; ++step) made->step(worker, {step, lr, false});
-      made->rest();
+      made->drain();
       made->average_models(worker);
       ends[rank].assign(worker.parameters().begin(), worker.parameters().end());
     });
@@ -177,10 +177,10 @@ TEST_P(GossipGroups, OfAnotherNumberGoOnFromTheMean) {
       const auto made =
           make_algorithm(test::algorithm(gossip.algorithm), options_of(gossip), worker.buckets(), communicator);
       made->enter(5);
-      made->visit_shared(own[0].state);
-      made->take_over(each);
+      made->elastic()->visit_shared(own[0].state);
+      made->elastic()->take_over(each);
       made->step(worker, {5, 0.05, false});
-      made->rest();
+      made->drain();
       const float target = static_cast<float>(communicator.rank() + 1);  // the gradient is the way from there
       std::vector<float>& point = found[static_cast<std::size_t>(communicator.rank())];
       for (const float way : worker.gradient()) point.push_back(way + target);
@@ -212,7 +212,7 @@ TEST_P(GossipGroups, NoRankIsFurtherAheadThanItsLead) {
         for (std::uint64_t seen = furthest; seen <= step && !furthest.compare_exchange_weak(seen, step + 1);) {
         }
       }
-      lead = made->lead();
+      lead = made->elastic()->lead();
       for (std::uint64_t seen = 0; seen < made_by_rank_0 || seen != furthest;) {
         seen = furthest;
         std::this_thread::sleep_for(200ms);

@@ -153,7 +153,7 @@ TEST(Graphs, SendWhatTheFormulaSays) {
         for (std::size_t step = 0; step < 4; ++step) {
           const std::uint64_t before = communicator.traffic().bytes_sent;
           algorithm->step(worker, {step, 0.01, false});
-          algorithm->rest();
+          algorithm->drain();
           const std::size_t peers = topology.round(step).out(communicator.rank()).size();
           EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * message)
               << job.algorithm << ", " << job.topology << ", " << ranks;
@@ -257,17 +257,17 @@ TEST(Graphs, ResumeToTheSameBits) {
         const auto again = make_algorithm(test::algorithm(job.algorithm), options, other.buckets(), *clone);
         for (std::uint64_t step = 0; step < 20; ++step) {
           if (step == resumed) {
-            algorithm->rest();
+            algorithm->drain();
             std::ranges::copy(worker.parameters(), other.parameters().begin());
             again->enter(step);
             test::hand_over(*algorithm, *again);
             test::hand_over(worker.optimiser(), other.optimiser());
           }
           algorithm->step(worker, {step, 0.02, false});
-          algorithm->rest();  // with synch_freq above 1, a round is added only once it has arrived
+          algorithm->drain();  // with synch_freq above 1, a round is added only once it has arrived
           if (step < resumed) continue;
           again->step(other, {step, 0.02, false});
-          again->rest();
+          again->drain();
           ASSERT_EQ(
               0, std::memcmp(other.parameters().data(), worker.parameters().data(), worker.parameters().size_bytes()))
               << job.algorithm << ", " << step;
@@ -293,7 +293,7 @@ TEST(Graphs, ReportTheErrorOfTheWorker) {
           worker.fails = step == failing && communicator.rank() == 1;
           algorithm->step(worker, {step, 0.1, false});
         }
-        algorithm->rest();
+        algorithm->drain();
       };
       EXPECT_THROW(run_threads(2, 20s, body), NumericError) << job.algorithm << ", " << failing;
     }
@@ -313,7 +313,7 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
       const std::size_t message = bytes_to_a_peer("none", worker);
       for (std::uint64_t step = 0; step < 14; ++step) {
         if (step == 5) {
-          algorithm->rest();
+          algorithm->drain();
           std::ranges::copy(worker.parameters(), other.parameters().begin());
           again->enter(step);
           test::hand_over(*algorithm, *again);
@@ -321,7 +321,7 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
         }
         const std::uint64_t before = communicator.traffic().bytes_sent;
         algorithm->step(worker, {step, 0.02, false});
-        algorithm->rest();
+        algorithm->drain();
         const std::size_t peers = step < 3 ? 1 : step < 9 ? 2 : 4;
         EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * message) << sentence << ", " << step;
         if (step < 5) continue;

@@ -71,7 +71,7 @@ std::string before(const std::string& algorithm, const Given& given) {
 
 TEST(Graphs, AreRefusedBeforeRanksMeetAsWhenTheyDo) {
   for (const AlgorithmEntry& entry : algorithm_table()) {
-    if (!entry.uses_topology) continue;
+    if (!entry.graph.used) continue;
     const std::string algorithm(entry.name);
     for (const Given& given : graphs) {
       run_threads(given.ranks, 20s, [&](Communicator& communicator) {
@@ -95,8 +95,8 @@ TEST(Graphs, AreRefusedForAReason) {
         << refusal.algorithm << " on " << refusal.given.topology << ": " << message;
   }
   for (const AlgorithmEntry& entry : algorithm_table()) {
-    if (!entry.uses_topology) continue;
-    EXPECT_EQ(before(std::string(entry.name), {std::string(entry.topology)}), "");
+    if (!entry.graph.used) continue;
+    EXPECT_EQ(before(std::string(entry.name), {std::string(entry.graph.topology)}), "");
   }
 }
 
@@ -128,7 +128,7 @@ TEST(Graphs, RefuseAStateOfAnotherLength) {
       const auto make = [&] { return make_algorithm(test::algorithm(name), options, worker.buckets(), communicator); };
       const auto algorithm = make();
       algorithm->step(worker, {0, 0.02, false});
-      algorithm->rest();
+      algorithm->drain();
       test::Store good;
       algorithm->visit_state(good);
       good.reading = true;

@@ -76,7 +76,7 @@ TEST_P(LocalRuns, StopTogetherBehindTheNextExchange) {
       int step = 0;
       StateCopy checkpoint;  // which is made after each step, and changes nothing
       const auto go = [&] {
-        made->rest();
+        made->drain();
         made->visit_state(checkpoint);
         return !made->step(worker, {static_cast<std::uint64_t>(step), 0.01, step == 7 && communicator.rank() == 0})
                     .stop;
@@ -109,7 +109,7 @@ TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
           for (const std::uint64_t step : steps) {
             const std::uint64_t before = communicator.traffic().bytes_sent;
             made->step(worker, {step, step_size, false});
-            made->rest();
+            made->drain();
             sent.push_back(communicator.traffic().bytes_sent - before);
             EXPECT_TRUE(made->exchanges(step) || sent.back() == 0);
           }
@@ -152,7 +152,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
           const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
           for (std::uint64_t step = 0; step < end; ++step) {
             if (stores != nullptr && step >= first && step < last) {
-              made->rest();
+              made->drain();
               made->enter(step);
               test::Store& store = (*stores)[step];
               made->visit_state(store);
@@ -161,7 +161,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
             made->step(worker, {step, step_size, false});
             path.emplace_back(worker.parameters().begin(), worker.parameters().end());
           }
-          made->rest();
+          made->drain();
           return path;
         };
         std::map<std::uint64_t, test::Store> stores;
@@ -180,7 +180,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
             ASSERT_TRUE(std::ranges::equal(worker.parameters(), path[step]))
                 << algorithm << codec << from << "," << step;
           }
-          made->rest();
+          made->drain();
         }
       });
     }
@@ -228,7 +228,7 @@ TEST(LocalGroups, GoOnFromWhereThoseThatAreLeftAreOnAverage) {
         Perceptron worker(communicator.rank(), "sgd");
         const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < steps; ++step) made->step(worker, {step, step_size, false});
-        made->rest();
+        made->drain();
         made->visit_state(stores[rank]);
         stores[rank].reading = true;
         before[rank].assign(worker.parameters().begin(), worker.parameters().end());
@@ -241,10 +241,10 @@ TEST(LocalGroups, GoOnFromWhereThoseThatAreLeftAreOnAverage) {
         const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
         made->enter(steps);
         test::Store store = stores[is_new ? 0 : rank];
-        made->visit_shared(store);
+        made->elastic()->visit_shared(store);
         const FormerRank self{static_cast<int>(rank), 3, &store};
-        if (!is_new) made->take_over({&self, 1});
-        made->meet_others(worker, is_new);
+        if (!is_new) made->elastic()->take_over({&self, 1});
+        made->elastic()->sync_after_change(worker, is_new);
         after[rank].assign(worker.parameters().begin(), worker.parameters().end());
       });
       SCOPED_TRACE(testing::Message() << algorithm << " after " << steps << " steps");

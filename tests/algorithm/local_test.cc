@@ -186,8 +186,8 @@ TEST(Diloco, TakesLessMomentumWhereAMemorySendsMostLater) {
         paths[static_cast<std::size_t>(communicator.rank())].emplace_back(worker.parameters().begin(),
                                                                           worker.parameters().end());
       }
-      made->rest();
-      if (communicator.rank() == 0) remark = made->remark();
+      made->drain();
+      if (communicator.rank() == 0) remark = made->status().remark;
     });
     return paths;
   };

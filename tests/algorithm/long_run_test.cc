@@ -33,7 +33,7 @@ TEST_P(LongRun, AllocatesNothingThatStays) {
     const auto algorithm =
         make_algorithm(test::algorithm(GetParam().algorithm), options, worker.buckets(), communicator);
     const auto measure = [&](std::size_t& bytes) {
-      algorithm->rest();
+      algorithm->drain();
       communicator.barrier();
       if (communicator.rank() == 0) bytes = sotto::testing::allocated_bytes();
       communicator.barrier();

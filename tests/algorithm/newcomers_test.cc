@@ -91,7 +91,7 @@ TEST_P(Newcomers, TrainAsTheOthersDo) {
     const auto algorithm =
         make_algorithm(test::algorithm(place.algorithm), options_of(place, worker), worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < begin; ++step) algorithm->step(worker, {step, lr, false});
-    algorithm->rest();
+    algorithm->drain();
     algorithm->enter(begin);
     own.parameters.assign(worker.parameters().begin(), worker.parameters().end());
     algorithm->visit_state(own.state);
@@ -110,13 +110,13 @@ TEST_P(Newcomers, TrainAsTheOthersDo) {
     std::ranges::copy(own.parameters, worker.parameters().begin());
     test::Store state = own.state, optimiser = own.optimiser;
     worker.optimiser().visit_state(optimiser);
-    algorithm->visit_shared(state);
+    algorithm->elastic()->visit_shared(state);
     const FormerRank self{rank, ranks, &state};
-    if (!is_new) algorithm->take_over({&self, 1});
-    algorithm->meet_others(worker, is_new);
+    if (!is_new) algorithm->elastic()->take_over({&self, 1});
+    algorithm->elastic()->sync_after_change(worker, is_new);
     for (std::uint64_t step = begin; step < end; ++step) {
       algorithm->step(worker, {step, lr, false});
-      algorithm->rest();
+      algorithm->drain();
     }
     ends[static_cast<std::size_t>(rank)].assign(worker.parameters().begin(), worker.parameters().end());
   });

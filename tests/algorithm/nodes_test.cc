@@ -77,7 +77,7 @@ std::vector<std::vector<float>> train(const NodesJob& job, int ranks, int node_s
         make_algorithm(test::algorithm(job.algorithm), options_of(job, node_size), worker->buckets(), communicator);
     for (std::uint64_t step = 0; step < 20; ++step) {
       if (step == 10) {
-        algorithm->rest();
+        algorithm->drain();
         algorithm->enter(step);
         auto again =
             make_algorithm(test::algorithm(job.algorithm), options_of(job, node_size), worker->buckets(), communicator);
@@ -87,10 +87,10 @@ std::vector<std::vector<float>> train(const NodesJob& job, int ranks, int node_s
       }
       algorithm->step(*worker, {step, 0.05, false});
     }
-    algorithm->rest();
+    algorithm->drain();
     ends[static_cast<std::size_t>(communicator.rank())].assign(worker->parameters().begin(),
                                                                worker->parameters().end());
-    const auto before = algorithm->traffic().bytes_sent;
+    const auto before = algorithm->status().traffic.bytes_sent;
     algorithm->average_models(*worker);
     EXPECT_TRUE(node_size == 1 || before > 0);
     double sum = worker->parameters()[0];

@@ -90,9 +90,9 @@ TEST_P(OwnSpeedGroups, GoOnFromWhatIsLeft) {
       if (!is_new) {
         std::ranges::copy(own.parameters, worker.parameters().begin());
         const FormerRank self{static_cast<int>(rank) - (first_is_new ? 1 : 0), 4, &own.state};
-        made->take_over({&self, 1});
+        made->elastic()->take_over({&self, 1});
       }
-      made->meet_others(worker, is_new);
+      made->elastic()->sync_after_change(worker, is_new);
       found[rank].assign(worker.parameters().begin(), worker.parameters().end());
       test::Store buffers;
       worker.optimiser().visit_buffers(buffers);
@@ -110,7 +110,7 @@ TEST_P(OwnSpeedGroups, GoOnFromWhatIsLeft) {
       communicator.barrier();  // the steps of others count from here on
       std::uint64_t step = 20;
       for (bool meets = false; !meets; ++step) meets = made->step(worker, {step, 0.01, false, 40}).meets;
-      made->rest();
+      made->drain();
       made_by[rank] = made->own_speed()->rank_steps()[rank];
     });
     for (const std::size_t i : {0U, 19U, 32U, 48U}) {
@@ -178,9 +178,9 @@ void expect_kept(const Case& one) {
     const auto made = make_algorithm(test::algorithm(one.algorithm), {}, worker.buckets(), communicator);
     if (former != fresh) {
       const FormerRank self{former, one.ranks, &states[static_cast<std::size_t>(former)]};
-      made->take_over({&self, 1});
+      made->elastic()->take_over({&self, 1});
     }
-    made->meet_others(worker, former == fresh);
+    made->elastic()->sync_after_change(worker, former == fresh);
     EachVector look([&](std::vector<float>& values) {
       EXPECT_EQ(values, std::vector<float>(values.size(), one.keeps[rank] ? 1.0F : 0.0F))
           << one.algorithm << ", " << one.optimiser << ", rank " << former << " of " << one.ranks << ", now " << rank

@@ -49,7 +49,7 @@ TEST_P(Servers, OfAllWorkersAreGatherBitForBit) {
           EXPECT_EQ(served->step(worker, {step, 0.01, false}).loss, loss);
           expect_same_bits(worker.parameters(), other.parameters(), sentence + codec);
         }
-        served->rest();
+        served->drain();
         expect_same_bits(worker.parameters(), other.parameters(), "at rest");
       });
     }
@@ -68,7 +68,7 @@ TEST_P(Servers, KeepReplicasEqualWithCodedModels) {
         expect_replicas(worker.parameters(), communicator, sentence);
       }
       EXPECT_LT(last, 0.7 * first) << sentence;
-      served->rest();
+      served->drain();
       expect_replicas(worker.parameters(), communicator, sentence);
     });
   }
@@ -96,7 +96,7 @@ TEST_P(Servers, ComeToTheLeastSum) {
         served->step(worker, {step, 0.01, false});
         if (step % 4 == 3) communicator.barrier();
       }
-      served->rest();
+      served->drain();
       for (const std::size_t i : {0U, 3U, 33U, 50U}) {
         EXPECT_NEAR(worker.parameters()[i], target, near) << sentence << ", " << codec;
       }
@@ -114,7 +114,7 @@ TEST_P(Servers, OfSomeWorkersComeToWhatAllWant) {
       Quadratic worker(1);
       const auto served = make_served(with(sentence), "none", worker, communicator);
       for (std::uint64_t step = 0; step < 400; ++step) served->step(worker, {step, 0.02, false});
-      served->rest();
+      served->drain();
       EXPECT_NEAR(worker.parameters()[3], 2, 0.01) << sentence;
       expect_replicas(worker.parameters(), communicator, sentence);
     });
@@ -136,12 +136,12 @@ TEST(ParameterServer, WithServersThatDoNothingElse) {
       StepReport report;
       for (std::uint64_t step = 0; step < 400; ++step) report = served->step(worker, {step, 0.02, false});
       EXPECT_LT(report.loss, 1e-3);
-      served->rest();
+      served->drain();
       EXPECT_NEAR(worker.parameters()[3], 2, 0.01) << sentence;
       expect_replicas(worker.parameters(), communicator, sentence);
       served->step(worker, {400, 0.02, false});
-      served->rest();
-      served->rest();
+      served->drain();
+      served->drain();
       expect_replicas(worker.parameters(), communicator, sentence);
     });
   }
@@ -193,14 +193,14 @@ TEST(ParameterServer, SendsWhatTheFormulaSays) {
                         rest_bytes += note * static_cast<std::uint64_t>(servers - 1);
                       }
                     }
-                    std::uint64_t before = served->traffic().bytes_sent;
+                    std::uint64_t before = served->status().traffic.bytes_sent;
                     for (std::uint64_t step = 0; step < 4; ++step) served->step(worker, {step, 0.01, false});
-                    served->rest();
-                    EXPECT_EQ(served->traffic().bytes_sent - before, 4 * step_bytes + rest_bytes)
+                    served->drain();
+                    EXPECT_EQ(served->status().traffic.bytes_sent - before, 4 * step_bytes + rest_bytes)
                         << sentence << ", " << ranks;
-                    before = served->traffic().bytes_sent;
-                    served->rest();
-                    EXPECT_EQ(served->traffic().bytes_sent - before, rest_bytes) << sentence << ", " << ranks;
+                    before = served->status().traffic.bytes_sent;
+                    served->drain();
+                    EXPECT_EQ(served->status().traffic.bytes_sent - before, rest_bytes) << sentence << ", " << ranks;
                   });
     }
   }
@@ -219,7 +219,7 @@ TEST(ParameterServer, ResumesToTheSameBits) {
       const auto again = make_served(with(sentence), codec, other, *clone);
       for (std::uint64_t step = 0; step < 16; ++step) {
         if (step == 9) {
-          algorithm->rest();
+          algorithm->drain();
           std::ranges::copy(worker.parameters(), other.parameters().begin());
           again->enter(step);
           test::hand_over(*algorithm, *again);
@@ -228,8 +228,8 @@ TEST(ParameterServer, ResumesToTheSameBits) {
         algorithm->step(worker, {step, 0.02, false});
         if (step < 9) continue;
         again->step(other, {step, 0.02, false});
-        algorithm->rest();
-        again->rest();
+        algorithm->drain();
+        again->drain();
         expect_same_bits(other.parameters(), worker.parameters(), sentence);
       }
     });

@@ -109,7 +109,7 @@ TEST_P(Presets, HaveTheSameBitsInTheOrderOfNeed) {
       for (std::uint64_t step = 0; step < 25; ++step) {
         sync->step(worker, {step, rate_of(GetParam(), optimiser), false});
       }
-      sync->rest();
+      sync->drain();
       ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(),
                                                                  worker.parameters().end());
     });

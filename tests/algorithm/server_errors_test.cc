@@ -89,11 +89,11 @@ TEST(ServerErrors, BehindARestAreHeardOf) {
     const auto served = make_algorithm(test::algorithm("parameter_server"), {}, worker.buckets(), communicator);
     served->step(worker, {0, 0.01, false});
     if (communicator.rank() == 2) {
-      served->rest();
+      served->drain();
       throw NumericError("its own");
     }
     const std::string reason = message_of([&] {
-      served->rest();  // rank 2 may leave its own rest(), and fail, before this one returns
+      served->drain();  // rank 2 may leave its own drain(), and fail, before this one returns
       for (std::uint64_t step = 1;; ++step) served->step(worker, {step, 0.01, false});
     });
     if (communicator.rank() == 0) why = reason;
@@ -112,7 +112,7 @@ TEST(ServerErrors, SayWhatToDo) {
       return message_of([&] {
         const auto served = make_algorithm(test::algorithm(sentence), all, worker.buckets(), communicator);
         served->step(worker, {0, 0.1, false});
-        served->rest();
+        served->drain();
       });
     };
     const auto expect = [](const std::string& message, const char* part) {

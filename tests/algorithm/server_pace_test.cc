@@ -57,7 +57,7 @@ TEST(ServerPace, LetsWorkersRunAheadUpToTheBound) {
       });
       const auto served = make_served(with(mode), "none", worker, communicator);
       for (std::uint64_t step = 0; step < steps; ++step) served->step(worker, {step, 0.01, false});
-      served->rest();
+      served->drain();
       expect_replicas(worker.parameters(), communicator, mode);
     });
   }
@@ -83,7 +83,7 @@ TEST(ServerPace, GoesOnWithoutAStraggler) {
         if (communicator.rank() != 1) ++ended;
         changed.notify_all();
       }
-      served->rest();
+      served->drain();
       expect_replicas(worker.parameters(), communicator, sentence);
     });
   }
@@ -100,7 +100,7 @@ TEST(ServerPace, StopsTogetherWhenOneIsAsked) {
         const auto served = make_served(with(sentence), "none", worker, communicator);
         std::uint64_t step = 0;
         while (!served->step(worker, {step, 0.01, step >= 7 && communicator.rank() == asked}).stop) ++step;
-        served->rest();
+        served->drain();
         ended[static_cast<std::size_t>(communicator.rank())] = step;
       });
       for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << sentence << ", rank " << asked;
@@ -153,7 +153,7 @@ TEST(ServerPace, CountsTogether) {
             meet = true;
             changed.notify_all();
           }
-          served->rest();
+          served->drain();
           const auto made = served->own_speed()->rank_steps();
           EXPECT_EQ(made[static_cast<std::size_t>(rank)], step) << what;
           EXPECT_TRUE(asked || std::reduce(made.begin(), made.end()) >= 4 * meeting) << what;

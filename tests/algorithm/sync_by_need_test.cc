@@ -1,5 +1,5 @@
 // sync(priority=need): the bits of sync, in another order.
-#include "sotto/algorithm/sync_by_need.h"
+#include "sotto/algorithm/sync.h"
 
 #include <gtest/gtest.h>
 
@@ -32,9 +32,9 @@ std::vector<std::vector<float>> train(const char* sentence, int ranks, const Alg
     const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 8; ++step) {
       sync->step(worker, {step, 0.05 / static_cast<double>(step + 1), false});
-      if (step == 4) sync->rest();
+      if (step == 4) sync->drain();
     }
-    sync->rest();
+    sync->drain();
     ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(), worker.parameters().end());
   });
   return ends;
@@ -108,7 +108,7 @@ TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
     const auto sync = make_algorithm(test::algorithm("sync(priority=need)"), {}, worker.buckets(), overheard);
     sync->step(worker, {step, 0.1, false});
     sync->step(worker, {++step, 0.1, false});
-    sync->rest();
+    sync->drain();
     EXPECT_EQ(heard, 2 * buckets);
   });
 }

@@ -34,7 +34,7 @@ std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options
       EXPECT_FALSE(report.stop);
       EXPECT_GT(report.loss, 0);
     }
-    sync->rest();
+    sync->drain();
     ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(), worker.parameters().end());
   });
   return ends;
@@ -90,7 +90,7 @@ TEST_P(Orders, TellAllRanksOfAStopInTheSameStep) {
     EXPECT_FALSE(sync->step(worker, {0, 0.1, false}).stop);
     EXPECT_TRUE(sync->step(worker, {1, 0.1, communicator.rank() == 2}).stop);
     EXPECT_FALSE(sync->step(worker, {2, 0.1, false}).stop);
-    sync->rest();
+    sync->drain();
   });
 }
 
@@ -104,7 +104,7 @@ TEST_P(Orders, ReportTheErrorOfTheWorker) {
         worker.fails = step == failing && communicator.rank() == 1;
         sync->step(worker, {step, 0.1, false});
       }
-      sync->rest();
+      sync->drain();
     };
     EXPECT_THROW(run_threads(2, 20s, body), NumericError) << failing;
   }
@@ -148,7 +148,7 @@ TEST(Sync, ClipsTheMeanOfAllRanks) {
       Clipping worker(communicator.rank(), clip);
       const auto sync = make_algorithm(test::algorithm("sync"), {}, worker.buckets(), communicator);
       sync->step(worker, {0, 0.5, false});
-      sync->rest();
+      sync->drain();
       for (const std::size_t i : {0, 19, 32, 48}) EXPECT_NEAR(worker.parameters()[i], 0.5 * moved, 1e-6) << clip;
       EXPECT_EQ(worker.parameters()[20], 0) << "padding";
     });

@@ -63,7 +63,7 @@ End train(const Job& job, Communicator& communicator) {
   Quadratic worker(communicator.rank());
   const auto algorithm = make_algorithm(test::algorithm(job.algorithm), options, worker.buckets(), communicator);
   for (std::uint64_t step = 0; step < 11; ++step) algorithm->step(worker, {step, 0.05, false});
-  algorithm->rest();
+  algorithm->drain();
   algorithm->average_models(worker);
   const auto end = worker.parameters();
   return {{end.begin(), end.end()}, communicator.traffic().bytes_sent - before};
@@ -75,7 +75,7 @@ void check_own_speed(Communicator& communicator, const char* algorithm) {
   Quadratic worker(communicator.rank(), "sgd");
   const auto asked = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
   for (std::uint64_t step = 0; step < 200; ++step) asked->step(worker, {step, 0.05, false});
-  asked->rest();
+  asked->drain();
   asked->average_models(worker);
   const auto mine = std::as_bytes(worker.parameters());
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(communicator.size()));

@@ -21,7 +21,7 @@ std::vector<float> trained(const char* algorithm, const char* optimiser, int ran
     Perceptron worker(communicator.rank(), optimiser, bucket_bytes);
     const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 6; ++step) made->step(worker, {step, 0.02, false});
-    made->rest();
+    made->drain();
     if (communicator.rank() == 0) end.assign(worker.parameters().begin(), worker.parameters().end());
   });
   return end;

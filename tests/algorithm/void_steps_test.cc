@@ -63,7 +63,7 @@ std::vector<std::vector<float>> train(const char* sentence, const char* codec, c
       const StepReport report = sync->step(worker, {step, 0.1, step == 3});
       EXPECT_EQ(report.stop, step == 3) << "also in a void step";
     }
-    sync->rest();
+    sync->drain();
     ends[rank].assign(worker.parameters().begin(), worker.parameters().end());
     EXPECT_EQ(worker.scale().skipped() + worker.scale().taken(), steps);
     test::Store store;
@@ -96,11 +96,11 @@ double mean_after_one_step(const char* sentence, int ranks, int node_size) {
     Overflowing worker(communicator.rank(), "sgd(momentum=0)",
                        communicator.rank() == 1 ? std::set<std::uint64_t>{0} : std::set<std::uint64_t>{});
     AlgorithmOptions options;
-    options.topology = test::topology(algorithm_table().find(test::algorithm(sentence).entry->name)->topology);
+    options.topology = test::topology(algorithm_table().find(test::algorithm(sentence).entry->name)->graph.topology);
     options.node_size = node_size;
     const auto algorithm = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
     algorithm->step(worker, {0, 0.1, false, 1});
-    algorithm->rest();
+    algorithm->drain();
     algorithm->average_models(worker);
     ends[static_cast<std::size_t>(communicator.rank())] = worker.parameters()[0];
     EXPECT_EQ(worker.scale().skipped(), communicator.rank() / node_size == 1 / node_size ? 1U : 0U);

@@ -65,7 +65,7 @@ void require_other_ranks(const Choices& choices, const std::string& folder, cons
                     named("ranks", before)));
   }
   const bool has_nodes = choices.options.node_size > 1;
-  if (choices.algorithm.entry->other_ranks && !has_nodes) return;
+  if (choices.algorithm.entry->traits.other_ranks && !has_nodes) return;
   throw ConfigError(
       fmt::format("{}, and `{}`{} cannot go on with another number; use the same, or start a run of its own from the "
                   "mean model with {}",
@@ -109,8 +109,8 @@ void read_other_ranks(const std::filesystem::path& folder, int written_by, int r
   for (StateReader& part : parts) {
     each.push_back({static_cast<int>(each.size()), written_by, &part});
   }
-  algorithm.visit_shared(mean);
-  algorithm.take_over(each);
+  algorithm.elastic()->visit_shared(mean);
+  algorithm.elastic()->take_over(each);
   for (const StateReader& part : parts) part.finish();
 }
 

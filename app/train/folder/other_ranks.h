@@ -20,7 +20,7 @@ bool require_resumable(const Choices& choices, const std::string& folder, const 
 
 // Reads a checkpoint that another number of ranks wrote, and fills in the state of `rank`. Parameters, batch-norm
 // statistics and the optimiser's vectors become the mean of all ranks; where these had equal values, exactly that
-// value. What ranks held back goes on as Algorithm::take_over() says. Bytes sent and the tally of training are added
+// value. What ranks held back stays as Elastic::take_over() says. Bytes sent and the tally of training are added
 // up, and rank 0 gets the sums. `own_parameters`: each rank's part holds parameters; otherwise they are those of the
 // model file. FileError.
 void read_other_ranks(const std::filesystem::path& folder, int written_by, int rank, bool own_parameters,

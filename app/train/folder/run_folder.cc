@@ -99,7 +99,7 @@ RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::ui
       communicator_(communicator),
       generation_(generation),
       files_(communicator, std::chrono::seconds(options_.disk_deadline)),
-      replicated_(choices.algorithm.entry->replicated) {
+      replicated_(choices.algorithm.entry->traits.replicated) {
   // Rank 0 decides for all, so that they agree even if clocks and folders differ.
   std::array<char, 4096> name{};
   files_.run("prepare the run folder", [&] {

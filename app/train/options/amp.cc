@@ -44,7 +44,7 @@ void check_amp(const AmpSpec& amp, const AlgorithmSpec& algorithm, const ChosenO
   const auto fail = [&](std::string_view who, std::string_view why) {
     fail_at(amp.place, fmt::format("`{}` {}, and a step that overflows must be left out; use bf16", who, why));
   };
-  if (algorithm.entry->steps_elsewhere) fail(algorithm.entry->name, "has servers that take every step");
+  if (algorithm.entry->traits.steps_elsewhere) fail(algorithm.entry->name, "has servers that take every step");
   if (make_optimiser(optimiser.spec, Layout())->dense_steps() > 0) {
     fail(optimiser.spec.entry->name, "counts its first steps with the codec");
   }

@@ -58,14 +58,14 @@ void read_graph(Choices& choices) {
   TrainOptions& options = choices.options;
   const AlgorithmEntry& entry = *choices.algorithm.entry;
   const int ranks = static_cast<int>(options.ranks / options.node_size);
-  if (!options.topology) options.topology = entry.topology;
+  if (!options.topology) options.topology = entry.graph.topology;
   choices.topology = read_topology(*options.topology);
   if (options.topology->ends_with(".toml")) options.topology = choices.topology.text();  // the file may change
   choices.mixing = read_mixing(options.mixing.value_or(""));
   if (!choices.mixing) choices.mixing = default_mixing(make_topology(choices.topology, ranks));
   options.mixing = choices.mixing.said();
   check_graph(choices.algorithm, choices.topology, choices.mixing, ranks);
-  if (!options.peers_per_step || !entry.changes_peers) return;
+  if (!options.peers_per_step || !entry.graph.changes) return;
   choices.peers = read_peer_schedule("peers-per-step", *options.peers_per_step, choices.topology, ranks);
   for (const TopologyPhase& phase : choices.peers) {
     check_graph(choices.algorithm, phase.topology, choices.mixing, ranks);
@@ -90,21 +90,21 @@ void choose_algorithm(Choices& choices) {
            "between nodes takes the steps of a node on one rank alone");
     unused(options.ema > 0, "ema", "between nodes takes the steps of a node on one rank alone");
   }
-  if (entry.uses_topology) {
+  if (entry.graph.used) {
     read_graph(choices);
   } else {
     unused(options.topology.has_value(), "topology", "exchanges with no neighbours");
     unused(options.mixing.has_value(), "mixing", "exchanges with no neighbours");
   }
-  unused(options.peers_per_step.has_value() && !entry.changes_peers, "peers-per-step",
+  unused(options.peers_per_step.has_value() && !entry.graph.changes, "peers-per-step",
          "has no peers whose number may change; push_sum has");
-  if (!entry.uses_aggregator) {
+  if (!entry.traits.uses_aggregator) {
     unused(options.aggregator != "auto", "aggregator", "has none");
     unused(options.codec_warmup.has_value(), "codec-warmup", "has one codec for the whole run");
     unused(options.codec_start_after.value_or(0) > 0, "codec-start-after", "has one codec for the whole run");
   }
-  unused(entry.replicated && options.final_average, "final-average", "has the same model on all ranks as it is");
-  unused(!entry.replicated && options.check_replicas > 0, "check-replicas", "has other models on each rank");
+  unused(entry.traits.replicated && options.final_average, "final-average", "has the same model on all ranks as it is");
+  unused(!entry.traits.replicated && options.check_replicas > 0, "check-replicas", "has other models on each rank");
 }
 
 // A schedule that follows evaluations must know which of the task's metrics it follows.
@@ -171,7 +171,7 @@ void require_memory(const Choices& choices) {
 }  // namespace
 
 bool has_own_speed(const AlgorithmSpec& algorithm, int ranks) {
-  return algorithm.entry->own_speed || (algorithm.entry->replicated && !all_in_step(algorithm, ranks));
+  return algorithm.entry->traits.own_speed || (algorithm.entry->traits.replicated && !all_in_step(algorithm, ranks));
 }
 
 Choices read_choices(TrainOptions said) {

@@ -93,9 +93,9 @@ ClipSpec read_clip(const std::optional<std::string>& text, const std::string& ma
     fail_at(spec.place, fmt::format("{}; clip each rank's gradient: when=before", why));
   };
   const AlgorithmEntry& entry = *algorithm.entry;
-  if (!entry.replicated)
+  if (!entry.traits.replicated)
     fail(fmt::format("ranks of `{}` step along their own gradients, and there is no mean", entry.name));
-  if (spec.entry->whole && (entry.whole_mean == nullptr || !entry.whole_mean(algorithm.options))) {
+  if (spec.entry->whole && !entry.with(algorithm.options).whole_mean) {
     fail(fmt::format("`{}` makes steps of parts of the mean, and its norm is known when all of it is",
                      algorithm.said()));
   }

@@ -11,7 +11,7 @@ std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, in
   if (options.csv_format == "sgp") listeners.push_back(make_sgp_csv(choices));
   if (options.tensorboard && (rank == 0 || may_change)) listeners.push_back(make_tensorboard(choices));
   if (rank != 0) return listeners;
-  if (!choices.algorithm.entry->replicated) listeners.push_back(make_consensus_csv(choices));
+  if (!choices.algorithm.entry->traits.replicated) listeners.push_back(make_consensus_csv(choices));
   if (options.metrics_port) listeners.push_back(make_metrics_page(choices));
   return listeners;
 }

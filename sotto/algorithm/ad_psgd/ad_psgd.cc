@@ -14,48 +14,29 @@
 namespace sotto {
 namespace {
 
-class AdPsgd final : public Algorithm, private OwnSpeed {
+class AdPsgd final : public Algorithm, private Elastic, private OwnSpeed {
  public:
   AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
-      : Algorithm({.rhythm = {0, plan.every},
+      : Algorithm(options, communicator,
+                  {.rhythm = {0, plan.every},
                    .starts_early = true,
                    .counts_together = !plan.each,
-                   .can_go_on = !plan.each,  // with count=each, an announced end is final
-                   .meets_models = true},
-                  this),
-        overlap_(options.overlap),
+                   .can_go_on = !plan.each},  // with count=each, an announced end is final
+                  this, this),
+        Elastic(true),
         each_(plan.each),
-        communicator_(communicator),
         averager_(std::move(plan), std::move(model), {.seed = options.seed, .generation = options.generation},
                   communicator) {}
 
-  std::string_view aggregator() const override { return "pairs"; }
-  Traffic traffic() const override { return averager_.traffic(); }
+  AlgorithmStatus status() const override { return {"pairs", "", averager_.traffic()}; }
 
-  StepReport step(Worker& worker, const StepInput& input) override {
-    Timer total, lap;
-    StepReport report;
-    parameters_ = worker.parameters();
-    averager_.read(parameters_);
-    report.wait = lap.lap();
-    communicator_.at_step(input.step);
-    worker.optimiser().begin_step(input.step);
-    report.loss = worker.compute_gradient(input.step, {});
-    const auto offered = worker.optimiser().offer(worker.gradient(), 0);
-    report.compute = lap.lap();
-    (each_ ? report.stop : report.meets) =
-        averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); }, input.stop,
-                       report.timings, input.meeting);
-    if (!overlap_) averager_.wait_for_answer();
-    report.wait += lap.lap();
-    report.seconds = total.seconds();
-    return report;
+  StepCost drain() override {
+    averager_.rest(parameters_);
+    return {};
   }
 
-  void rest() override { averager_.rest(parameters_); }
-
   void average_models(Worker& worker) override {
-    rest();
+    averager_.rest(parameters_);
     std::vector<float> mean(worker.parameters().begin(), worker.parameters().end());
     aggregate(mean, Op::avg, communicator_);
     std::ranges::copy(mean, worker.parameters().begin());  // a failure leaves the model as it was
@@ -64,13 +45,30 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   // The model itself is in the worker's parameters.
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
-  // All begins anew but the models, which are in the workers' parameters.
+ private:
+  void run_step(Worker& worker, Step& now) override {
+    Timer lap;
+    parameters_ = worker.parameters();
+    averager_.read(parameters_);
+    now.wait = lap.lap();
+    communicator_.at_step(now.step);
+    worker.optimiser().begin_step(now.step);
+    now.loss = worker.compute_gradient(now.step, {});
+    const auto offered = worker.optimiser().offer(worker.gradient(), 0);
+    lap.lap();
+    (each_ ? now.stops : now.meets) =
+        averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, now.lr); }, now.stop,
+                       now.timings, now.meeting);
+    if (!options_.overlap) averager_.wait_for_answer();
+    now.wait += lap.lap();
+  }
+
+  // All begins again but the models, which are in the workers' parameters.
   void take_over(std::span<const FormerRank> each) override { averager_.take_over(each); }
-  void meet_others(Worker& worker, bool is_new) override {
+  void sync_after_change(Worker& worker, bool is_new) override {
     average_members(worker.parameters(), communicator_, !is_new);
   }
 
- private:
   // The mean of all ranks' steps, so that the rate falls with what all of them together have done.
   std::uint64_t rate_step() const override {
     return averager_.known_steps() / static_cast<std::uint64_t>(communicator_.size());
@@ -81,9 +79,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   void abandon() override { averager_.abandon(parameters_); }
   void begin_at(std::uint64_t steps) override { averager_.begin_at(steps); }
 
-  bool overlap_;
   bool each_;
-  Communicator& communicator_;
   std::span<float> parameters_;  // the worker's, from its first step on
   Averager averager_;
 };
@@ -99,7 +95,7 @@ std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const Algorith
       communicator);
 }
 
-bool ad_psgd_is_elastic(const AnyOptions& own) { return own.as<AdPsgdOptions>().count == "all"; }
+OptionTraits ad_psgd_with(const AnyOptions& own) { return {.elastic = own.as<AdPsgdOptions>().count == "all"}; }
 
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing) {
   if (mixing.sentence() != "uniform")

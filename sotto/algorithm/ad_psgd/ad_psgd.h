@@ -22,8 +22,7 @@ struct AdPsgdOptions {
 // it was when the step began, and applied to the model as it is when the gradient is ready.
 std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const AlgorithmOptions& options,
                                         std::span<const BucketPlan> buckets, Communicator& communicator);
-// Whether ranks may be lost and replaced while it runs.
-bool ad_psgd_is_elastic(const AnyOptions& own);
+OptionTraits ad_psgd_with(const AnyOptions& own);
 // Why this topology cannot be used with this mixing; empty if it can.
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing);
 

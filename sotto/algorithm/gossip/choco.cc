@@ -11,8 +11,7 @@
 
 #include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
-#include "sotto/algorithm/gossip/gossip.h"
-#include "sotto/algorithm/gossip/pushed_model.h"
+#include "sotto/algorithm/gossip/gossip_step.h"
 #include "sotto/codec/contract.h"
 #include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
@@ -21,7 +20,6 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/state.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -58,122 +56,87 @@ double usual_contraction(StageSpecs stages, std::span<const BucketPlan> buckets)
 }
 
 // Buckets leave as backward finishes them.
-class Choco final : public Algorithm {
+class Choco final : public PushSumStep {
  public:
   Choco(double gamma, std::string remark, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
         std::vector<Gossiper> gossipers, Communicator& communicator)
-      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}, .meets_models = true}),
+      : PushSumStep("choco", buckets.front().range.end, options, communicator,
+                    {.rhythm = {0, gossipers.front().topology().period()}},
+                    [this] { return gossipers_.front().topology().rounds_to_reach_all(); }),
         gamma_(static_cast<float>(gamma)),
         remark_(std::move(remark)),
-        options_(options),
         buckets_(buckets.begin(), buckets.end()),
-        communicator_(communicator),
         gossipers_(std::move(gossipers)),
-        stop_delay_([this] { return topology().rounds_to_reach_all(); }),
         row_sum_(gossipers_.front().received_share()),
-        model_("choco", buckets_.front().range.end),
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
             [this](std::size_t bucket) { mix(bucket); }) {}
 
-  std::string_view aggregator() const override { return "gossip"; }
-  std::string remark() const override { return remark_; }
-
-  StepReport step(Worker& worker, const StepInput& input) override {
-    const Timer total;
-    report_ = {};
-    worker_ = &worker;
-    lr_ = input.lr;
-    key_ = key_of(options_, communicator_, input);
-    communicator_.at_step(input.step);
-    model_.begin(worker);
-    if (known_.empty()) know();
-    worker.optimiser().begin_step(input.step);
-    if (input.stop) stop_delay_.stop(model_.note(), input.step);
-    thread_.run(worker, input.step, report_);
-    model_.note() = mixed_;
-    model_.show(worker);
-    report_.stop = input.step >= model_.note().stop_step;
-    report_.seconds = total.seconds();
-    report_.compute = report_.seconds - report_.wait;
-    return report_;
-  }
-
-  void go_on() override { model_.note().stop_step = GossipNote{}.stop_step; }
-
-  void average_models(Worker& worker) override { average(worker, true); }
-  std::uint64_t lead() override { return stop_delay_.steps(); }
+  AlgorithmStatus status() const override { return {"gossip", remark_}; }
 
   void visit_state(StateVisitor& visitor) override {
     visit_gossipers(visitor, gossipers_);
-    model_.visit_state(visitor);
-    known_.resize(model_.x().size());
+    PushSumStep::visit_state(visitor);
+    known_.resize(x_.size());
     sum_.resize(known_.size());
     visit_vector(visitor, "choco.known", known_);
     visit_vector(visitor, "choco.sum", sum_);
   }
 
-  // What neighbours know of each other begins anew, with the model that all have then.
-  void take_over(std::span<const FormerRank> each) override {
-    model_.take_over(each, [this](StateVisitor& state) { visit_state(state); });
-    know();
-  }
-  void meet_others(Worker& worker, bool is_new) override { average(worker, !is_new); }
-
  private:
-  void average(Worker& worker, bool counts) {
-    model_.average_models(worker, communicator_, counts);
-    know();
+  void gossip(Worker& worker, Step& now) override {
+    worker_ = &worker;
+    now_ = &now;
+    communicator_.at_step(now.step);
+    begin(worker);
+    if (known_.empty()) restart();
+    worker.optimiser().begin_step(now.step);
+    thread_.run(worker, now);
+    note_ = mixed_;
+    show(worker);
   }
+
   // All ranks start from this x, so each knows the x^ of its neighbours.
-  void know() {
-    known_.assign(model_.x().begin(), model_.x().end());
+  void restart() override {
+    known_ = x_;
     sum_ = known_;
     for (float& value : sum_) value *= static_cast<float>(row_sum_);
   }
 
-  const Topology& topology() const { return gossipers_.front().topology(); }
-
   // Takes this rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
-    step_stretch(*worker_, model_.x().subspan(range.begin, range.size()), range.begin, lr_, scratch_);
+    step_stretch(*worker_, std::span(x_).subspan(range.begin, range.size()), range.begin, now_->lr, scratch_);
   }
 
   void mix(std::size_t index) {
     const Range range = buckets_[index].range;
     const auto of = [&](std::span<float> all) { return all.subspan(range.begin, range.size()); };
-    const std::span<float> x = of(model_.x()), known = of(known_), sum = of(sum_);
+    const std::span<float> x = of(x_), known = of(known_), sum = of(sum_);
     difference_.resize(range.size());
     std::ranges::transform(x, known, difference_.begin(), std::minus<>());
-    mixed_ = model_.note();  // the same for each bucket
+    mixed_ = note_;  // the same for each bucket
     const double weight = mixed_.weight;
     Gossiper& gossiper = gossipers_[index];
-    gossiper.begin_difference(difference_, known, sum, mixed_, key_, report_.timings);
-    gossiper.exchange(communicator_, report_.timings);
-    gossiper.finish(sum, mixed_, report_.timings);
+    gossiper.begin_difference(difference_, known, sum, mixed_, now_->key, now_->timings);
+    gossiper.exchange(communicator_, now_->timings);
+    gossiper.finish(sum, mixed_, now_->timings);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += gamma_ * (sum[i] - known[i]);
     mixed_.weight = weight + static_cast<double>(gamma_) * (mixed_.weight - weight);
   }
 
   float gamma_;
   std::string remark_;
-  AlgorithmOptions options_;
   std::vector<BucketPlan> buckets_;
-  Communicator& communicator_;
   std::vector<Gossiper> gossipers_;  // one per bucket
-  StopDelay stop_delay_;
-  double row_sum_;  // sum_j a_ij
-  PushedModel model_;
-  std::vector<float> known_;       // x^, the same on all ranks that know this one
-  std::vector<float> sum_;         // sum_j a_ij x^_j
-  std::vector<float> difference_;  // of the current bucket
+  double row_sum_;                   // sum_j a_ij
+  std::vector<float> known_;         // x^, the same on all ranks that know this one
+  std::vector<float> sum_;           // sum_j a_ij x^_j
+  std::vector<float> difference_;    // of the current bucket
   std::vector<float> scratch_;
   // Of the current step:
   Worker* worker_ = nullptr;
-  Key key_;
-  double lr_ = 0;
-  StepReport report_;  // its timings belong to the communication thread until wait()
+  Step* now_ = nullptr;
   GossipNote mixed_;
   BucketThread thread_;  // last: it is destroyed before what its work uses
 };

@@ -1,34 +1,32 @@
 #include "sotto/algorithm/gossip/model_gossiper.h"
 
-#include "sotto/algorithm/gossip/gossip.h"
+#include <utility>
+
+#include "sotto/algorithm/gossip/gossip_step.h"
 
 namespace sotto {
-namespace {
-
-std::vector<Range> ranges_of(std::span<const BucketPlan> buckets) {
-  std::vector<Range> ranges;
-  for (const BucketPlan& bucket : buckets) ranges.push_back(bucket.range);
-  return ranges;
-}
-
-}  // namespace
 
 ModelGossiper::ModelGossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                             const Communicator& communicator)
-    : ranges_(ranges_of(buckets)),
-      gossipers_(make_gossipers(options, buckets, communicator)),
-      size_(buckets.front().range.end) {}
+                             Communicator& communicator)
+    : communicator_(communicator),
+      buckets_(buckets.begin(), buckets.end()),
+      gossipers_(make_gossipers(options, buckets, communicator)) {}
 
-void ModelGossiper::begin(std::span<float> x, GossipNote& note, const Key& key, Timings& timings) {
-  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.begin(part, note, key, timings); });
-}
-
-void ModelGossiper::exchange(Communicator& communicator, Timings& timings) {
-  for (Gossiper& gossiper : gossipers_) gossiper.exchange(communicator, timings);
+void ModelGossiper::leave(std::span<float> x, GossipNote& note, Step& now) {
+  const Timer timer;
+  communicator_.at_step(now.step);
+  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.begin(part, note, now.key, now.timings); });
+  has_come_ = false;
+  thread_.post([this] {
+    for (Gossiper& gossiper : gossipers_) gossiper.exchange(communicator_, exchanged_);
+    has_come_ = true;
+  });
+  now.wait += timer.seconds();
 }
 
 void ModelGossiper::finish(std::span<float> x, GossipNote& note, Timings& timings) {
   each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.finish(part, note, timings); });
+  timings += std::exchange(exchanged_, {});
 }
 
 void ModelGossiper::follow(const std::shared_ptr<const Topology>& topology) {

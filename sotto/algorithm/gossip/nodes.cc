@@ -60,51 +60,31 @@ class NodeWorker final : public Worker {
   double seconds_ = 0;
 };
 
+// A node averages gradients in each step.
+AlgorithmTraits traits_of(const Algorithm& inner) {
+  AlgorithmTraits traits = inner.traits();
+  traits.turns = AlgorithmTraits().turns;
+  return traits;
+}
+
 class Nodes final : public Algorithm {
  public:
   Nodes(const AlgorithmOptions& options, std::unique_ptr<Communicator> all, std::unique_ptr<Subgroup> column,
         std::unique_ptr<Algorithm> inner)
-      : Algorithm(inner->traits()),
-        averages_(options.averages_in_node),
+      : Algorithm(options, *all, traits_of(*inner), nullptr),
         all_(std::move(all)),
         node_(*all_, ranks_from(all_->rank() / options.node_size * options.node_size, options.node_size, 1)),
         column_(std::move(column)),
         inner_(std::move(inner)) {}
 
-  std::string_view aggregator() const override { return inner_->aggregator(); }
-  std::string remark() const override { return inner_->remark(); }
+  AlgorithmStatus status() const override {
+    AlgorithmStatus status = inner_->status();
+    status.traffic = all_->traffic();
+    return status;
+  }
   void enter(std::uint64_t step) override { inner_->enter(step); }
 
-  StepReport step(Worker& worker, const StepInput& input) override {
-    const Timer total;
-    StepInput of_node = input;
-    float stop = input.stop ? 1.0F : 0.0F;
-    all_->at_step(input.step);
-    node_.all_reduce(std::span(&stop, 1), ReduceOp::max);
-    of_node.stop = stop > 0;
-    NodeWorker member(worker, averages_ ? &node_ : nullptr);
-    StepReport report;
-    if (leads()) {
-      report = inner_->step(member, of_node);
-    } else {
-      const Timer computing;
-      report.loss = member.compute_gradient(input.step, {});
-      report.compute = computing.seconds();
-    }
-    const Timer waiting;
-    stop = report.stop ? 1.0F : 0.0F;
-    node_.broadcast(std::as_writable_bytes(std::span(&stop, 1)), 0);
-    node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
-    report.stop = stop > 0;
-    const double within = waiting.seconds();
-    report.compute -= member.seconds();
-    report.wait += member.seconds() + within;
-    report.timings.network += member.seconds() + within;
-    report.seconds = total.seconds();
-    return report;
-  }
-
-  void rest() override { inner_->rest(); }
+  StepCost drain() override { return inner_->drain(); }
   void go_on() override { inner_->go_on(); }
 
   void average_models(Worker& worker) override {
@@ -113,12 +93,38 @@ class Nodes final : public Algorithm {
   }
 
   void visit_state(StateVisitor& visitor) override { inner_->visit_state(visitor); }
-  Traffic traffic() const override { return all_->traffic(); }
 
  private:
+  void run_step(Worker& worker, Step& now) override {
+    const Timer agreeing;
+    all_->at_step(now.step);
+    StepInput of_node = now;
+    float stop = now.stop ? 1.0F : 0.0F;
+    node_.all_reduce(std::span(&stop, 1), ReduceOp::max);
+    of_node.stop = stop > 0;
+    double within = agreeing.seconds();
+    NodeWorker member(worker, options_.averages_in_node ? &node_ : nullptr);
+    StepReport report;
+    if (leads()) {
+      report = inner_->step(member, of_node);
+    } else {
+      report.loss = member.compute_gradient(now.step, {});
+    }
+    const Timer waiting;
+    stop = report.stop ? 1.0F : 0.0F;
+    node_.broadcast(std::as_writable_bytes(std::span(&stop, 1)), 0);
+    node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
+    within += waiting.seconds() + member.seconds();
+    now.loss = report.loss;
+    now.stops = stop > 0;
+    now.wait = report.wait + within;
+    now.queue = report.queue;
+    now.timings = report.timings;
+    now.timings.network += within;
+  }
+
   bool leads() const { return node_.rank() == 0; }
 
-  bool averages_;
   std::unique_ptr<Communicator> all_;
   Subgroup node_;
   // The ranks that have the same place in their nodes. Only the first ranks of nodes exchange anything; the others have

@@ -24,7 +24,13 @@ struct PushSumOptions {
 // steps compute, `synch_freq` of them at most.
 std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets, Communicator& communicator);
-// Whether the time at which a round arrives decides where it is added.
-bool push_sum_varies(const AnyOptions& own);
+// It varies if the time at which a round arrives decides where it is added.
+OptionTraits push_sum_with(const AnyOptions& own);
+
+// Overlap SGP (Assran et al., ICML 2019, algorithm 2): a round leaves every `synch_freq` steps, and is added after the
+// first later step by which it has come. The rank waits for it only when it is `synch_freq` steps old, so that all
+// ranks make the same number of rounds.
+std::unique_ptr<Algorithm> make_push_sum_overlap(std::int64_t synch_freq, const AlgorithmOptions& options,
+                                                 std::span<const BucketPlan> buckets, Communicator& communicator);
 
 }  // namespace sotto

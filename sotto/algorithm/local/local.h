@@ -70,8 +70,7 @@ struct DilocoOptions {
 std::unique_ptr<Algorithm> make_diloco(const DilocoOptions& own, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator);
 
-// AlgorithmEntry::elastic: unless an exchange may be on its way between two steps.
-inline bool local_is_elastic(const AnyOptions& /*own*/) { return true; }
-inline bool diloco_is_elastic(const AnyOptions& own) { return own.as<DilocoOptions>().overlap == 0; }
+// Elastic unless an exchange may be on its way between two steps.
+inline OptionTraits diloco_with(const AnyOptions& own) { return {.elastic = own.as<DilocoOptions>().overlap == 0}; }
 
 }  // namespace sotto

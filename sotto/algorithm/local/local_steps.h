@@ -1,17 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sotto/aggregate/phased.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/algorithm/local/outer_step.h"
-#include "sotto/algorithm/local/turns.h"
-#include "sotto/algorithm/roll_call.h"
-#include "sotto/comm/comm_thread.h"
+#include "sotto/algorithm/local/local_group.h"
+#include "sotto/algorithm/step_thread.h"
+#include "sotto/algorithm/turns.h"
 
 namespace sotto {
 
@@ -37,27 +34,13 @@ class LocalSteps final : public Algorithm {
   // ConfigError for a codec or memory that suits gradients alone, and for more shards than buckets.
   LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
              Communicator& communicator);
-  ~LocalSteps() override { roll_call_.leave(); }
 
-  std::string_view aggregator() const override { return aggregator_name_; }
-  std::string remark() const override { return remark_; }
-  bool exchanges(std::uint64_t step) const override { return turns_.any_due(step); }
+  AlgorithmStatus status() const override;
   void enter(std::uint64_t step) override;
-  StepReport step(Worker& worker, const StepInput& input) override;
-  void rest() override;
+  StepCost drain() override;
   void go_on() override;
   void average_models(Worker& worker) override;
   void visit_state(StateVisitor& visitor) override;
-  // After a resume ranks begin with the mean of all models, which is as far from the common start as all were on
-  // average.
-  void visit_shared(StateVisitor& visitor) override;
-  void take_over(std::span<const FormerRank> each) override;
-  // Between two exchanges, too: all go on from the mean of how far those that are not new have come from the common
-  // start.
-  void meet_others(Worker& worker, bool is_new) override;
-  void weigh(float weight, const std::function<bool()>& stops) override;
-  std::size_t kept_bytes() const override { return outer_.kept_bytes(); }
-  bool catch_up(Worker& worker, Clock::time_point until) override;
 
  private:
   // Buckets that are exchanged together. Belongs to the communication thread until wait().
@@ -70,42 +53,29 @@ class LocalSteps final : public Algorithm {
   Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
   bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
 
-  bool follows() const { return weight_ == 0; }
+  void run_step(Worker& worker, Step& now) override;
   void visit_own(StateVisitor& visitor);
-  void prepare(Worker& worker, const StepInput& input);
-  void collect(std::uint64_t step, StepReport& report);
-  void open(Shard& shard, const StepInput& input);
+  void prepare(Worker& worker, const Step& now);
+  void collect(Step& now);
+  void open(Shard& shard, const Step& now);
   void advance(Worker& worker, std::size_t bucket, double lr);
   void offer(Worker& worker, std::size_t bucket);
   void post(std::size_t bucket);
-  void exchange(std::size_t bucket);
   void settle(Worker& worker, std::size_t bucket, double lr);
-  void finish(Worker& worker, const StepInput& input, StepReport& report);
-  void call_roll();
-  void come();
-  void wait();
-  void note();
+  void finish(Worker& worker, Step& now);
+  void wait(Step& now);
 
   LocalPlan plan_;
-  AlgorithmOptions options_;
-  std::vector<BucketPlan> buckets_;
-  Communicator& communicator_;
   Turns turns_;
-  Phased aggregator_;
-  OuterStep outer_;
   std::vector<Shard> shards_;
   std::vector<float> on_its_way_;  // with overlap: deltas, then their means
   std::span<float> deltas_;        // on_its_way_, or the worker's gradient
   std::vector<float> scratch_;
-  float weight_ = 1;             // of this rank's differences in means
-  std::function<bool()> stops_;  // of a follower
-  RollCall roll_call_;           // while some rank follows
-  bool called_ = false;          // a roll call is on its way, to which this rank has not come
-  bool asked_ = false;           // this rank was asked to stop, and the ranks have not stopped
-  Timings timings_;              // belongs to the communication thread until wait(), which adds it to done_
+  bool asked_ = false;  // this rank was asked to stop, and the ranks have not stopped
+  Timings timings_;     // belongs to the communication thread until wait(), which adds it to done_
   Timings done_;
-  std::string aggregator_name_, remark_;  // copies, because the aggregator may be at work
-  CommThread thread_;                     // last: it is destroyed before what its work uses
+  LocalGroup group_;
+  StepThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

@@ -7,11 +7,12 @@
 
 namespace sotto {
 
-OuterStep::OuterStep(const OuterOptions& options, std::size_t parameters)
+OuterStep::OuterStep(const OuterOptions& options, std::size_t parameters, Following& group)
     : options_(options),
       start_(parameters),
       sgd_(make_sgd({options.momentum, options.nesterov, 0},
-                    Layout({{"start", 0, {static_cast<std::int64_t>(parameters)}}}, parameters))) {}
+                    Layout({{"start", 0, {static_cast<std::int64_t>(parameters)}}}, parameters))),
+      group_(group) {}
 
 void OuterStep::begin(std::span<const float> parameters) {
   if (begun_ != 0) return;
@@ -26,7 +27,7 @@ void OuterStep::take(const Range& range, std::span<float> mean, double rate) {
     for (float& value : mean) value /= unit;
     lr *= rate;
   }
-  Optimiser& optimiser = kept_ ? *kept_ : *sgd_;
+  Optimiser& optimiser = group_.outer(*sgd_);
   optimiser.begin_step(0);  // SGD does the same in each step
   optimiser.apply(std::span(start_).subspan(range.begin, range.size()), mean, range.begin, lr);
 }

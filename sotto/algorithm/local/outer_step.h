@@ -1,14 +1,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "sotto/algorithm/following.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
 #include "sotto/core/timer.h"
-#include "sotto/optim/kept_steps.h"
 #include "sotto/optim/optimiser.h"
 
 namespace sotto {
@@ -24,7 +23,8 @@ struct OuterOptions {
 // they went as its gradient. Their next start is the same on all ranks, to the last bit.
 class OuterStep {
  public:
-  OuterStep(const OuterOptions& options, std::size_t parameters);
+  // A follower of the group keeps steps in place of taking them, until catch_up().
+  OuterStep(const OuterOptions& options, std::size_t parameters, Following& group);
 
   // Sets the common start before the first step; does nothing later.
   void begin(std::span<const float> parameters);
@@ -32,11 +32,7 @@ class OuterStep {
   std::span<const float> start(const Range& range) const {
     return std::span(start_).subspan(range.begin, range.size());
   }
-  // From now on take() keeps steps in place of taking them, until catch_up(), whose arguments and result are those of
-  // KeptSteps::replay().
-  void keep_steps() { kept_.emplace(); }
-  std::size_t kept_bytes() const { return kept_ ? kept_->bytes() : 0; }
-  bool catch_up(Clock::time_point until) { return !kept_ || kept_->replay(*sgd_, start_, until); }
+  bool catch_up(Clock::time_point until) { return group_.replay(*sgd_, start_, until); }  // as Following::replay()
   // start -= lr * direction(mean) for this stretch. May overwrite `mean`. `rate` is the ranks' own learning rate.
   void take(const Range& range, std::span<float> mean, double rate);
   bool in_rates() const { return options_.in_rates; }
@@ -49,7 +45,7 @@ class OuterStep {
   std::vector<float> start_;
   std::uint64_t begun_ = 0;
   std::unique_ptr<Optimiser> sgd_;
-  std::optional<KeptSteps> kept_;  // of a follower
+  Following& group_;
 };
 
 }  // namespace sotto

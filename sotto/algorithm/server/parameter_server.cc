@@ -36,14 +36,13 @@ ServerPlan plan_of(const ServerOptions& own, int ranks) {
   return plan;
 }
 
-class ParameterServer final : public Algorithm, private OwnSpeed {
+class ParameterServer final : public Algorithm, private Elastic, private OwnSpeed {
  public:
   ParameterServer(const ServerPlan& plan, const StageSpecs& down, const AlgorithmOptions& options,
                   std::span<const BucketPlan> buckets, Communicator& communicator)
-      : Algorithm({.counts_together = plan.together}, plan.together ? this : nullptr),
+      : Algorithm(options, communicator, {.counts_together = plan.together}, this, plan.together ? this : nullptr),
+        Elastic(false),
         plan_(plan),
-        options_(options),
-        communicator_(communicator),
         shards_(share_out(buckets, static_cast<std::size_t>(plan.servers))),
         worker_(plan, options, down, buckets, shards_, communicator),
         steps_(static_cast<std::size_t>(plan.ranks)) {
@@ -71,30 +70,11 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     if (rests_ && std::uncaught_exceptions() == exceptions_) worker_.leave();
   }
 
-  std::string_view aggregator() const override { return "server"; }
-  std::string remark() const override { return remark_; }
-
-  StepReport step(Worker& worker, const StepInput& input) override {
-    Timer total;
-    begin(worker, input);
-    StepReport report;
-    try {
-      report = plan_.trains(communicator_.rank()) ? worker_.step(worker, input) : serve(input);
-    } catch (const CommError&) {
-      if (thread_) thread_->check();  // the server knows the cause
-      throw;
-    }
-    if (thread_) report.timings += thread_->take_timings();
-    own_steps() = input.step + 1;
-    if (!plan_.together) std::ranges::fill(steps_, input.step + 1);
-    ++answered_;
-    report.seconds = total.seconds();
-    return report;
-  }
+  AlgorithmStatus status() const override { return {"server", remark_, worker_.traffic()}; }
 
   // If not all workers have the same model, or some rank has none, all take the servers' model.
-  void rest() override {
-    if (local_worker_ == nullptr) return;
+  StepCost drain() override {
+    if (local_worker_ == nullptr) return {};
     rests_ = false;  // until all of this is done
     if (thread_) thread_->work(steps_, local_worker_->parameters(), local_worker_->optimiser());
     try {
@@ -110,6 +90,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
       communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(steps_)));
     }
     rests_ = true;
+    return {};
   }
 
   // The server's thread does nothing at rest, so the server may be changed.
@@ -128,6 +109,21 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     if (server_) server_->visit_state(servers);
   }
 
+ private:
+  void run_step(Worker& worker, Step& now) override {
+    begin(worker, now);
+    try {
+      plan_.trains(communicator_.rank()) ? worker_.step(worker, now) : serve(now);
+    } catch (const CommError&) {
+      if (thread_) thread_->check();  // the server knows the cause
+      throw;
+    }
+    if (thread_) now.timings += thread_->take_timings();
+    own_steps() = now.step + 1;
+    if (!plan_.together) std::ranges::fill(steps_, now.step + 1);
+    ++answered_;
+  }
+
   // A worker keeps its memory, and a server that has the same shard as before its model and buffers.
   void take_over(std::span<const FormerRank> each) override {
     const FormerRank& self = each.front();
@@ -144,7 +140,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   }
 
   // A shard whose server is lost goes on from the mean of the models that workers have.
-  void meet_others(Worker& worker, bool is_new) override {
+  void sync_after_change(Worker& worker, bool is_new) override {
     if (!plan_.in_step()) {  // otherwise all workers have the same model
       float workers = trained_ ? 1.0F : 0.0F;
       communicator_.all_reduce(std::span(&workers, 1));
@@ -169,9 +165,6 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
     worker.optimiser().visit_buffers(zero);
   }
 
-  Traffic traffic() const override { return worker_.traffic(); }
-
- private:
   std::uint64_t rate_step() const override {
     const auto trained = std::span(steps_).subspan(static_cast<std::size_t>(plan_.first_worker()));
     const std::uint64_t met = std::reduce(trained.begin(), trained.end());
@@ -179,7 +172,7 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
   }
   std::vector<std::uint64_t> rank_steps() const override { return steps_; }
   std::uint64_t exchange_count() const override { return answered_; }
-  std::uint64_t exchange_bytes() const override { return traffic().bytes_sent; }
+  std::uint64_t exchange_bytes() const override { return worker_.traffic().bytes_sent; }
   void abandon() override {
     thread_.reset();
     worker_.requests().cancel();
@@ -241,18 +234,14 @@ class ParameterServer final : public Algorithm, private OwnSpeed {
 
   // The step of a rank that only serves ends when all workers have made it or, if they count together, have made as
   // many on average.
-  StepReport serve(const StepInput& input) {
-    StepReport report;
+  void serve(Step& now) {
     const Timer timer;
-    report.loss = thread_->wait_for_step(input.step);
-    worker_.end_idle_step(input, report);
-    report.wait = timer.seconds();
-    return report;
+    now.loss = thread_->wait_for_step(now.step);
+    worker_.end_idle_step(now);
+    now.wait = timer.seconds();
   }
 
   ServerPlan plan_;
-  AlgorithmOptions options_;
-  Communicator& communicator_;
   std::vector<Shard> shards_;
   ServedWorker worker_;
   Worker* local_worker_ = nullptr;  // this rank's, after its first step
@@ -301,17 +290,14 @@ AnyOptions read_parameter_server(const AnyOptions& own) {
   return options;
 }
 
-bool parameter_server_is_elastic(const AnyOptions& own) {
+OptionTraits parameter_server_with(const AnyOptions& own) {
   const auto& options = own.as<ServerOptions>();
-  return options.mode == "sync" ? options.gradients == 0 && !options.dedicated : options.count == "all";
+  return {.elastic = options.mode == "sync" ? options.gradients == 0 && !options.dedicated : options.count == "all"};
 }
 
-int idle_parameter_server(const AnyOptions& own, int ranks) {
-  return plan_of(own.as<ServerOptions>(), ranks).first_worker();
-}
-
-bool parameter_server_in_step(const AnyOptions& own, int ranks) {
-  return plan_of(own.as<ServerOptions>(), ranks).in_step();
+Roles parameter_server_roles(const AnyOptions& own, int ranks) {
+  const ServerPlan plan = plan_of(own.as<ServerOptions>(), ranks);
+  return {.idle = plan.first_worker(), .in_step = plan.in_step()};
 }
 
 }  // namespace sotto

@@ -40,14 +40,10 @@ struct ServerOptions {
 // NeurIPS 2013).
 std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const AlgorithmOptions& options,
                                                  std::span<const BucketPlan> buckets, Communicator& communicator);
-// AlgorithmEntry::read.
 AnyOptions read_parameter_server(const AnyOptions& own);
-// AlgorithmEntry::elastic: whether all workers have the same model, or updates wait for nobody, or at most for those
-// that are far behind.
-bool parameter_server_is_elastic(const AnyOptions& own);
-// AlgorithmEntry::idle: the number of dedicated servers, which are the first ranks.
-int idle_parameter_server(const AnyOptions& own, int ranks);
-// AlgorithmEntry::in_step: whether every update is of all workers.
-bool parameter_server_in_step(const AnyOptions& own, int ranks);
+// Elastic if all workers have the same model, or updates wait for nobody, or at most for those that lag far.
+OptionTraits parameter_server_with(const AnyOptions& own);
+// Dedicated servers are idle. Workers are in step if every update is of all of them.
+Roles parameter_server_roles(const AnyOptions& own, int ranks);
 
 }  // namespace sotto

@@ -44,61 +44,56 @@ ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& optio
   replies_ = communicator.open_mailbox(ServerNote::bytes + model);
 }
 
-StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
-  report_ = {};
+void ServedWorker::step(Worker& worker, Step& now) {
   worker_ = &worker;
-  key_ = key_of(options_, communicator_, input);
-  step_ = {input.step, input.lr};
-  if (worker.optimiser().offer_makes_buffers()) worker.optimiser().begin_step(input.step);
-  const Timer total;
-  thread_.run(worker, input.step, report_);
-  report_.compute = total.seconds() - report_.wait;
+  now_ = &now;
+  if (worker.optimiser().offer_makes_buffers()) worker.optimiser().begin_step(now.step);
+  thread_.run(worker, now);
   const Timer hearing;
   for (const int server : servers_) {
     tell(server, {.kind = Kind::gradient,
-                  .step = input.step,
+                  .step = now.step,
                   .version = versions_[static_cast<std::size_t>(server)],
-                  .stop = input.stop ? input.step : ServerNote::never,
-                  .rate = input.lr,
-                  .loss = report_.loss});
+                  .stop = now.stop ? now.step : ServerNote::never,
+                  .rate = now.lr,
+                  .loss = now.loss});
   }
   double decode = 0;
-  hear(servers_.size(), input.step, Kind::model, [&](int server, const ServerNote& note, const Mail& mail) {
+  hear(servers_.size(), now.step, Kind::model, [&](int server, const ServerNote& note, const Mail& mail) {
     const Timer timer;
     downlink_.decode(shards_[static_cast<std::size_t>(server)], std::span(mail.data).subspan(ServerNote::bytes),
                      {.generation = options_.generation,
                       .origin = static_cast<std::uint16_t>(server),
-                      .step = static_cast<std::uint32_t>(input.step)},
+                      .step = static_cast<std::uint32_t>(now.step)},
                      worker.parameters());
     versions_[static_cast<std::size_t>(server)] = note.version;
     decode += timer.seconds();
   });
   const double heard = hearing.seconds();
-  report_.timings.network += heard - decode;
-  report_.timings.decode += decode;
-  report_.wait += heard;
-  report_end(input, report_);
-  return report_;
+  now.timings.network += heard - decode;
+  now.timings.decode += decode;
+  now.wait += heard;
+  note_end(now);
 }
 
-void ServedWorker::end_idle_step(const StepInput& input, StepReport& report) {
+void ServedWorker::end_idle_step(Step& now) {
   for (const int server : servers_) {
-    tell(server, {.kind = Kind::idle, .step = input.step, .stop = input.stop ? input.step : ServerNote::never});
+    tell(server, {.kind = Kind::idle, .step = now.step, .stop = now.stop ? now.step : ServerNote::never});
   }
-  hear(servers_.size(), input.step, Kind::told, [](int, const ServerNote&, const Mail&) {});
-  report_end(input, report);
+  hear(servers_.size(), now.step, Kind::told, [](int, const ServerNote&, const Mail&) {});
+  note_end(now);
 }
 
 // A rank that only serves may be late, and its steps cost nothing: it makes all of them before it meets the others.
-void ServedWorker::report_end(const StepInput& input, StepReport& report) const {
-  const bool stops = input.step >= stop_;
+void ServedWorker::note_end(Step& now) const {
+  const bool stops = now.step >= stop_;
   if (!plan_.together) {
-    report.stop = stops;
+    now.stops = stops;
     return;
   }
-  const bool enough = input.meeting > 0 && made_ / plan_.workers() >= input.meeting &&
-                      (plan_.trains(communicator_.rank()) || input.step + 1 >= input.meeting);
-  report.meets = stops || enough;
+  const bool enough = now.meeting > 0 && made_ / plan_.workers() >= now.meeting &&
+                      (plan_.trains(communicator_.rank()) || now.step + 1 >= now.meeting);
+  now.meets = stops || enough;
 }
 
 void ServedWorker::rest(std::uint64_t step) {
@@ -136,7 +131,7 @@ void ServedWorker::send(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
   const Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                       static_cast<std::uint16_t>(index)};
-  uplink_.send(bucket, key_, step_, owner_[index], *requests_, report_.timings);
+  uplink_.send(bucket, now_->key, {now_->step, now_->lr}, owner_[index], *requests_, now_->timings);
 }
 
 void ServedWorker::tell(int server, ServerNote note) {

@@ -23,10 +23,10 @@ class ServedWorker {
   ServedWorker(const ServerPlan& plan, const AlgorithmOptions& options, const StageSpecs& down,
                std::span<const BucketPlan> buckets, std::span<const Shard> shards, Communicator& communicator);
 
-  // Computes the gradient, sends it to the servers and takes their models. Fills in all of the report but `seconds`.
-  StepReport step(Worker& worker, const StepInput& input);
+  // Computes the gradient, sends it to the servers and takes their models.
+  void step(Worker& worker, Step& now);
   // Replaces step() on a rank that only serves.
-  void end_idle_step(const StepInput& input, StepReport& report);
+  void end_idle_step(Step& now);
   // Waits until all ranks rest; `step` is the one that comes next.
   void rest(std::uint64_t step);
   // All ranks stopped, and now go on. REQUIRES rest().
@@ -49,7 +49,7 @@ class ServedWorker {
   // names the sender; CommError names a silent server.
   template <class Take>
   void hear(std::size_t answers, std::uint64_t step, ServerNote::Kind kind, Take&& take);
-  void report_end(const StepInput& input, StepReport& report) const;
+  void note_end(Step& now) const;
 
   ServerPlan plan_;
   AlgorithmOptions options_;
@@ -66,9 +66,7 @@ class ServedWorker {
   std::uint64_t stop_ = ServerNote::never;
   std::uint64_t made_ = 0;
   Worker* worker_ = nullptr;
-  Key key_;
-  StepContext step_;
-  StepReport report_;    // its timings belong to the communication thread until wait()
+  Step* now_ = nullptr;
   BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sotto/aggregate/gossiper.h"
+#include "sotto/algorithm/algorithm.h"
+
+namespace sotto {
+
+// What algorithms on graphs share, whose models are the workers' parameters: a wish to stop travels from neighbour to
+// neighbour, and the group may change.
+class GossipStep : public Algorithm, private Elastic {
+ public:
+  AlgorithmStatus status() const override { return {"gossip"}; }
+  void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
+
+ protected:
+  // `delay` counts the steps after which all ranks have heard of a wish. It does so when that is needed first, because
+  // it takes milliseconds for a thousand ranks, and few runs ever need it.
+  GossipStep(const AlgorithmOptions& options, Communicator& communicator, const AlgorithmTraits& traits,
+             std::function<std::uint64_t()> delay)
+      : Algorithm(options, communicator, traits, this), Elastic(true), count_delay_(std::move(delay)) {}
+
+  // The step, as the paper has it.
+  virtual void gossip(Worker& worker, Step& now) = 0;
+
+  GossipNote note_;  // with this rank's weight, and the step after which all stop
+
+ private:
+  void run_step(Worker& worker, Step& now) final;
+  // A rank that has finished a step has heard of all that others did so many steps before. So no rank is further ahead.
+  std::uint64_t lead() final;
+  void take_over(std::span<const FormerRank> each) override;
+  void sync_after_change(Worker& worker, bool is_new) override;
+
+  std::function<std::uint64_t()> count_delay_;
+  std::optional<std::uint64_t> delay_;
+};
+
+// A gossip step in which weights move along with models, as in push-sum. A rank has x and w, and the worker is shown
+// z = x / w: gradients are taken there, and models are evaluated with it.
+class PushSumStep : public GossipStep {
+ public:
+  void average_models(Worker& worker) override { average(worker, true); }
+  // Leaves out a wish to stop, which does not hold for a run that continues. FileError if x of another size was read.
+  void visit_state(StateVisitor& visitor) override;
+
+ protected:
+  // `name` is that of the method, in the state.
+  PushSumStep(std::string_view name, std::size_t size, const AlgorithmOptions& options, Communicator& communicator,
+              const AlgorithmTraits& traits, std::function<std::uint64_t()> delay)
+      : GossipStep(options, communicator, traits, std::move(delay)), name_(name), size_(size) {}
+
+  // Call it before a step. The first call sets x to the worker's parameters; each call gives the worker z.
+  void begin(Worker& worker);
+  void show(Worker& worker);  // gives the worker the z of this x
+
+  std::vector<float> x_;  // empty before the first step
+
+ private:
+  virtual void collect_all() {}  // adds to x what is on its way
+  virtual void restart() {}      // all ranks have the same x now
+
+  void average(Worker& worker, bool counts);
+  void take_over(std::span<const FormerRank> each) final;
+  void sync_after_change(Worker& worker, bool is_new) final { average(worker, !is_new); }
+
+  std::string_view name_;
+  std::size_t size_;
+  bool shown_ = false;
+};
+
+// One gossiper per bucket, as the options say. ConfigError.
+std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                                     const Communicator& communicator, Contract::Input input = Contract::Input::model);
+void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
+
+// Visits a weight as a double, bit for bit.
+void visit_weight(StateVisitor& visitor, std::string_view name, double& weight);
+
+}  // namespace sotto

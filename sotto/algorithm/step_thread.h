@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/comm_thread.h"
+#include "sotto/core/mutex.h"
+
+namespace sotto {
+
+// A rank's communication thread in the steps of an algorithm: runs posted work in order while the rank computes.
+//
+// A follower, which computes nothing, waits for the others at their next exchange, perhaps longer than the deadline. So
+// in a group with followers all ranks call a roll: they tell each other, each quarter of the deadline, that they live,
+// until each has come to the exchange, with its first post() or wait() since.
+class StepThread {
+ public:
+  explicit StepThread(Following* group = nullptr) : group_(group) {}
+  ~StepThread() { move_to(Place::gone); }
+  StepThread(const StepThread&) = delete;
+  StepThread& operator=(const StepThread&) = delete;
+
+  void post(std::function<void()> work);  // as CommThread::post()
+  void post_measured(std::function<void()> work);
+  CommThread::Waits take_waits() { return thread_.take_waits(); }  // of measured work
+  // Waits for all posted work, or until enough() (CommThread::wait()); the time counts as waiting of this step.
+  void wait(Step& now, const std::function<bool()>& enough = [] { return false; });
+  // Computes the gradient of this step, and then does the rest. In a group with followers, first calls the roll, unless
+  // the last one is still called; throws if that found a rank gone. If computing or the rest fails, waits for the
+  // posted work, and throws that error, not one of the work.
+  void compute(Worker& worker, Step& now, const BucketCalls& calls = {}, const std::function<void()>& rest = [] {});
+  // In any group: lets all ranks agree whether one of them was asked to stop, before the work that is posted next.
+  // Calls the roll if some rank's last step took long, as `seconds` says of this one. agreed() is known after wait().
+  void agree(bool stop, double seconds);
+  bool agreed() const { return notes_[0] > 0; }
+  // Whether the gradient of any rank overflows. First waits for the posted work. Collective.
+  bool any_overflows(bool mine, Communicator& communicator, Step& now);
+
+ private:
+  enum class Place : std::uint8_t { computing, here, gone };
+  void move_to(Place place);
+  void call_roll();
+  void come();
+  void run_roll_call();
+
+  Following* group_;
+  bool called_ = false;           // a roll call is on its way, to which this rank has not come
+  std::array<float, 2> notes_{};  // a wish to stop, and seconds
+  Mutex mutex_;
+  Condition moved_;
+  Place place_ SOTTO_GUARDED_BY(mutex_) = Place::here;
+  CommThread thread_;  // last: it is destroyed before what its work uses
+};
+
+}  // namespace sotto
