@@ -37,7 +37,7 @@ class Averager {
 
   // Copies the model, as it is now, to `x`. The first call, and the first after a rest, make `x` the model instead.
   void read(std::span<float> x);
-  // Takes one step, by `apply`. Returns whether this rank must rest() now. If the steps of all count together, it must
+  // Takes one step, by `apply`. Returns whether this rank must drain() now. If the steps of all count together, it must
   // rest in three cases: it knows of `meeting` steps per rank on average (0: not in this case), it wishes to (`wish`),
   // or it hears that another rank rests. With PairPlan::each: once some rank wishes to end, each rank announces the
   // earliest step after which it can end, and all end after the latest of these steps.
