@@ -105,9 +105,9 @@ def main():
         for s in budgets:
             found = [measure(arguments.sotto, f"{basis}atomo(s={s}, p={p}, dense=0)", arguments.gradient, arguments.repeats) for p in LAWS]
             variances = [variance for variance, _ in found]
-            sentence = f"{basis}atomo(s={s}, dense=0)".replace("|", "\\|")
-            print(f"| {sentence} | " + " | ".join(f"{v:.3f}" for v in variances) + f" | {found[0][1] / 1e3:.1f} |")
-            worse += [sentence for a, b in zip(variances, variances[1:]) if a > 1.05 * b]
+            expression = f"{basis}atomo(s={s}, dense=0)".replace("|", "\\|")
+            print(f"| {expression} | " + " | ".join(f"{v:.3f}" for v in variances) + f" | {found[0][1] / 1e3:.1f} |")
+            worse += [expression for a, b in zip(variances, variances[1:]) if a > 1.05 * b]
     if worse:
         sys.exit(f"not in order: {', '.join(worse)}")
 

@@ -36,7 +36,7 @@ struct Arguments {
   std::int64_t threads = 2;
   std::vector<std::string> samples;
   std::vector<std::string> files;
-  std::vector<std::string> sentences;
+  std::vector<std::string> codecs;
 };
 
 Arguments parse(int argc, char** argv) {
@@ -44,7 +44,7 @@ Arguments parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     if (!name.starts_with("--")) {
-      arguments.sentences.emplace_back(name);
+      arguments.codecs.emplace_back(name);
       continue;
     }
     if (i + 1 == argc) throw ConfigError(std::string(name) + " wants a value");
@@ -90,7 +90,7 @@ Input read_input(const std::string& path) {
 
 // A codec, and its bars for encoding and decoding as multiples of memcpy; 0: no bar.
 struct Row {
-  std::string sentence;
+  std::string codec;
   double encode_bar = 0;
   double decode_bar = 0;
 };
@@ -106,7 +106,7 @@ std::string percentile(const Input& input) {
 
 std::vector<Row> rows(const Arguments& arguments, const Input& input) {
   std::vector<Row> rows;
-  for (const std::string& sentence : arguments.sentences) rows.push_back({sentence});
+  for (const std::string& expression : arguments.codecs) rows.push_back({expression});
   if (!rows.empty()) return rows;
   return {{"sign", 1.2, 1.0},
           {"f16", 1.0, 0.9},
@@ -164,7 +164,7 @@ void verify(Codec& codec, const Input& input) {
                         : std::isfinite(square);
   if (!good)
     throw NumericError(
-        fmt::format("{}: a relative error of {}, which its contract forbids", codec.traits().sentence, error));
+        fmt::format("{}: a relative error of {}, which its contract forbids", codec.traits().text, error));
 }
 
 // Such as "12.34 1.23x of 1.0 ok": GB/s, multiple of memcpy, bar.
@@ -192,11 +192,11 @@ void run_on(const Input& input, const Arguments& arguments) {
   fmt::print("{:<9} | {:>9} | {:<43} | {:>6.2f}\n", input.name, input.values.size(), "a look at every value",
              look_gbps(input, arguments.repeats));
   for (const Row& row : rows(arguments, input)) {
-    const auto codec = make_codec(read_stages(row.sentence));
+    const auto codec = make_codec(read_stages(row.codec));
     verify(*codec, input);
     const Measurement m = measure(*codec, input.layout, input.values, static_cast<int>(arguments.repeats));
     fmt::print("{:<9} | {:>9} | {:<43} | {:<28} | {:<28} | {:>8.4f} | {:>10.2e} | {:>6.2f}\n", input.name, m.elements,
-               row.sentence, speed(m.encode_gbps, m.memcpy_gbps, row.encode_bar),
+               row.codec, speed(m.encode_gbps, m.memcpy_gbps, row.encode_bar),
                speed(m.decode_gbps, m.memcpy_gbps, row.decode_bar),
                static_cast<double>(m.bytes) / static_cast<double>(m.elements), m.relative_error, m.memcpy_gbps);
     std::fflush(stdout);
@@ -238,12 +238,12 @@ void compare_threads_on(const Input& input, const Arguments& arguments) {
   const auto pool = std::make_shared<ThreadPool>(static_cast<int>(arguments.threads));
   const auto repeats = static_cast<int>(arguments.repeats);
   for (const Row& row : rows(arguments, input)) {
-    const auto one = make_codec(read_stages(row.sentence));
-    const auto several = make_codec(read_stages(row.sentence), pool);
+    const auto one = make_codec(read_stages(row.codec));
+    const auto several = make_codec(read_stages(row.codec), pool);
     const std::array<Codec*, 2> both{one.get(), several.get()};
     const auto m = measure(both, input.layout, input.values, repeats);
     fmt::print("{:<9} | {:<43} | {:>7.2f} | {:>7.2f} | {:<20} | {:>7.2f} | {:>7.2f} | {:<20} | {:>5.2f}x\n", input.name,
-               row.sentence, m[0].encode_gbps, m[1].encode_gbps, gain(m[1].encode_gbps / m[0].encode_gbps, bar),
+               row.codec, m[0].encode_gbps, m[1].encode_gbps, gain(m[1].encode_gbps / m[0].encode_gbps, bar),
                m[0].decode_gbps, m[1].decode_gbps, gain(m[1].decode_gbps / m[0].decode_gbps, bar),
                copy_gain(input, *pool, arguments.repeats));
     std::fflush(stdout);

@@ -184,8 +184,8 @@ def priority(arguments):
         for codec, share in itertools.product(("none", "qsgd(4)"), (0.5, 1)):
             alone = slowest(measure(arguments.program, ranks, link, model, 5, "--codec", codec))
             ready, need = (slowest(measure(arguments.program, ranks, link, model, 10, "--codec", codec, "--compute-ms",
-                                           share * alone * 1e3, "--algorithm", sentence), "mean_seconds")
-                           for sentence in ("sync", "sync(priority=need)"))  # fmt: skip
+                                           share * alone * 1e3, "--algorithm", expression), "mean_seconds")
+                           for expression in ("sync", "sync(priority=need)"))  # fmt: skip
             print_row(f"{link}, {model}, {ranks}", codec, f"{share * alone * 1e3:.0f}", f"{alone * 1e3:.0f}", f"{ready * 1e3:.0f}",
                       f"{need * 1e3:.0f}", f"{ready / need:.2f}")  # fmt: skip
 

@@ -67,9 +67,9 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-void measure(const std::string& sentence, const Inputs& inputs, std::int64_t repeats) {
+void measure(const std::string& expression, const Inputs& inputs, std::int64_t repeats) {
   const std::vector<std::span<const float>> vectors(inputs.vectors.begin(), inputs.vectors.end());
-  const auto codec = make_codec(read_stages(sentence));
+  const auto codec = make_codec(read_stages(expression));
   std::vector<std::vector<MeasuredMerge>> runs;
   for (std::int64_t r = 0; r < repeats; ++r) runs.push_back(measure_merges(*codec, inputs.layout, vectors, counts));
   for (std::size_t c = 0; c < counts.size(); ++c) {
@@ -79,7 +79,7 @@ void measure(const std::string& sentence, const Inputs& inputs, std::int64_t rep
       if (run[c].merged) merged.push_back(1e3 * run[c].merged->seconds);
     }
     const MeasuredMerge& last = runs.back()[c];
-    fmt::print("| `{}` | {} | {:.0f} | ", sentence, counts[c], median(each));
+    fmt::print("| `{}` | {} | {:.0f} | ", expression, counts[c], median(each));
     if (last.merged) {
       fmt::print("{:.0f} | {:.1f} | {:.3f} | {:.3f} |\n", median(merged), median(each) / median(merged),
                  last.each.error, last.merged->error);
@@ -93,11 +93,11 @@ void measure(const std::string& sentence, const Inputs& inputs, std::int64_t rep
 void run(int argc, char** argv) {
   std::int64_t elements = 4'000'000;
   std::int64_t repeats = 3;
-  std::vector<std::string> files, sentences;
+  std::vector<std::string> files, expressions;
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     if (!name.starts_with("--")) {
-      sentences.emplace_back(name);
+      expressions.emplace_back(name);
       continue;
     }
     if (i + 1 == argc) throw ConfigError(std::string(name) + " wants a value");
@@ -111,17 +111,17 @@ void run(int argc, char** argv) {
       throw ConfigError(std::string(name) + " is unknown; there are --elements N, --repeats N, --file PATH and codecs");
     }
   }
-  if (sentences.empty()) {
-    sentences = {"clusters(c=5, buckets=2000, shared=true)", "clusters(c=5, decode=centre, shared=true)",
-                 "clusters(c=8, buckets=2000, shared=true)", "clusters(c=4, decode=centre, shared=true)",
-                 "clusters(c=2, decode=centre, shared=true)"};
+  if (expressions.empty()) {
+    expressions = {"clusters(c=5, buckets=2000, shared=true)", "clusters(c=5, decode=centre, shared=true)",
+                   "clusters(c=8, buckets=2000, shared=true)", "clusters(c=4, decode=centre, shared=true)",
+                   "clusters(c=2, decode=centre, shared=true)"};
   }
   const Inputs inputs = files.empty() ? make(elements) : read(files);
   fmt::print("commit {}, {}, {} floats, 1 thread, medians of {} repeats\n\n", SOTTO_COMMIT, SOTTO_COMPILER,
              inputs.layout.size(), repeats);
   fmt::print("| codec | messages | ms one by one | ms merged | times as fast | error one by one | error merged |\n");
   fmt::print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
-  for (const std::string& sentence : sentences) measure(sentence, inputs, repeats);
+  for (const std::string& expression : expressions) measure(expression, inputs, repeats);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-SENTENCES = ["svd | topk(count=3)", "svd(rank=64, exact=64) | atomo(s=3)", "svd | atomo(s=3)"]
+CODECS = ["svd | topk(count=3)", "svd(rank=64, exact=64) | atomo(s=3)", "svd | atomo(s=3)"]
 
 
 def run(*command):
@@ -46,11 +46,11 @@ def main():
         print(f"torch.linalg.svd of {len(matrices)} matrices: {1e3 * whole:.0f} ms")
         print("| codec | encode | faster than torch.linalg.svd | decode-add, of memcpy | bytes | relative error |")
         print("| --- | ---: | ---: | ---: | ---: | ---: |")
-        for sentence in SENTENCES:
-            found = json.loads(run(arguments.sotto, "codec", "measure", "--codec", sentence, "--input", file,
+        for codec in CODECS:
+            found = json.loads(run(arguments.sotto, "codec", "measure", "--codec", codec, "--input", file,
                                    "--repeats", str(arguments.repeats), "--json"))  # fmt: skip
             seconds = 4e-9 * found["elements"] / found["encode_gbps"]
-            cells = [sentence.replace("|", "\\|"), f"{1e3 * seconds:.1f} ms", f"{whole / seconds:.0f} times",
+            cells = [codec.replace("|", "\\|"), f"{1e3 * seconds:.1f} ms", f"{whole / seconds:.0f} times",
                      f"{found['decode_gbps'] / found['memcpy_gbps']:.2f}", f"{found['bytes']}", f"{found['relative_error']:.2f}"]  # fmt: skip
             print(f"| {' | '.join(cells)} |", flush=True)
 

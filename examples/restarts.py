@@ -28,7 +28,7 @@ if os.path.exists("restarts.pt"):
     ddp.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
     sotto.load_state_dict(ddp, saved["sotto"])  # of all ranks; on another number of ranks, too
-    if rank == 0: print(f"goes on from step {first}", flush=True)
+    if rank == 0: print(f"continues from step {first}", flush=True)
 for step in range(first, int(sys.argv[1]) if len(sys.argv) > 1 else 200):
     if step % 50 == 0:
         states = sotto.state_dict(ddp, gather=True)  # on rank 0; what a codec holds back differs by rank

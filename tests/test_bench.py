@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-MODULES = {"cable.py", "far_cable.py", "sentence_jobs.py"}  # of the scripts
+MODULES = {"cable.py", "far_cable.py", "codec_choice_jobs.py"}  # of the scripts
 SCRIPTS = sorted(path for path in (pathlib.Path(__file__).parent.parent / "bench").glob("*.py") if path.name not in MODULES)
 
 

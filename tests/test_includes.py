@@ -159,7 +159,7 @@ READERS = {
     "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "app/train/options/buckets.cc", "app/train/record/capture.cc",
     "app/train/options/choices.cc", "app/train/evaluator.cc", "app/train/options/optimiser.cc",
 }
-PARSES = re.compile(r"\b(?:parse_sentence|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|algorithm|downlink|topology|topology_file|mixing|schedule|"
+PARSES = re.compile(r"\b(?:parse_expression|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|algorithm|downlink|topology|topology_file|mixing|schedule|"
                     r"peer_schedule|optimiser|target|buckets|capture)|(?:\w*table\(?\)?|models)\.read)\(")
 
 

@@ -89,7 +89,7 @@ std::string milliseconds(double seconds) {
 }
 
 std::string verdict(std::span<const Prediction> ranked, Quality least) {
-  const auto dense = std::ranges::find(ranked, "none", &Prediction::sentence);
+  const auto dense = std::ranges::find(ranked, "none", &Prediction::codec);
   if (dense == ranked.end()) throw std::logic_error("verdict: dense is to be compared with");
   const Prediction& plain = *std::ranges::min_element(
       ranked, {}, [](const Prediction& f) { return f.plain ? f.seconds : std::numeric_limits<double>::infinity(); });
@@ -100,38 +100,38 @@ std::string verdict(std::span<const Prediction> ranked, Quality least) {
     return one != ranked.end() && one->seconds < clearly * other.seconds;
   };
   if (beats(best, plain)) {
-    std::string text = fmt::format(
-        "compress with `{}`: a step takes {} instead of {} with `none`, {:.1f} times less; {}", best->sentence,
-        ms(best->seconds), ms(dense->seconds), dense->seconds / best->seconds, reason(*best));
+    std::string text =
+        fmt::format("compress with `{}`: a step takes {} instead of {} with `none`, {:.1f} times less; {}", best->codec,
+                    ms(best->seconds), ms(dense->seconds), dense->seconds / best->seconds, reason(*best));
     if (*best->quality != Quality::high) {
       const auto safe =
           std::ranges::find_if(ranked, [](const Prediction& f) { return !f.plain && f.quality == Quality::high; });
       if (safe != ranked.end()) {
-        text += fmt::format(". `{}` keeps the loss of dense training, and takes {}", safe->sentence, ms(safe->seconds));
+        text += fmt::format(". `{}` keeps the loss of dense training, and takes {}", safe->codec, ms(safe->seconds));
       }
     }
     if (beats(doubtful, *best)) {
-      text += fmt::format(". `{}` takes {}, but {}", doubtful->sentence, ms(doubtful->seconds), doubt(*doubtful));
+      text += fmt::format(". `{}` takes {}, but {}", doubtful->codec, ms(doubtful->seconds), doubt(*doubtful));
     }
     return text;
   }
-  const bool casts = plain.sentence != "none" && plain.seconds < clearly * dense->seconds;
+  const bool casts = plain.codec != "none" && plain.seconds < clearly * dense->seconds;
   const Prediction& wanted = casts ? plain : *dense;
   const bool hopes = beats(doubtful, wanted);
   std::string text = hopes && !doubtful->checked ? "do not compress yet: " : "do not compress: ";
   if (casts) {
-    text += fmt::format("`{}` is enough, with {} a step instead of {}", plain.sentence, ms(plain.seconds),
-                        ms(dense->seconds));
+    text +=
+        fmt::format("`{}` is enough, with {} a step instead of {}", plain.codec, ms(plain.seconds), ms(dense->seconds));
   } else {
     text += fmt::format("`none` takes {} a step; {}", ms(dense->seconds), reason(*dense));
   }
   if (hopes) {
-    return text + fmt::format("; `{}` takes {}, but {}", doubtful->sentence, ms(doubtful->seconds), doubt(*doubtful));
+    return text + fmt::format("; `{}` takes {}, but {}", doubtful->codec, ms(doubtful->seconds), doubt(*doubtful));
   }
   const auto other = std::ranges::find(ranked, false, &Prediction::plain);
   if (other == ranked.end()) return text;
   const double saved = 1 - other->seconds / wanted.seconds;
-  text += fmt::format("; `{}`, the best of the others, ", other->sentence);
+  text += fmt::format("; `{}`, the best of the others, ", other->codec);
   return text + (saved > 0 ? fmt::format("would save {:.1f} %", 100 * saved)
                            : fmt::format("loses, with {}", ms(other->seconds)));
 }

@@ -23,7 +23,7 @@ struct CheckedLoss {
 
 // What a method would cost in each step.
 struct Prediction {
-  std::string sentence;
+  std::string codec;
   std::optional<Quality> quality{};      // nothing: the loss is not known, as with a user's codec
   std::optional<CheckedLoss> checked{};  // if the quality was found in that way
   bool plain = false;                    // dense, or a cast: nothing to choose, no memory

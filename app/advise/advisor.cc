@@ -39,7 +39,7 @@ Advice advise(const Choices& choices, std::span<const Method> methods, const Hos
                                       .lr = choices.optimiser.lr,
                                       .seed = static_cast<std::uint64_t>(options.seed)});
       const Replayed step = replay(advice.compute.times, trial.steps, choices.links, speeds, below);
-      advice.ranked.push_back({.sentence = method.recipe.said,
+      advice.ranked.push_back({.codec = method.recipe.said,
                                .quality = method.quality,
                                .plain = is_plain(method.recipe),
                                .seconds = step.seconds,

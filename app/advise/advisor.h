@@ -27,7 +27,7 @@ struct Method {
 
 // A codec that cannot be used, and why.
 struct Refusal {
-  std::string sentence, reason;
+  std::string codec, reason;
 };
 
 struct Advice {

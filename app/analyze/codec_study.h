@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "app/analyze/gradient_analysis.h"
+#include "app/train/record/capture.h"
 #include "sotto/codec/codec.h"
 #include "sotto/codec/decoded_errors.h"
 #include "sotto/codec/measure.h"
-#include "app/train/record/capture.h"
 
 namespace sotto {
 
@@ -32,8 +32,8 @@ struct Merge {
 
 // A codec, what it does to each captured gradient, and how long merges take.
 struct StudiedCodec {
-  std::string sentence;  // canonical
-  std::string value{};   // of the swept parameter; empty: none
+  std::string text;     // canonical
+  std::string value{};  // of the swept parameter; empty: none
   std::vector<StudiedGradient> gradients{};
   std::vector<Merge> merges{};
 };

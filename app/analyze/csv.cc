@@ -84,7 +84,7 @@ std::string codecs_csv(std::span<const StudiedCodec> codecs) {
   for (const StudiedCodec& codec : codecs) {
     for (const StudiedGradient& g : codec.gradients) {
       const Measurement& m = g.measurement;
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}", in_quotes(codec.sentence), in_quotes(codec.value), g.step,
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}", in_quotes(codec.text), in_quotes(codec.value), g.step,
                           cell(g.rank), m.elements, m.bytes, cell(m.ratio), cell(m.encode_gbps), cell(m.decode_gbps),
                           cell(m.memcpy_gbps), error_table().line(g.errors));
     }
@@ -97,7 +97,7 @@ std::string merges_csv(std::span<const StudiedCodec> codecs) {
   for (const StudiedCodec& codec : codecs) {
     for (const Merge& merge : codec.merges) {
       const auto& [each, merged] = merge.measured;
-      text += fmt::format("{},{},{},{},{},{},{}\n", in_quotes(codec.sentence), in_quotes(codec.value), merge.messages,
+      text += fmt::format("{},{},{},{},{},{},{}\n", in_quotes(codec.text), in_quotes(codec.value), merge.messages,
                           cell(each.seconds), cell(each.error), merged ? cell(merged->seconds) : "",
                           merged ? cell(merged->error) : "");
     }

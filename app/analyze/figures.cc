@@ -157,7 +157,7 @@ Figures codec_figures(std::span<const StudiedCodec> codecs) {
       for (const StudiedGradient& g : codec.gradients) sum += figure(g);
       return short_number(sum / static_cast<double>(codec.gradients.size()));
     };
-    std::vector<std::string> row{codec.sentence};
+    std::vector<std::string> row{codec.text};
     double bytes = 0, largest = 0;
     for (const StudiedGradient& g : codec.gradients) {
       bytes += static_cast<double>(g.measurement.bytes) / static_cast<double>(codec.gradients.size());
@@ -187,7 +187,7 @@ Figures merge_figures(std::span<const StudiedCodec> codecs) {
   for (const StudiedCodec& codec : codecs) {
     for (const auto& [messages, measured] : codec.merges) {
       const auto& [each, merged] = measured;
-      figures.rows.push_back({codec.sentence, std::to_string(messages), short_number(1e3 * each.seconds),
+      figures.rows.push_back({codec.text, std::to_string(messages), short_number(1e3 * each.seconds),
                               short_number(1e3 * each.seconds / static_cast<double>(messages)),
                               short_number(each.error), merged ? short_number(1e3 * merged->seconds) : "",
                               merged ? short_number(each.seconds / merged->seconds) : "",

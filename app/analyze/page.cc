@@ -177,7 +177,7 @@ std::string data_of(const GradientAnalysis& analysis, std::span<const StudiedCod
   Json json{{"groups", Json::array()}, {"plots", Json::array()}};
   for (const std::string& name : names) json["groups"].push_back({{"name", name}, {"title", name}, {"runs", 1}});
   for (const StudiedCodec& codec : codecs)
-    json["groups"].push_back({{"name", codec.sentence}, {"title", codec.sentence}, {"runs", 1}});
+    json["groups"].push_back({{"name", codec.text}, {"title", codec.text}, {"runs", 1}});
   Json& plots = json["plots"];
   add_norms(analysis, names, plots);
   const auto gradients = [&](std::string_view id, std::string_view title, const Figure& figure) {

@@ -7,17 +7,17 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sotto/aggregate/auto_codec.h"
+#include "adapters/c10d/compute_threads.h"
 #include "app/cli/advise_check.h"
 #include "app/cli/commands.h"
 #include "app/cli/freed_memory.h"
 #include "app/cli/train_flags.h"
-#include "adapters/c10d/compute_threads.h"
+#include "app/report/text_table.h"
+#include "app/train/folder/run_folder.h"
+#include "app/train/options/amp.h"
+#include "sotto/aggregate/auto_codec.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
-#include "app/report/text_table.h"
-#include "app/train/options/amp.h"
-#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 namespace {
@@ -110,17 +110,17 @@ void check(const Flags& flags, const Choices& choices) {
 // The quality of a method, if the table of candidates has it.
 std::optional<Quality> known_quality(const Recipe& recipe) {
   for (const Candidate& candidate : candidates()) {
-    if (read_recipe(candidate.sentence).text() == recipe.text()) return candidate.quality;
+    if (read_recipe(candidate.codec).text() == recipe.text()) return candidate.quality;
   }
   return std::nullopt;
 }
 
 // `none`, and the user's codecs.
-std::vector<Method> read_methods(std::span<const std::string> codecs, const Sentence& aggregator) {
+std::vector<Method> read_methods(std::span<const std::string> codecs, const Expression& aggregator) {
   std::vector<Method> methods{{read_recipe("none"), Quality::high}};
   for (const std::string& codec : codecs) {
     if (codec == "none") continue;
-    const Recipe recipe = read_recipe(parse_sentence("codecs", codec), &aggregator);
+    const Recipe recipe = read_recipe(parse_expression("codecs", codec), &aggregator);
     if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
       throw ConfigError(fmt::format("--codecs {}: it needs a real link to measure; leave it out", codec));
     }
@@ -130,23 +130,23 @@ std::vector<Method> read_methods(std::span<const std::string> codecs, const Sent
 }
 
 // The codecs in the table of candidates. Those that do not work with the aggregator are refused.
-std::vector<Method> known_methods(Quality least, const Sentence& aggregator, std::vector<Refusal>& refused) {
+std::vector<Method> known_methods(Quality least, const Expression& aggregator, std::vector<Refusal>& refused) {
   std::vector<Method> methods;
   for (const Candidate& candidate : candidates()) {
     if (candidate.quality > least) continue;
-    const Sentence sentence = parse_sentence("codec", candidate.sentence);
-    const bool dense = candidate.sentence == "none";  // it stays as it is, for a comparison
+    const Expression expression = parse_expression("codec", candidate.codec);
+    const bool dense = candidate.codec == "none";  // it stays as it is, for a comparison
     try {
-      methods.push_back({read_recipe(sentence, dense ? nullptr : &aggregator), candidate.quality});
+      methods.push_back({read_recipe(expression, dense ? nullptr : &aggregator), candidate.quality});
     } catch (const ConfigError& error) {
-      refused.push_back({std::string(candidate.sentence), error.text(flag_spelling)});
+      refused.push_back({std::string(candidate.codec), error.text(flag_spelling)});
     }
   }
   return methods;
 }
 
 const Prediction& dense_of(const Advice& advice) {
-  return *std::ranges::find(advice.ranked, "none", &Prediction::sentence);
+  return *std::ranges::find(advice.ranked, "none", &Prediction::codec);
 }
 
 std::string loss_text(const Prediction& p) {
@@ -163,12 +163,12 @@ std::size_t count_of_shown(const Advice& advice, const AdviseOptions& own) {
 // Trains with each codec that is shown, and judges its loss by the loss of `none`. Leaves out codecs whose training
 // failed. Returns 0, or the status of a signal that ended the check.
 int check(const TrainOptions& options, const AdviseOptions& own, const std::string& folder, Advice& advice) {
-  std::vector<Prediction*> checked{&*std::ranges::find(advice.ranked, "none", &Prediction::sentence)};
+  std::vector<Prediction*> checked{&*std::ranges::find(advice.ranked, "none", &Prediction::codec)};
   for (Prediction& prediction : std::span(advice.ranked).first(count_of_shown(advice, own))) {
     if (&prediction != checked[0]) checked.push_back(&prediction);
   }
   std::vector<std::string> codecs;
-  for (const Prediction* prediction : checked) codecs.push_back(prediction->sentence);
+  for (const Prediction* prediction : checked) codecs.push_back(prediction->codec);
   std::vector<CheckedRun> runs;
   if (const int status = train_for_check(options, *own.check, folder, codecs, runs); status != 0) return status;
   for (std::size_t i = 0; i < checked.size(); ++i) {
@@ -178,7 +178,7 @@ int check(const TrainOptions& options, const AdviseOptions& own, const std::stri
   for (std::size_t i = 0; i < codecs.size(); ++i) {
     if (runs[i].error.empty()) continue;
     advice.refused.push_back({codecs[i], "its check failed: " + runs[i].error});
-    std::erase_if(advice.ranked, [&](const Prediction& p) { return p.sentence == codecs[i]; });
+    std::erase_if(advice.ranked, [&](const Prediction& p) { return p.codec == codecs[i]; });
   }
   return 0;
 }
@@ -212,24 +212,24 @@ void print_table(const Advice& advice, const Choices& choices, const AdviseOptio
   for (const std::size_t column : {0, 1}) table.left(column);
   if (!own.check) table.left(8);
   const auto add = [&](const Prediction& p) {
-    table.add({p.sentence, p.aggregator, milliseconds(p.seconds), milliseconds(p.waiting), milliseconds(p.work),
+    table.add({p.codec, p.aggregator, milliseconds(p.seconds), milliseconds(p.waiting), milliseconds(p.work),
                bytes_text(p.bytes_sent), fmt::format("{:.1f}", p.bytes_sent > 0 ? dense.bytes_sent / p.bytes_sent : 0),
                fmt::format("{:.3g}", p.relative_error), loss_text(p), p.checked ? p.checked->tested : ""});
   };
   const auto best = std::span(advice.ranked).first(count_of_shown(advice, own));
   for (const Prediction& prediction : best) add(prediction);
-  if (std::ranges::find(best, "none", &Prediction::sentence) == best.end()) add(dense);
+  if (std::ranges::find(best, "none", &Prediction::codec) == best.end()) add(dense);
   fmt::print("{}\n", table.plain());
-  for (const auto& [sentence, reason] : advice.refused) fmt::print("left out `{}`: {}\n", sentence, reason);
+  for (const auto& [expression, reason] : advice.refused) fmt::print("left out `{}`: {}\n", expression, reason);
   fmt::print("advice   {}\n", advice_text(advice, own));
   const Prediction& first = advice.ranked.front();
-  if (!first.remark.empty()) fmt::print("`{}`: {}\n", first.sentence, first.remark);
+  if (!first.remark.empty()) fmt::print("`{}`: {}\n", first.codec, first.remark);
 }
 
 void print_json(const Advice& advice, const Choices& choices, const AdviseOptions& own) {
   auto codecs = nlohmann::ordered_json::array();
   for (const Prediction& p : advice.ranked) {
-    codecs.push_back({{"codec", p.sentence},
+    codecs.push_back({{"codec", p.codec},
                       {"quality", p.quality ? nlohmann::ordered_json(text_of(*p.quality)) : nullptr},
                       {"aggregator", p.aggregator},
                       {"remark", p.remark},
@@ -243,7 +243,8 @@ void print_json(const Advice& advice, const Choices& choices, const AdviseOption
     codecs.back()["checked"] = {{"steps", p.checked->steps}, {"loss", p.checked->loss}, {"test", p.checked->tested}};
   }
   auto refused = nlohmann::ordered_json::array();
-  for (const auto& [sentence, reason] : advice.refused) refused.push_back({{"codec", sentence}, {"reason", reason}});
+  for (const auto& [expression, reason] : advice.refused)
+    refused.push_back({{"codec", expression}, {"reason", reason}});
   const nlohmann::ordered_json json{{"model", choices.options.model},
                                     {"parameters", advice.compute.layout.numel()},
                                     {"link", *choices.options.link},
@@ -277,7 +278,7 @@ int run_advise(std::span<const std::string> arguments) {
   Choices choices = read_choices(options);
   choices.spelling = flag_spelling;
   check(flags, choices);
-  const Sentence aggregator = parse_sentence("aggregator", options.aggregator);
+  const Expression aggregator = parse_expression("aggregator", options.aggregator);
   std::vector<Refusal> refused;
   const auto methods =
       codecs.empty() ? known_methods(quality_of(own.quality), aggregator, refused) : read_methods(codecs, aggregator);

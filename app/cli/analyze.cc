@@ -13,11 +13,11 @@
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "app/cli/measurements.h"
-#include "app/cli/swept_sentence.h"
+#include "app/cli/swept_codec.h"
+#include "app/launch/console.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/options.h"
-#include "app/launch/console.h"
 
 namespace sotto {
 namespace {
@@ -49,15 +49,15 @@ struct OwnOptions {
   }
 };
 
-std::vector<StudiedCodec> sentences_of(std::span<const std::string> said, std::span<const std::string> values) {
+std::vector<StudiedCodec> codecs_of(std::span<const std::string> said, std::span<const std::string> values) {
   std::vector<StudiedCodec> studied;
-  for (const std::string& sentence : said) {
-    if (!is_swept(sentence)) {
-      studied.push_back({sentence});
+  for (const std::string& expression : said) {
+    if (!is_swept(expression)) {
+      studied.push_back({expression});
       continue;
     }
-    if (values.empty()) throw ConfigError(fmt::format("--codec \"{}\": say which values with --values", sentence));
-    for (const SweptSentence& one : sweep(sentence, values)) studied.push_back({one.sentence, one.value});
+    if (values.empty()) throw ConfigError(fmt::format("--codec \"{}\": say which values with --values", expression));
+    for (const SweptCodec& one : sweep(expression, values)) studied.push_back({one.text, one.value});
   }
   if (!values.empty() && std::ranges::none_of(said, is_swept)) {
     throw ConfigError("--values: no codec of --codec has a {} where they could go");
@@ -100,13 +100,12 @@ int run_analyze(std::span<const std::string> arguments) {
   if (!flags.read(arguments, own)) return 0;
   if (own.out) require_ending("out", *own.out, ".html");
   if (own.csv) require_possible_folder(*own.csv);
-  std::vector<StudiedCodec> studied = sentences_of(said, values);
+  std::vector<StudiedCodec> studied = codecs_of(said, values);
   const std::vector<std::size_t> merges = numbers_of(merge_texts);
   if (!merges.empty() && studied.empty()) throw ConfigError("--merge: say whose messages with --codec");
   const auto pool = std::make_shared<ThreadPool>(static_cast<int>(own.threads));
   std::vector<std::unique_ptr<Codec>> codecs;
-  for (StudiedCodec& one : studied)
-    one.sentence = codecs.emplace_back(measured_codec(one.sentence, pool))->traits().sentence;
+  for (StudiedCodec& one : studied) one.text = codecs.emplace_back(measured_codec(one.text, pool))->traits().text;
 
   const std::vector<CapturedFile> files = files_of(folder);
   if (std::ranges::all_of(files, &CapturedFile::memory)) {

@@ -23,7 +23,7 @@ Examples:
 )text";
 
 constexpr std::array<Command, 5> actions{{{"list", "", list_codecs},
-                                          {"describe", "", describe_sentence},
+                                          {"describe", "", describe_codec},
                                           {"measure", "", measure_codecs},
                                           {"sweep", "", sweep_codec},
                                           {"advise-basis", "", advise_on_basis}}};

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "sotto/aggregate/presets.h"
-#include "sotto/aggregate/recipe.h"
 #include "app/cli/codec_actions.h"
 #include "app/cli/flags.h"
+#include "sotto/aggregate/presets.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/codec/contract.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/table.h"
@@ -85,7 +85,7 @@ std::string aggregator_text(const AggregatorEntry& entry) {
 
 std::string preset_text(const Preset& preset, const Recipe& recipe) {
   std::string text = heading(preset.name, "preset", preset.summary, preset.paper);
-  text += fmt::format("  means      {}\n", sentence_of(preset));
+  text += fmt::format("  means      {}\n", text_of(preset));
   text += fmt::format("  aggregator {}\n", recipe.by_itself()            ? "chosen by the codec"
                                            : preset.aggregator == "auto" ? "auto, or another"
                                                                          : preset.aggregator);
@@ -98,7 +98,7 @@ std::string preset_text(const Preset& preset, const Recipe& recipe) {
   return text + contract_lines(recipe);
 }
 
-Recipe read(std::string_view text) { return read_recipe(parse_sentence(own_name, text)); }
+Recipe read(std::string_view text) { return read_recipe(parse_expression(own_name, text)); }
 
 // Describes every component of this name.
 std::vector<std::string> texts_of_name(std::string_view name) {
@@ -121,9 +121,9 @@ std::vector<std::string> texts_of_name(std::string_view name) {
 }
 
 // The error for a single word that is in no table. The nearest name may be in any table.
-void require_known(const Sentence& sentence) {
-  const Call& call = sentence.calls.front();
-  if (text_of(sentence, call) != sentence.text) return;
+void require_known(const Expression& expression) {
+  const Call& call = expression.calls.front();
+  if (text_of(expression, call) != expression.text) return;
   std::vector<std::string_view> known;
   const auto add = [&](const auto& table) {
     for (const auto& entry : table) {
@@ -136,13 +136,13 @@ void require_known(const Sentence& sentence) {
   add(stage_table());
   add(optimiser_table());
   if (std::ranges::find(known, call.name) != known.end()) return;
-  fail_at(sentence, call, call.position, unknown_name("name", call.name, known));
+  fail_at(expression, call, call.position, unknown_name("name", call.name, known));
 }
 
-std::vector<std::string> texts_of_sentence(std::string_view text) {
-  const Sentence sentence = parse_sentence(own_name, text);
-  require_known(sentence);
-  const Recipe recipe = read_recipe(sentence);
+std::vector<std::string> texts_of_codec(std::string_view text) {
+  const Expression expression = parse_expression(own_name, text);
+  require_known(expression);
+  const Recipe recipe = read_recipe(expression);
   std::vector<std::string> texts;
   if (recipe.memory) texts.push_back(memory_text(*recipe.memory.entry));
   if (recipe.by_itself()) {
@@ -156,13 +156,13 @@ std::vector<std::string> texts_of_sentence(std::string_view text) {
 
 }  // namespace
 
-int describe_sentence(std::span<const std::string> arguments) {
+int describe_codec(std::span<const std::string> arguments) {
   std::string text;
   Flags flags("codec describe", "Describes a preset, memory, aggregator, stage or optimiser, or a whole codec.", "");
   flags.add_positional("codec", text, "a name from `sotto codec list`, or a codec in quotes", true);
   if (!flags.parse(arguments)) return 0;
   auto texts = texts_of_name(text);
-  if (texts.empty()) texts = texts_of_sentence(text);
+  if (texts.empty()) texts = texts_of_codec(text);
   fmt::print("{}", fmt::join(texts, "\n"));
   return 0;
 }

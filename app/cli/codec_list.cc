@@ -5,16 +5,16 @@
 #include <optional>
 #include <vector>
 
-#include "sotto/aggregate/presets.h"
-#include "sotto/aggregate/recipe.h"
 #include "app/cli/codec_actions.h"
 #include "app/cli/flags.h"
+#include "app/report/text_table.h"
+#include "sotto/aggregate/presets.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/codec/measure.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
-#include "app/report/text_table.h"
 
 namespace sotto {
 namespace {
@@ -52,7 +52,7 @@ Layout matrix() { return {{{"values", 0, {side, side}}}, side * side}; }
 double an_element(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(side * side); }
 
 Facts facts_of(std::string_view text) {
-  const Recipe recipe = read_recipe(parse_sentence("codec list", text));
+  const Recipe recipe = read_recipe(parse_expression("codec list", text));
   const auto codec = make_codec(recipe.stages);
   if (recipe.by_itself()) {
     const MethodTraits& method = *recipe.aggregator.entry->method;
@@ -76,7 +76,7 @@ std::vector<Line> all_lines() {
   std::vector<Line> lines;
   for (const Preset& preset : preset_table()) {
     lines.push_back({preset.name, "preset", preset.paper, facts_of(preset.codec),
-                     fmt::format("{}: {}", sentence_of(preset), preset.summary)});
+                     fmt::format("{}: {}", text_of(preset), preset.summary)});
   }
   for (const MemoryEntry& memory : memory_table()) {
     lines.push_back({memory.name, "memory", memory.paper, {}, std::string(memory.summary)});
@@ -86,8 +86,8 @@ std::vector<Line> all_lines() {
   }
   for (const StageEntry& stage : stage_table()) {
     // Brackets show that the stage is meant, not a preset of this name.
-    const auto sentence = stage.example.empty() ? fmt::format("{}()", stage.name) : std::string(stage.example);
-    lines.push_back({stage.name, name_of(stage.kind), stage.paper, facts_of(sentence), std::string(stage.summary)});
+    const auto expression = stage.example.empty() ? fmt::format("{}()", stage.name) : std::string(stage.example);
+    lines.push_back({stage.name, name_of(stage.kind), stage.paper, facts_of(expression), std::string(stage.summary)});
   }
   return lines;
 }

@@ -12,7 +12,7 @@
 #include "app/cli/codec_actions.h"
 #include "app/cli/measurements.h"
 #include "app/cli/plot.h"
-#include "app/cli/swept_sentence.h"
+#include "app/cli/swept_codec.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
@@ -48,7 +48,7 @@ bool wants_log(std::span<const PlotPoint> points, double PlotPoint::*member) {
   return low > 0 && high > 10 * low;
 }
 
-std::string drawn(const std::string& sentence, std::span<const MeasuredCodec> codecs) {
+std::string drawn(const std::string& expression, std::span<const MeasuredCodec> codecs) {
   PlotSeries error{"error", {}};
   PlotSeries encode{"encode", {}};
   PlotSeries decode{"decode-add", {}};
@@ -64,7 +64,7 @@ std::string drawn(const std::string& sentence, std::span<const MeasuredCodec> co
   const bool log_bytes = wants_log(error.points, &PlotPoint::x);
   const bool log_error = wants_log(error.points, &PlotPoint::y);
   const std::array plots{
-      Plot{sentence, "bytes an element", "relative error", log_bytes, log_error, {error}},
+      Plot{expression, "bytes an element", "relative error", log_bytes, log_error, {error}},
       Plot{"rates", "bytes an element", "GB/s of float input", log_bytes, false, {encode, decode, copy}}};
   return to_svg(plots);
 }
@@ -89,10 +89,10 @@ Examples:
   if (own.codec.empty()) throw ConfigError("sotto codec sweep: say what with --codec, as --codec \"qsgd(bits={})\"");
   if (texts.empty()) throw ConfigError("sotto codec sweep: say which values with --values, as --values 1..8");
   if (!own.plot.empty()) require_plot(own.plot);
-  std::vector<std::string> sentences;
+  std::vector<std::string> expressions;
   const auto swept = sweep(own.codec, texts);
-  for (const SweptSentence& one : swept) sentences.push_back(one.sentence);
-  auto codecs = measure_all(sentences, options, flags);
+  for (const SweptCodec& one : swept) expressions.push_back(one.text);
+  auto codecs = measure_all(expressions, options, flags);
   for (std::size_t i = 0; i < codecs.size(); ++i) codecs[i].value = swept[i].value;
   fmt::print("{}", to_text(codecs, options));
   if (!own.plot.empty()) write_file_atomic(own.plot, drawn(own.codec, codecs));

@@ -171,7 +171,7 @@ namespace {
 // Refuses what is wrong for all jobs, and codecs that cannot be parsed. An option that is wrong for one job alone is
 // named in its row; the others are trained.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
-  for (const std::string& codec : codecs) read_recipe(parse_sentence("codecs", codec));
+  for (const std::string& codec : codecs) read_recipe(parse_expression("codecs", codec));
   bool graphs = false;
   for (const std::string& algorithm : algorithms) {
     const TrainOptions job = job_of(options, algorithm, TrainOptions{}.codec);

@@ -5,11 +5,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "sotto/aggregate/recipe.h"
 #include "app/cli/vector_file.h"
+#include "app/report/text_table.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
-#include "app/report/text_table.h"
 
 namespace sotto {
 namespace {
@@ -56,7 +56,7 @@ std::string to_json(std::span<const MeasuredCodec> codecs, const MeasureOptions&
   auto all = nlohmann::ordered_json::array();
   for (const MeasuredCodec& codec : codecs) {
     const Measurement& m = codec.result;
-    nlohmann::ordered_json json{{"codec", codec.sentence}};
+    nlohmann::ordered_json json{{"codec", codec.text}};
     if (!codec.value.empty()) json["value"] = codec.value;
     json.update({{"threads", options.threads},
                  {"elements", m.elements},
@@ -78,7 +78,7 @@ std::string to_csv(std::span<const MeasuredCodec> codecs, const MeasureOptions& 
                   swept ? "value," : "");
   for (const MeasuredCodec& codec : codecs) {  // no codec contains quotes
     const Measurement& m = codec.result;
-    text += fmt::format("\"{}\",{}{},{},{},{:.6g},{:.6g},{:.4g},{:.4g},{:.4g}\n", codec.sentence,
+    text += fmt::format("\"{}\",{}{},{},{},{:.6g},{:.6g},{:.4g},{:.4g},{:.4g}\n", codec.text,
                         swept ? fmt::format("\"{}\",", codec.value) : "", options.threads, m.elements, m.bytes, m.ratio,
                         m.relative_error, m.encode_gbps, m.decode_gbps, m.memcpy_gbps);
   }
@@ -90,7 +90,7 @@ std::string to_table(std::span<const MeasuredCodec> codecs) {
                    "decode GB/s", "memcpy GB/s"});
   for (const MeasuredCodec& codec : codecs) {
     const Measurement& m = codec.result;
-    table.add({codec.sentence, std::to_string(m.elements), std::to_string(m.bytes),
+    table.add({codec.text, std::to_string(m.elements), std::to_string(m.bytes),
                fmt::format("{:.3f}", bytes_per_element(m)), fmt::format("{:.2f}", m.ratio),
                fmt::format("{:.4g}", m.relative_error), fmt::format("{:.2f}", m.encode_gbps),
                fmt::format("{:.2f}", m.decode_gbps), fmt::format("{:.2f}", m.memcpy_gbps)});
@@ -100,25 +100,25 @@ std::string to_table(std::span<const MeasuredCodec> codecs) {
 
 }  // namespace
 
-std::unique_ptr<Codec> measured_codec(const std::string& sentence, std::shared_ptr<ThreadPool> pool) {
-  const Recipe recipe = read_recipe(sentence);
+std::unique_ptr<Codec> measured_codec(const std::string& expression, std::shared_ptr<ThreadPool> pool) {
+  const Recipe recipe = read_recipe(expression);
   if (!recipe.by_itself()) return make_codec(recipe.stages, std::move(pool));
   throw ConfigError(
       fmt::format("--codec {}: `{}` needs other ranks and makes no messages to be measured; try `sotto "
                   "compare`",
-                  sentence, recipe.aggregator.text()));
+                  expression, recipe.aggregator.text()));
 }
 
-std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
+std::vector<MeasuredCodec> measure_all(std::span<const std::string> expressions, const MeasureOptions& options,
                                        const Flags& flags) {
   if (options.csv && options.json) throw ConfigError("--csv: contradicts --json");
   const auto pool = std::make_shared<ThreadPool>(static_cast<int>(options.threads));
   std::vector<std::unique_ptr<Codec>> codecs;
   std::vector<Codec*> turns;
   std::vector<MeasuredCodec> measured;
-  for (const std::string& sentence : sentences) {
-    turns.push_back(codecs.emplace_back(measured_codec(sentence, pool)).get());
-    measured.push_back({turns.back()->traits().sentence, "", {}});
+  for (const std::string& expression : expressions) {
+    turns.push_back(codecs.emplace_back(measured_codec(expression, pool)).get());
+    measured.push_back({turns.back()->traits().text, "", {}});
   }
   const GradientFile input = input_of(options, flags);
   const auto results = measure(turns, input.layout, input.values, static_cast<int>(options.repeats));

@@ -41,17 +41,17 @@ struct MeasureOptions {
 };
 
 struct MeasuredCodec {
-  std::string sentence;  // canonical
-  std::string value;     // of the swept parameter; empty: none
+  std::string text;   // canonical
+  std::string value;  // of the swept parameter; empty: none
   Measurement result;
 };
 
 // Parses a codec, without its memory. ConfigError.
-std::unique_ptr<Codec> measured_codec(const std::string& sentence, std::shared_ptr<ThreadPool> pool);
+std::unique_ptr<Codec> measured_codec(const std::string& expression, std::shared_ptr<ThreadPool> pool);
 
 // Measures the codecs in turns on the same input. Memories are left out; ConfigError if no stages remain. REQUIRES
 // parsed flags.
-std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
+std::vector<MeasuredCodec> measure_all(std::span<const std::string> expressions, const MeasureOptions& options,
                                        const Flags& flags);
 // Prints in the form that the options choose. In JSON one codec is an object, several are an array of objects.
 std::string to_text(std::span<const MeasuredCodec> codecs, const MeasureOptions& options);

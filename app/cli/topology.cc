@@ -6,9 +6,9 @@
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "app/cli/topology_drawing.h"
+#include "app/report/text_table.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/report/text_table.h"
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
 
@@ -89,8 +89,8 @@ std::string to_json(const Topology& topology, const Mixing& mixing, const Consen
     for (int rank = 0; rank < topology.ranks(); ++rank) sends.push_back(topology.round(i).out(rank));
     rounds.push_back({{"sends_to", sends}, {"matrix", to_json(MixingMatrix::of(topology.round(i), mixing))}});
   }
-  nlohmann::ordered_json json{{"topology", topology.sentence()},
-                              {"mixing", mixing.sentence()},
+  nlohmann::ordered_json json{{"topology", topology.text()},
+                              {"mixing", mixing.text()},
                               {"ranks", topology.ranks()},
                               {"symmetric", topology.symmetric()},
                               {"regular", topology.regular()},
@@ -116,9 +116,9 @@ std::string matrix_text(const MixingMatrix& matrix) {
 
 std::string to_text(const Topology& topology, const Mixing& mixing, const Consensus& found) {
   std::string text = fmt::format(
-      "{}, {} ranks: {}, {}{}\n{} mixing{}; spectral gap {:.4f} a round; {}\n", topology.sentence(), topology.ranks(),
+      "{}, {} ranks: {}, {}{}\n{} mixing{}; spectral gap {:.4f} a round; {}\n", topology.text(), topology.ranks(),
       topology.is_static() ? "the same in every round" : fmt::format("{} rounds in turns", topology.period()),
-      topology.symmetric() ? "symmetric" : "directed", topology.bipartite() ? ", bipartite" : "", mixing.sentence(),
+      topology.symmetric() ? "symmetric" : "directed", topology.bipartite() ? ", bipartite" : "", mixing.text(),
       found.doubly_stochastic ? "" : ", not doubly stochastic: push-sum weights differ", found.spectral_gap,
       exactness(found));
   for (std::size_t i = 0; i < topology.period(); ++i) {

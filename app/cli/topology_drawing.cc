@@ -69,7 +69,7 @@ std::string to_svg(const Topology& topology) {
       "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
       "orient=\"auto-start-reverse\"><path d=\"M0,0 L8,4 L0,8 z\" fill=\"context-stroke\"/></marker></defs>\n"
       "<text x=\"12\" y=\"26\" font-size=\"14\" font-weight=\"bold\">{}: {} ranks, {} round{}{}</text>\n",
-      escaped(topology.sentence()), topology.ranks(), topology.period(), topology.period() == 1 ? "" : "s", more);
+      escaped(topology.text()), topology.ranks(), topology.period(), topology.period() == 1 ? "" : "s", more);
   for (std::size_t round = 0; round < rounds; ++round) {
     content += drawn(topology.round(round), round,
                      {side * static_cast<double>(round % columns), top + side * static_cast<double>(round / columns)});

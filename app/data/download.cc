@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/sentence.h"
 #include "app/data/archive.h"
+#include "sotto/core/error.h"
+#include "sotto/core/expression.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <utility>
 
+#include "app/data/picture_pack.h"
 #include "sotto/core/error.h"
+#include "sotto/core/expression.h"
 #include "sotto/core/file.h"
 #include "sotto/core/file_reader.h"
-#include "sotto/core/sentence.h"
-#include "app/data/picture_pack.h"
 
 namespace sotto {
 namespace {

@@ -9,9 +9,6 @@
 #include <span>
 #include <string>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/sentence.h"
 #include "app/data/digits.h"
 #include "app/data/generated.h"
 #include "app/data/idx.h"
@@ -22,6 +19,9 @@
 #include "app/data/mnist.h"
 #include "app/data/pairs.h"
 #include "app/data/pixels.h"
+#include "sotto/core/error.h"
+#include "sotto/core/expression.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

@@ -11,11 +11,11 @@
 #include <map>
 #include <utility>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/model/image_networks.h"
 #include "app/model/own_network.h"
 #include "app/model/through.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {
@@ -172,14 +172,14 @@ bool names_library(std::string_view model) {
   return path.ends_with(ending) || path.find('/') != std::string_view::npos;
 }
 
-Sentence parse_model(std::string_view option, std::string_view model) {
-  if (!names_library(model)) return parse_sentence(option, model);
+Expression parse_model(std::string_view option, std::string_view model) {
+  if (!names_library(model)) return parse_expression(option, model);
   // A path is not a valid name, so a name of the same length takes its place.
   const std::size_t end = end_of_path(model);
-  Sentence sentence = parse_sentence(option, std::string(end, 'x') + std::string(model.substr(end)));
-  sentence.text = model;
-  sentence.calls.front().name = model.substr(0, end);
-  return sentence;
+  Expression expression = parse_expression(option, std::string(end, 'x') + std::string(model.substr(end)));
+  expression.text = model;
+  expression.calls.front().name = model.substr(0, end);
+  return expression;
 }
 
 std::string with_absolute_path(std::string_view model) {
@@ -187,25 +187,25 @@ std::string with_absolute_path(std::string_view model) {
   return std::filesystem::absolute(model.substr(0, end)).lexically_normal().string() + std::string(model.substr(end));
 }
 
-ImageModelSpec read_library(const Sentence& sentence) {
-  const Call& call = sentence.calls.front();
-  if (sentence.calls.size() > 1) {
-    fail_at(sentence, call, sentence.calls[1].position, "a single call is wanted here, not several");
+ImageModelSpec read_library(const Expression& expression) {
+  const Call& call = expression.calls.front();
+  if (expression.calls.size() > 1) {
+    fail_at(expression, call, expression.calls[1].position, "a single call is wanted here, not several");
   }
   LibraryOptions options{.path = with_absolute_path(call.name), .options = {}};
   std::error_code unknown;
   if (!std::filesystem::is_regular_file(options.path, unknown)) {
-    fail_at(sentence, call, call.position, fmt::format("there is no such library as {}", options.path));
+    fail_at(expression, call, call.position, fmt::format("there is no such library as {}", options.path));
   }
   for (const Argument& argument : call.arguments) {
     if (argument.key.empty()) {
-      fail_at(sentence, call, argument.position, "options of a library have names, as in ./mine.so(width=64)");
+      fail_at(expression, call, argument.position, "options of a library have names, as in ./mine.so(width=64)");
     }
     if (!options.options.emplace(argument.key, argument.value).second) {
-      fail_at(sentence, call, argument.position, fmt::format("`{}` is given twice", argument.key));
+      fail_at(expression, call, argument.position, fmt::format("`{}` is given twice", argument.key));
     }
   }
-  return {&entry_of_libraries, std::move(options), place_of(sentence, call)};
+  return {&entry_of_libraries, std::move(options), place_of(expression, call)};
 }
 
 std::string fingerprint_of(const ImageModelSpec& spec) {

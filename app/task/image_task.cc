@@ -10,12 +10,12 @@
 #include <thread>
 #include <utility>
 
-#include "sotto/core/error.h"
-#include "sotto/core/thread_pool.h"
-#include "sotto/core/timer.h"
 #include "app/data/loader.h"
 #include "app/model/library.h"
 #include "app/task/model_task.h"
+#include "sotto/core/error.h"
+#include "sotto/core/thread_pool.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -189,8 +189,8 @@ std::string image_models() {
 namespace {
 
 // ConfigError for an option that another model of the family has, but that this model's name decides.
-void require_name_alone(const Sentence& sentence, const ImageModelEntry& model) {
-  const Call& call = sentence.calls.front();
+void require_name_alone(const Expression& expression, const ImageModelEntry& model) {
+  const Call& call = expression.calls.front();
   const auto has = [](const ImageModelEntry& entry, const std::string& option) {
     return std::ranges::count(names_of_options(entry.options()), option) > 0;
   };
@@ -198,7 +198,7 @@ void require_name_alone(const Sentence& sentence, const ImageModelEntry& model) 
     if (has(model, argument.key)) continue;
     for (const ImageModelEntry& other : image_model_table()) {
       if (other.make != model.make || !has(other, argument.key)) continue;
-      fail_at(sentence, call, argument.position,
+      fail_at(expression, call, argument.position,
               fmt::format("the name {} says its {}; write {}({}={})", model.name, argument.key, other.name,
                           argument.key, argument.value));
     }
@@ -207,11 +207,11 @@ void require_name_alone(const Sentence& sentence, const ImageModelEntry& model) 
 
 }  // namespace
 
-ModelChoice read_image_model(const Sentence& sentence, double rate) {
-  const ImageModelEntry* known = image_model_table().find(sentence.calls.front().name);
-  if (known != nullptr) require_name_alone(sentence, *known);
-  const bool own = names_library(sentence.calls.front().name);
-  ImageModelSpec spec = own ? read_library(sentence) : image_model_table().read(sentence);
+ModelChoice read_image_model(const Expression& expression, double rate) {
+  const ImageModelEntry* known = image_model_table().find(expression.calls.front().name);
+  if (known != nullptr) require_name_alone(expression, *known);
+  const bool own = names_library(expression.calls.front().name);
+  ImageModelSpec spec = own ? read_library(expression) : image_model_table().read(expression);
   const ModelDefaults defaults{rate * spec.entry->default_lr, spec.entry->default_momentum};
   std::string fingerprint = own ? fingerprint_of(spec) : "";
   return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults, std::move(fingerprint)};

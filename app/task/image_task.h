@@ -34,6 +34,6 @@ std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits&
 std::string image_models();
 // ConfigError, with a caret, for an unknown model or wrong options. `rate` scales the models' learning rates, which are
 // meant for classification.
-ModelChoice read_image_model(const Sentence& sentence, double rate = 1);
+ModelChoice read_image_model(const Expression& expression, double rate = 1);
 
 }  // namespace sotto

@@ -54,7 +54,7 @@ std::string regress_models() {
   return fmt::format("  the models of classify, with learning rates {} times as large\n", rate);
 }
 
-ModelChoice read_regress_model(const Sentence& sentence) { return read_image_model(sentence, rate); }
+ModelChoice read_regress_model(const Expression& expression) { return read_image_model(expression, rate); }
 
 std::unique_ptr<Task> make_regress(const TaskSetup& setup) {
   return make_image_task(setup, {.metrics = regress_metrics,

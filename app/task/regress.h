@@ -21,7 +21,7 @@ double squares_around_mean(double count, double sum, double squares);
 double r2_of(double errors, double count, double sum, double squares);
 
 std::string regress_models();
-ModelChoice read_regress_model(const Sentence& sentence);
+ModelChoice read_regress_model(const Expression& expression);
 std::unique_ptr<Task> make_regress(const TaskSetup& setup);
 
 }  // namespace sotto

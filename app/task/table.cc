@@ -8,7 +8,6 @@
 #include <cctype>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/data/dataset.h"
 #include "app/data/pairs.h"
 #include "app/data/rows.h"
@@ -25,6 +24,7 @@
 #include "app/task/masked.h"
 #include "app/task/regress.h"
 #include "app/task/translate.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
@@ -52,8 +52,8 @@ struct Models {
     const bool same = std::all_of(models.begin(), models.end(), has_these);
     return text + (same ? "Options of all:\n" + common : models.options());
   }
-  static ModelChoice read(const Sentence& sentence) {
-    auto spec = table().read(sentence);
+  static ModelChoice read(const Expression& expression) {
+    auto spec = table().read(expression);
     const ModelDefaults defaults{spec.entry->default_lr, 0.9, optimiser};
     return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
   }
@@ -70,7 +70,7 @@ constexpr TaskEntry entry(std::string_view name, std::string_view summary, std::
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
               names_in<image_model_table>, names_in<dataset_table>, image_models,
-              [](const Sentence& sentence) { return read_image_model(sentence); }, make_classify, true, true},
+              [](const Expression& expression) { return read_image_model(expression); }, make_classify, true, true},
     TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2",
               names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress,
               true, true},
@@ -110,7 +110,7 @@ std::string_view default_model(std::string_view name, std::string_view data) {
   return (found == entries.end() ? entries.front() : *found).model_names().front();  // or else the data are refused
 }
 
-const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data) {
+const TaskEntry& find_task(std::string_view name, const Expression& model, std::string_view data) {
   if (name != "auto") {
     const TaskEntry& task = table.require("task", name);
     const auto other = [&](const TaskEntry& entry) { return has(entry.data_names(), data); };

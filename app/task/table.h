@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/table.h"
 #include "app/data/options.h"
 #include "app/data/partition.h"
 #include "app/model/model.h"
 #include "app/task/metric.h"
 #include "app/task/task.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -62,7 +62,7 @@ struct TaskEntry {
   std::vector<std::string_view> (*data_names)();  // the first is what `auto` means
   std::string (*models)();                        // a line for each model, and their options, for help
   // ConfigError, with a caret, for an unknown model or wrong options.
-  ModelChoice (*read_model)(const Sentence& sentence);
+  ModelChoice (*read_model)(const Expression& expression);
   // ConfigError or FileError for a model, data or share that cannot be used. Needs no connection between the ranks.
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
   bool has_labels = false;       // its examples have labels, by which a partition can deal them
@@ -73,7 +73,7 @@ struct TaskEntry {
 const Table<TaskEntry>& task_table();
 
 // Parses a model: a name with options, or the path of a user's library, `./mine.so(width=64)`.
-Sentence parse_model(std::string_view option, std::string_view model);
+Expression parse_model(std::string_view option, std::string_view model);
 // The text as it is recorded: names in lower case, paths absolute.
 std::string recorded_model(std::string_view model);
 
@@ -84,6 +84,6 @@ std::string_view default_model(std::string_view name, std::string_view data);
 // The task with this name; `auto`: the first that has both this model and these data, or, if none has, the first with
 // the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has; for data
 // that go with other models or tasks.
-const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data);
+const TaskEntry& find_task(std::string_view name, const Expression& model, std::string_view data);
 
 }  // namespace sotto

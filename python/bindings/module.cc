@@ -8,6 +8,7 @@
 #include <functional>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include "adapters/c10d/process_group.h"
 #include "python/bindings/connected.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/hook.h"
@@ -20,7 +21,6 @@
 #include "sotto/codec/contract.h"
 #include "sotto/codec/gradient_file.h"
 #include "sotto/comm/group/meeting.h"
-#include "adapters/c10d/process_group.h"
 #include "sotto/core/error.h"
 #include "sotto/core/version.h"
 
@@ -108,8 +108,8 @@ std::vector<Lane> lanes_of(const std::vector<LaneTuple>& given) {
     lane.name = name;
     lane.parameters = parameters;
     for (const auto& [first, method, aggregator] : phases) {
-      const Sentence asked = parse_sentence("aggregator", aggregator);
-      lane.phases.push_back({first, sotto::read_recipe(parse_sentence(name, method), &asked)});
+      const Expression asked = parse_expression("aggregator", aggregator);
+      lane.phases.push_back({first, sotto::read_recipe(parse_expression(name, method), &asked)});
     }
   }
   return lanes;
@@ -132,7 +132,7 @@ HookOptions hook_options(const py::kwargs& given) {
 
 // The recipe that the user gave to an option: "codec", or "rules['*.bias']".
 Recipe recipe_of(const std::string& option, const std::string& method) {
-  return sotto::read_recipe(parse_sentence(option, method));
+  return sotto::read_recipe(parse_expression(option, method));
 }
 
 // What to write in place of `method` so that it makes momentum as the codec `maker` does.
@@ -195,7 +195,7 @@ PYBIND11_MODULE(_C, module) {
   py::class_<TensorCodec, std::unique_ptr<TensorCodec, EndReleased>>(module, "TensorCodec")
       .def(py::init<const std::string&, int, std::size_t>(), py::arg(), py::arg(),
            py::arg("most") = sotto::most_elements)
-      .def_property_readonly("sentence", &TensorCodec::sentence)
+      .def_property_readonly("text", &TensorCodec::text)
       .def("contract", &contract)
       .def("encode", &encode)
       .def("decode", &decode);

@@ -10,10 +10,10 @@
 #include <system_error>
 #include <vector>
 
-#include "python/bindings/module.h"
 #include "app/cli/codec_actions.h"
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
+#include "python/bindings/module.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
 
@@ -27,7 +27,7 @@ struct Entry {
 constexpr std::array<Entry, 4> table{{{"coordinator", "", run_coordinator},
                                       {"doctor", "", run_doctor},
                                       {"codec", "list", list_codecs},
-                                      {"codec", "describe", describe_sentence}}};
+                                      {"codec", "describe", describe_codec}}};
 
 int run(std::span<const std::string> arguments) {
   for (const auto& [name, action, run] : table) {

@@ -34,9 +34,9 @@ std::vector<BucketPlan> plans_of(const std::vector<std::int64_t>& shape, std::si
   return plan_buckets(layout_of(shape), std::numeric_limits<std::size_t>::max(), most);
 }
 
-StageSpecs codec_of(const std::string& sentence) {
-  const Recipe recipe = read_recipe(parse_sentence("sentence", sentence));
-  const auto refuse = [&](const std::string& why) { throw ConfigError(named("sentence", sentence) + ": " + why); };
+StageSpecs codec_of(const std::string& expression) {
+  const Recipe recipe = read_recipe(parse_expression("codec", expression));
+  const auto refuse = [&](const std::string& why) { throw ConfigError(named("codec", expression) + ": " + why); };
   if (recipe.by_itself()) {
     refuse(fmt::format("`{}` is made by all ranks together; a single message is of one", recipe.aggregator.text()));
   }
@@ -51,10 +51,10 @@ StageSpecs codec_of(const std::string& sentence) {
 
 }  // namespace
 
-TensorCodec::TensorCodec(const std::string& sentence, int threads, std::size_t most)
-    : codec_(make_codec(codec_of(sentence), std::make_shared<ThreadPool>(threads))),
+TensorCodec::TensorCodec(const std::string& expression, int threads, std::size_t most)
+    : codec_(make_codec(codec_of(expression), std::make_shared<ThreadPool>(threads))),
       opened_(codec_->make_opened()),
-      sentence_(codec_->traits().sentence),
+      text_(codec_->traits().text),
       most_(most) {}
 
 Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {

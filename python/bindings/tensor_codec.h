@@ -27,9 +27,9 @@ class TensorCodec {
  public:
   // ConfigError unless the text is a codec without memory. A message has at most `most` elements: fewer than by default
   // in tests, which have no larger tensors.
-  TensorCodec(const std::string& sentence, int threads, std::size_t most = most_elements);
+  TensorCodec(const std::string& expression, int threads, std::size_t most = most_elements);
 
-  const std::string& sentence() const { return sentence_; }
+  const std::string& text() const { return text_; }
   Contract contract(const std::vector<std::int64_t>& shape) const;
 
   // `values` holds numel() floats. The random numbers depend on seed and step alone.
@@ -47,7 +47,7 @@ class TensorCodec {
   std::unique_ptr<Codec> codec_ SOTTO_GUARDED_BY(mutex_);
   std::unique_ptr<Opened> opened_ SOTTO_GUARDED_BY(mutex_);
   Message message_ SOTTO_GUARDED_BY(mutex_);
-  std::string sentence_;
+  std::string text_;
   std::size_t most_;
 };
 

@@ -42,8 +42,8 @@ void TensorGossiper::make(Terms& terms) {
   Topology graph = make_topology(options_.topology, communicator_->size());
   mixing_ = make_mixing(options_.mixing, graph);
   terms = {{"what is averaged", "tensors"},
-           {"topology", graph.sentence()},
-           {"mixing", mixing_->sentence()},
+           {"topology", graph.text()},
+           {"mixing", mixing_->text()},
            {"codec", options_.codec.said},
            {"seed", std::to_string(options_.seed)}};
   gossiper_.emplace(*communicator_, std::move(graph),

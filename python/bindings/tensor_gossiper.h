@@ -38,7 +38,7 @@ class TensorGossiper {
   const Communicator& communicator() const { return *communicator_; }
   std::uint64_t round() const { return gossiper_->round(); }  // the number of the next one
   Consensus consensus() const;                                // takes O(ranks^3), so it is computed on demand
-  std::string topology() const { return gossiper_->topology().sentence(); }
+  std::string topology() const { return gossiper_->topology().text(); }
 
  private:
   void make(Terms& terms);

@@ -49,11 +49,11 @@ def averaging(reducer: Any, group: dist.ProcessGroup | None, place: _C.Meeting |
         raise ConfigError(f"nonfinite={options.nonfinite!r}: one of raise, propagate")
     lanes = _lanes(module, [name for name, _ in parameters], _phases(options), options)
     scale = _check.scaler(options.scaler)
-    said = [(option, sentence, members) for option, members, phases in lanes
-            for _, sentence, _ in (phases if option == "schedule" else phases[-1:])]  # without what start_after begins with
-    doubts = [_about_the_optimiser(option, sentence) for option, sentence, _ in said]
-    doubts += _about_other_momenta([(option, sentence) for option, sentence, _ in said])
-    doubts += [_C.doubt_about(option, sentence, [parameters[i][1].shape for i in members]) for option, sentence, members in said]
+    said = [(option, expression, members) for option, members, phases in lanes
+            for _, expression, _ in (phases if option == "schedule" else phases[-1:])]  # without what start_after begins with
+    doubts = [_about_the_optimiser(option, expression) for option, expression, _ in said]
+    doubts += _about_other_momenta([(option, expression) for option, expression, _ in said])
+    doubts += [_C.doubt_about(option, expression, [parameters[i][1].shape for i in members]) for option, expression, members in said]
     for doubt in dict.fromkeys(filter(None, doubts)):
         warnings.warn(doubt, stacklevel=outside())
     return functools.partial(
@@ -77,24 +77,24 @@ _IN_TORCH = {
 }
 
 
-def _about_the_optimiser(option: str, sentence: str) -> str:
+def _about_the_optimiser(option: str, expression: str) -> str:
     """A warning about what the codec wants of the user's optimiser; empty if it wants nothing."""
-    if optimiser := _C.tied_optimiser(option, sentence):
-        return (f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is yours: "
+    if optimiser := _C.tied_optimiser(option, expression):
+        return (f"{expression} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is yours: "
                 f"{_IN_TORCH[optimiser]}")
-    if made := _C.momentum_of(option, sentence):
-        return (f"{sentence}: `{made}` makes the momentum, and here the optimiser is yours: it must make none, as "
+    if made := _C.momentum_of(option, expression):
+        return (f"{expression}: `{made}` makes the momentum, and here the optimiser is yours: it must make none, as "
                 "sotto.optim.DGCSGD or torch.optim.SGD(momentum=0)")
     return ""
 
 
 def _about_other_momenta(said: list[tuple[str, str]]) -> list[str]:
     """Warnings about codecs that leave momentum to the optimiser, if for another one the optimiser must have none."""
-    maker = next((sentence for option, sentence in said if _C.momentum_of(option, sentence)), None)
+    maker = next((expression for option, expression in said if _C.momentum_of(option, expression)), None)
     return [] if maker is None else [
-        f"{option}={sentence!r} makes no momentum, and {maker!r} wants an optimiser without: write "
-        f"{_C.with_momentum(sentence, maker)!r}, or let the optimiser make it for these parameters alone"
-        for option, sentence in said if not _C.momentum_of(option, sentence)]
+        f"{option}={expression!r} makes no momentum, and {maker!r} wants an optimiser without: write "
+        f"{_C.with_momentum(expression, maker)!r}, or let the optimiser make it for these parameters alone"
+        for option, expression in said if not _C.momentum_of(option, expression)]
 
 
 def trains_others(module: torch.nn.Module, own: Collection[int]) -> Callable[[], str]:
@@ -148,14 +148,14 @@ def _phases(options: Options) -> list[tuple[int, str, str]]:
     if (codec is None) == (schedule is None):
         raise ConfigError("give either a codec or a schedule")
     if codec is not None:
-        dense = (0, *_C.without_codec(_check.sentence("codec", codec), aggregator))
+        dense = (0, *_C.without_codec(_check.codec("codec", codec), aggregator))
         return [*([dense] if start_after > 0 else []), (start_after, codec, aggregator)]
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
     try:
-        phases = [(step, sentence, aggregator) for step, sentence in schedule or ()]
-        if not all(type(step) is int and step < 1 << 63 and isinstance(sentence, str) and sentence.strip()
-                   for step, sentence, _ in phases):
+        phases = [(step, expression, aggregator) for step, expression in schedule or ()]
+        if not all(type(step) is int and step < 1 << 63 and isinstance(expression, str) and expression.strip()
+                   for step, expression, _ in phases):
             raise TypeError
     except (TypeError, ValueError):
         raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, codec), the step a whole number") from None
@@ -167,7 +167,7 @@ def _phases(options: Options) -> list[tuple[int, str, str]]:
 
 def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, str, str]],
            options: Options) -> list[tuple[str, list[int], list[tuple[int, str, str]]]]:
-    rules = _check.sentences({} if options.rules is None else options.rules)
+    rules = _check.codecs({} if options.rules is None else options.rules)
     patterns = list(rules)
     members: list[list[int]] = [[] for _ in range(len(patterns) + 1)]
     for index, name in enumerate(names):

@@ -22,7 +22,7 @@ def text(name: str, value: Any, wanted: str) -> str:
     return value
 
 
-def sentence(name: str, value: Any) -> str:
+def codec(name: str, value: Any) -> str:
     wanted = 'a codec, such as "topk(0.01) | qsgd(4)"'
     if text(name, value, wanted).strip():
         return value
@@ -172,10 +172,10 @@ def buffer(data: Any) -> memoryview:
         raise ConfigError(f"data: wants bytes, a bytearray or a memoryview, not {type(data).__name__}") from None
 
 
-def sentences(rules: Any) -> dict[str, str]:
+def codecs(rules: Any) -> dict[str, str]:
     if not isinstance(rules, Mapping) or not all(isinstance(pattern, str) for pattern in rules):
         raise ConfigError(f"rules={rules!r}: wants a mapping of patterns to codecs, such as {{\"*.bias\": \"none\"}}")
-    return {pattern: sentence(f"rules[{pattern!r}]", rules[pattern]) for pattern in rules}
+    return {pattern: codec(f"rules[{pattern!r}]", rules[pattern]) for pattern in rules}
 
 
 def peers(value: Any) -> str:

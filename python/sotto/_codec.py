@@ -33,23 +33,23 @@ class Codec:
 
     A message holds the shape and type of its tensor, and any equal Codec decodes it. Several threads may
     use one object; they take turns. `threads` is how many threads share the work of one message; its bits do not depend
-    on that number. ConfigError for a bad `sentence`.
+    on that number. ConfigError for a bad `codec`.
     """
 
-    def __init__(self, sentence: str, *, threads: int = 1) -> None:
-        self._codec = _C.TensorCodec(_check.sentence("sentence", sentence), _check.threads(threads))
+    def __init__(self, codec: str, *, threads: int = 1) -> None:
+        self._codec = _C.TensorCodec(_check.codec("codec", codec), _check.threads(threads))
         self._threads = threads
 
     @property
-    def sentence(self) -> str:
+    def text(self) -> str:
         """The codec as text, with every option named."""
-        return self._codec.sentence
+        return self._codec.text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return functools.partial(Codec, threads=self._threads), (self.sentence,)
+        return functools.partial(Codec, threads=self._threads), (self.text,)
 
     def __repr__(self) -> str:
-        return f"sotto.Codec({self.sentence!r})"
+        return f"sotto.Codec({self.text!r})"
 
     def encode(self, tensor: torch.Tensor, *, seed: int = 0, step: int = 0) -> bytes:
         """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
@@ -110,7 +110,7 @@ def aggregate(
         raise ConfigError(f"group={group!r}: this rank is no member of it, or it is no process group")
     try:
         limit = _check.seconds(timeout)
-        how = (_check.text("op", op, "one of avg, sum, min, max"), group, _check.sentence("codec", codec),
+        how = (_check.text("op", op, "one of avg, sum, min, max"), group, _check.codec("codec", codec),
                _check.aggregator(aggregator), _check.whole("seed", seed),
                0.0 if denominator is None else float(_check.number("denominator", denominator, 0, 1e300)), limit)
         if denominator is not None and op != "avg":

@@ -16,7 +16,7 @@ from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting
 from sotto._state import remember_within_node
 from sotto._steps import MixesModels, Steps
-from sotto._topology import Topology, sentence_of
+from sotto._topology import Topology, expression_of
 
 
 class GossipDataParallel(MixesModels, torch.nn.Module):
@@ -139,8 +139,8 @@ class Gossiper:
     ) -> None:
         with meeting(group_of("sotto.Gossiper", process_group)) as (group, place):
             self._gossiper = _C.Gossiper(
-                group, place, sentence_of(topology),
-                _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.sentence("codec", codec),
+                group, place, expression_of(topology),
+                _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.codec("codec", codec),
                 _check.whole("seed", seed), _check.threads(threads), _check.seconds(timeout))
 
     @property

@@ -21,7 +21,7 @@ from sotto._averaging import outside
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting, sent_at_the_start, start_alike
 from sotto._state import Connected, remember
-from sotto._topology import Topology, sentence_of
+from sotto._topology import Topology, expression_of
 
 
 _all: weakref.WeakKeyDictionary[Steps, None] = weakref.WeakKeyDictionary()  # unlike a set, in one order
@@ -71,14 +71,14 @@ class Steps:
                 raise ConfigError("the optimizer has no parameter of the module")
             if optimizer is not None:
                 self._require_alone(optimizer)
-            sentence = _check.text("algorithm", algorithm() if callable(algorithm) else algorithm,
+            expression = _check.text("algorithm", algorithm() if callable(algorithm) else algorithm,
                                    'an algorithm, such as "push_sum(overlap=true)"')
-            if on_graphs and not _C.gossips(sentence):
-                raise ConfigError(f"algorithm {sentence}: does not gossip; take push_sum, d_psgd, ad_psgd or choco, and for sync "
+            if on_graphs and not _C.gossips(expression):
+                raise ConfigError(f"algorithm {expression}: does not gossip; take push_sum, d_psgd, ad_psgd or choco, and for sync "
                                   "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
             self.stepper = _C.Stepper(
-                group, place, parameters, required_same=sent_at_the_start(module), algorithm=sentence,
-                codec=_check.sentence("codec", codec), aggregator=_check.aggregator(aggregator), topology=sentence_of(topology),
+                group, place, parameters, required_same=sent_at_the_start(module), algorithm=expression,
+                codec=_check.codec("codec", codec), aggregator=_check.aggregator(aggregator), topology=expression_of(topology),
                 peers_per_step=_check.peers(peers_per_step), mixing=_check.text("mixing", mixing, 'a name, such as "uniform"'),
                 node_size=self._node_size, seed=_check.whole("seed", seed), bucket_bytes=_check.bucket_bytes(bucket_mb),
                 threads=_check.threads(threads), timeout=_check.seconds(timeout))

@@ -18,7 +18,7 @@ _WANTED = (
 )
 
 
-def sentence_of(topology: Topology) -> str:
+def expression_of(topology: Topology) -> str:
     if isinstance(topology, str):
         return topology
     if isinstance(topology, torch.Tensor) or hasattr(topology, "__array__"):

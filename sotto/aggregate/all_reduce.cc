@@ -70,7 +70,7 @@ class AllReduce final : public Aggregator {
 
 std::string all_reduce_suits(const Codec& codec, std::span<const BucketPlan> /*buckets*/) {
   if (codec.traits().linear_type) return "";
-  return "messages of `" + codec.traits().sentence +
+  return "messages of `" + codec.traits().text +
          "` cannot be summed without decoding them; use gather or scatter_reduce";
 }
 

@@ -63,7 +63,7 @@ class AutoAggregator final : public Aggregator {
   std::string remark() const override {
     if (parts_.ranks == 1) return "";
     if (linear_)
-      return fmt::format("aggregator: all_reduce, as `{}` can be summed on the way{}", parts_.codec->traits().sentence,
+      return fmt::format("aggregator: all_reduce, as `{}` can be summed on the way{}", parts_.codec->traits().text,
                          instead_ ? "; gather where a value is too large for that" : "");
     if (choice_ == open) return "";
     std::string chosen, others;

@@ -193,7 +193,7 @@ std::string_view auto_codec_memory(const AnyOptions& options) {
 std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorParts& parts) {
   const std::string_view memory = auto_codec_memory(options);
   const std::string_view given = parts.memory_spec ? parts.memory_spec.entry->name : "";
-  if (given != memory || parts.codec->traits().sentence != "f32") {
+  if (given != memory || parts.codec->traits().text != "f32") {
     return fmt::format("it chooses a whole method: no {}memory before it, no codec after it",
                        memory.empty() ? "" : "other ");
   }
@@ -218,7 +218,7 @@ std::unique_ptr<AutoCodec> make_auto_codec_with(const AutoCodecOptions& options,
   for (const Candidate& candidate : candidates_for(options)) {
     const Recipe recipe = carried(candidate, options);
     parts.codec = make_codec(recipe.stages, parts.pool);
-    made.push_back({std::string(candidate.sentence), make_aggregator(recipe.aggregator, parts)});
+    made.push_back({std::string(candidate.codec), make_aggregator(recipe.aggregator, parts)});
   }
   return std::make_unique<AutoCodec>(std::move(made), memory, parts.ranks, std::move(now));
 }

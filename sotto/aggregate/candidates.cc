@@ -38,6 +38,6 @@ Quality quality_of(std::string_view text) {
 
 std::span<const Candidate> candidates() { return table; }
 
-Recipe recipe_of(const Candidate& candidate) { return read_recipe(candidate.sentence); }
+Recipe recipe_of(const Candidate& candidate) { return read_recipe(candidate.codec); }
 
 }  // namespace sotto

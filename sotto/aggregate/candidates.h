@@ -19,7 +19,7 @@ Quality quality_of(std::string_view text);  // REQUIRES a text of text_of()
 
 // A method that this program proposes by itself.
 struct Candidate {
-  std::string_view sentence;
+  std::string_view codec;
   Quality quality = Quality::high;
   bool tried = false;  // by `auto`, whose trials cost steps: those that no other candidate is likely to beat everywhere
 };

@@ -31,7 +31,7 @@ Taken take_apart(const Codec& codec) {
       taken.rest.push_back(stage);
     }
   }
-  if (!taken.made) taken.refusal = "`" + codec.traits().sentence + "` chooses nothing: all elements go";
+  if (!taken.made) taken.refusal = "`" + codec.traits().text + "` chooses nothing: all elements go";
   return taken;
 }
 
@@ -53,7 +53,7 @@ std::string Chooser::refusal(const Codec& codec, std::span<const BucketPlan> buc
     return "all ranks choose the same elements, so there is nothing to choose again" + std::string(instead);
   for (const BucketPlan& plan : buckets) {
     if (codec.contract(plan.layout).kind != Contract::Kind::unbiased) continue;
-    return "`" + codec.traits().sentence + "` is unbiased, and would not be once owners chose again" + instead;
+    return "`" + codec.traits().text + "` is unbiased, and would not be once owners chose again" + instead;
   }
   return "";
 }

@@ -90,11 +90,11 @@ std::unique_ptr<Aggregator> make_gather(AggregatorParts parts) {
 std::string gather_held_suits(const Codec& codec, std::span<const BucketPlan> buckets) {
   constexpr const char* instead = "; use gather";
   if (!codec.traits().lists_atoms) {
-    return "`" + codec.traits().sentence + "` chooses no atoms that are the same ones on every rank" + instead;
+    return "`" + codec.traits().text + "` chooses no atoms that are the same ones on every rank" + instead;
   }
   for (const BucketPlan& plan : buckets) {
     if (codec.contract(plan.layout).kind != Contract::Kind::unbiased) continue;
-    return "`" + codec.traits().sentence + "` is unbiased in the mean over all ranks alone" + instead;
+    return "`" + codec.traits().text + "` is unbiased in the mean over all ranks alone" + instead;
   }
   return "";
 }

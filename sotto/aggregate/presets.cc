@@ -131,10 +131,10 @@ std::string doubt_about_default_rate(std::string_view option, std::string_view p
       named(option, preset), found->lost);
 }
 
-std::string sentence_of(const Preset& preset) {
-  std::string sentence(preset.memory);
-  if (!sentence.empty()) sentence += " | ";
-  return sentence += preset.codec;
+std::string text_of(const Preset& preset) {
+  std::string expression(preset.memory);
+  if (!expression.empty()) expression += " | ";
+  return expression += preset.codec;
 }
 
 }  // namespace sotto

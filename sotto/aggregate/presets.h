@@ -30,6 +30,6 @@ double rate_with(std::string_view preset);
 std::string doubt_about_default_rate(std::string_view option, std::string_view preset);
 
 // What the preset stands for: "ef | topk(0.01)".
-std::string sentence_of(const Preset& preset);
+std::string text_of(const Preset& preset);
 
 }  // namespace sotto

@@ -22,15 +22,15 @@ bool is_method(const Call& call) {
   return entry != nullptr && entry->method != nullptr;
 }
 
-const Preset* preset_of(const Sentence& sentence) {
-  if (sentence.calls.size() != 1) return nullptr;
-  const Call& call = sentence.calls.front();
-  return text_of(sentence, call) == call.name ? preset_table().find(call.name) : nullptr;
+const Preset* preset_of(const Expression& expression) {
+  if (expression.calls.size() != 1) return nullptr;
+  const Call& call = expression.calls.front();
+  return text_of(expression, call) == call.name ? preset_table().find(call.name) : nullptr;
 }
 
 // What to write in place of a preset: "momentum | sampled_topk(0.1%), with the optimiser `dgc`".
 std::string in_full(const Preset& preset) {
-  std::string text = sentence_of(preset);
+  std::string text = text_of(preset);
   if (preset.aggregator != "auto") text += fmt::format(", with the aggregator `{}`", preset.aggregator);
   if (preset.optimiser != "auto") {
     text += fmt::format("{} the optimiser `{}`", preset.aggregator == "auto" ? ", with" : " and", preset.optimiser);
@@ -39,19 +39,19 @@ std::string in_full(const Preset& preset) {
 }
 
 // A preset must be the whole codec.
-void check_no_preset(const Sentence& sentence, const Call& call) {
+void check_no_preset(const Expression& expression, const Call& call) {
   const Preset* preset = preset_table().find(call.name);
   if (preset == nullptr) return;
-  fail_at(sentence, call, call.position,
+  fail_at(expression, call, call.position,
           fmt::format("the preset `{}` stands alone{}; write what it stands for: {}", call.name,
                       call.arguments.empty() ? "" : " and takes no options", in_full(*preset)));
 }
 
 // The first word may be of four kinds; the error lists them all.
-void check_first(const Sentence& sentence) {
-  const Call& call = sentence.calls.front();
+void check_first(const Expression& expression) {
+  const Call& call = expression.calls.front();
   if (is_memory(call) || is_method(call) || stage_table().find(call.name) != nullptr) return;
-  check_no_preset(sentence, call);
+  check_no_preset(expression, call);
   std::vector<std::string_view> known = memory_table().names();
   const auto add = [&](std::string_view name) {
     if (std::ranges::find(known, name) == known.end()) known.push_back(name);
@@ -60,61 +60,61 @@ void check_first(const Sentence& sentence) {
     if (entry.method != nullptr) add(entry.name);
   }
   for (const std::string_view name : stage_table().names()) add(name);
-  if (sentence.calls.size() == 1) {
+  if (expression.calls.size() == 1) {
     for (const std::string_view name : preset_table().names()) add(name);
   }
-  fail_at(sentence, call, call.position, unknown_name("codec, memory or preset", call.name, known));
+  fail_at(expression, call, call.position, unknown_name("codec, memory or preset", call.name, known));
 }
 
 // Refuses memories, aggregators and presets from call number `first` on.
-void check_rest(const Sentence& sentence, std::size_t first) {
-  for (std::size_t i = first; i < sentence.calls.size(); ++i) {
-    const Call& call = sentence.calls[i];
+void check_rest(const Expression& expression, std::size_t first) {
+  for (std::size_t i = first; i < expression.calls.size(); ++i) {
+    const Call& call = expression.calls[i];
     if (is_memory(call)) {
-      fail_at(sentence, call, call.position,
+      fail_at(expression, call, call.position,
               fmt::format("memory `{}` must stand first, and there can be only one", call.name));
     }
     if (is_method(call)) {
-      fail_at(sentence, call, call.position,
+      fail_at(expression, call, call.position,
               fmt::format("`{}` takes the place of the stages: only a memory may stand before it", call.name));
     }
-    check_no_preset(sentence, call);
+    check_no_preset(expression, call);
   }
 }
 
 // Checks what follows `call`, an aggregator that stands in place of a codec.
-void check_tail(const Sentence& sentence, const Call& call, const Recipe& recipe) {
+void check_tail(const Expression& expression, const Call& call, const Recipe& recipe) {
   if (!make_codec(recipe.stages)->traits().linear_type) {
     const Call& next = *(&call + 1);
-    fail_at(sentence, next, next.position,
+    fail_at(expression, next, next.position,
             fmt::format("what follows `{}` is summed on the way: it must be linear", call.name));
   }
   if (!recipe.aggregator.entry->method->forms && recipe.stages.size() > 1) {
-    fail_at(sentence, call, call.position,
+    fail_at(expression, call, call.position,
             fmt::format("what follows `{}` is a cast of what it sums: f32, f16 or bf16", call.name));
   }
 }
 
 // Reads a codec that is no name of a preset.
-Recipe read_whole(const Sentence& sentence) {
-  check_first(sentence);
-  Recipe recipe{.option = sentence.option, .said = sentence.text};
-  const auto& calls = sentence.calls;
+Recipe read_whole(const Expression& expression) {
+  check_first(expression);
+  Recipe recipe{.option = expression.option, .said = expression.text};
+  const auto& calls = expression.calls;
   std::size_t next = 0;
-  if (is_memory(calls.front())) recipe.memory = memory_table().read(sentence, calls[next++]);
+  if (is_memory(calls.front())) recipe.memory = memory_table().read(expression, calls[next++]);
   const Call* method = next < calls.size() && is_method(calls[next]) ? &calls[next++] : nullptr;
-  check_rest(sentence, next);
-  if (method != nullptr) recipe.aggregator = aggregator_table().read(sentence, *method);
-  recipe.stages = read_stages(sentence, next);
+  check_rest(expression, next);
+  if (method != nullptr) recipe.aggregator = aggregator_table().read(expression, *method);
+  recipe.stages = read_stages(expression, next);
   if (method == nullptr) return recipe;
-  check_tail(sentence, *method, recipe);
+  check_tail(expression, *method, recipe);
   const std::string_view memory = recipe.aggregator.entry->method->memory(recipe.aggregator.options);
   if (!recipe.memory && !memory.empty()) recipe.memory = memory_table().choose(memory);
   return recipe;
 }
 
 // Applies the aggregator that another option asks for.
-void take_aggregator(Recipe& recipe, const Sentence& asked) {
+void take_aggregator(Recipe& recipe, const Expression& asked) {
   const auto fail = [&](const std::string& why) { throw ConfigError(named(asked.option, asked.text) + ": " + why); };
   if (recipe.by_itself()) {
     if (recipe.aggregator.entry->name == auto_codec_name) {
@@ -185,24 +185,24 @@ std::string Recipe::text() const {
   return text;
 }
 
-AggregatorSpec read_aggregator(const Sentence& sentence) {
-  const Call& call = sentence.calls.front();
-  if (text_of(sentence, call) == "auto") return {};
-  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "an aggregator is a single call");
+AggregatorSpec read_aggregator(const Expression& expression) {
+  const Call& call = expression.calls.front();
+  if (text_of(expression, call) == "auto") return {};
+  if (expression.calls.size() > 1)
+    fail_at(expression, call, expression.calls[1].position, "an aggregator is a single call");
   const AggregatorEntry* entry = aggregator_table().find(call.name);
   if (entry == nullptr) {
-    throw ConfigError(named(sentence.option, call.name) + ": " + unknown_aggregator(call.name, /*simple=*/false));
+    throw ConfigError(named(expression.option, call.name) + ": " + unknown_aggregator(call.name, /*simple=*/false));
   }
   if (entry->method != nullptr) {
-    throw ConfigError(named(sentence.option, call.name) + ": it is a method of its own; write it in the sentence of " +
-                      named("codec"));
+    throw ConfigError(named(expression.option, call.name) + ": it is a method itself; write it in " + named("codec"));
   }
-  return aggregator_table().read(sentence, call);
+  return aggregator_table().read(expression, call);
 }
 
-Recipe read_recipe(const Sentence& method, const Sentence* aggregator) {
+Recipe read_recipe(const Expression& method, const Expression* aggregator) {
   const Preset* preset = preset_of(method);
-  Recipe recipe = read_whole(preset == nullptr ? method : parse_sentence(method.option, sentence_of(*preset)));
+  Recipe recipe = read_whole(preset == nullptr ? method : parse_expression(method.option, text_of(*preset)));
   if (preset != nullptr) {
     recipe.said = preset->name;
     recipe.preset = preset->name;
@@ -214,8 +214,8 @@ Recipe read_recipe(const Sentence& method, const Sentence* aggregator) {
 }
 
 Recipe read_recipe(std::string_view method, std::string_view aggregator) {
-  const Sentence asked = parse_sentence("aggregator", aggregator);
-  return read_recipe(parse_sentence("codec", method), &asked);
+  const Expression asked = parse_expression("aggregator", aggregator);
+  return read_recipe(parse_expression("codec", method), &asked);
 }
 
 std::string text_of(const AggregatorSpec& aggregator) { return aggregator ? aggregator.text() : "auto"; }
@@ -292,7 +292,7 @@ Recipe without_codec(const Recipe& recipe) {
 
 std::string choose_optimiser(const Recipe& recipe, std::string_view asked) {
   if (asked == "auto" || recipe.optimiser == "auto") return std::string(asked == "auto" ? recipe.optimiser : asked);
-  const auto name = [](std::string_view text) { return parse_sentence("optimiser", text).calls.front().name; };
+  const auto name = [](std::string_view text) { return parse_expression("optimiser", text).calls.front().name; };
   if (name(asked) == name(recipe.optimiser)) return std::string(asked);
   throw ConfigError(fmt::format(
       "{}: the preset `{}` is tied to the optimiser `{}`; leave it out, or write the codec of the preset in full",

@@ -8,7 +8,7 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/codec/stages.h"
-#include "sotto/core/sentence.h"
+#include "sotto/core/expression.h"
 
 namespace sotto {
 
@@ -32,11 +32,11 @@ struct Recipe {
 
 // Reads a method. `aggregator` is a single call, from another option; null or "auto" if there is none. A preset that is
 // tied to an aggregator refuses any other one. ConfigError with a caret in the user's own text.
-Recipe read_recipe(const Sentence& method, const Sentence* aggregator = nullptr);
+Recipe read_recipe(const Expression& method, const Expression* aggregator = nullptr);
 Recipe read_recipe(std::string_view method, std::string_view aggregator = "auto");  // texts of these options
 
 // Reads an aggregator from an expression of a single call; "auto" gives an empty spec.
-AggregatorSpec read_aggregator(const Sentence& sentence);
+AggregatorSpec read_aggregator(const Expression& expression);
 
 std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for an empty spec
 

@@ -21,7 +21,7 @@ VectorGossiper::VectorGossiper(Communicator& communicator, Topology topology, Ve
   if (!options_.mixing) {
     options_.mixing = make_mixing({}, *topology_);
   } else if (const std::string problem = options_.mixing->problem(*topology_); !problem.empty()) {
-    throw ConfigError(options_.mixing->sentence() + ": " + problem);
+    throw ConfigError(options_.mixing->text() + ": " + problem);
   }
   gossiper_of(0);  // refuses at once what cannot be used
 }

@@ -6,8 +6,7 @@ namespace sotto {
 
 std::string vote_suits(const Codec& codec, std::span<const BucketPlan> buckets) {
   if (codec.contract(buckets.front().layout).signs) return "";
-  return "a vote is of signs, and messages of `" + codec.traits().sentence +
-         "` are not: use `signs`, or scatter_reduce";
+  return "a vote is of signs, and messages of `" + codec.traits().text + "` are not: use `signs`, or scatter_reduce";
 }
 
 std::unique_ptr<Aggregator> make_vote(AggregatorParts parts) {

@@ -212,7 +212,7 @@ struct AlgorithmEntry {
   Graph graph{};
   std::string_view optimiser = "auto";  // the one that it is published with; "auto": any
   AnyOptions (*options)();
-  // Reads the options that are sentences themselves; null: none is.
+  // Reads the options that are codecs; null: none is.
   AnyOptions (*read)(const AnyOptions& own) = nullptr;
   OptionTraits (*with)(const AnyOptions& own) = [](const AnyOptions&) { return OptionTraits(); };
   // ConfigError if there are too few ranks.

@@ -57,7 +57,7 @@ ChainParts::ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool
   use(stages.within.get());
   use(stages.quantise.get());
   use(stages.code.get());
-  traits.sentence = text_of(traits.stages);
+  traits.text = text_of(traits.stages);
   traits.additive = !stages.transform || stages.transform->traits().additive;
   // Rows of several ranks can be summed if the map is the same on every rank.
   traits.lists_atoms = stages.select.chooses() && !stages.within && traits.additive;

@@ -114,11 +114,11 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
   is_open_ = false;
   const Header& header = message.header();
   const Plan plan = this->plan(layout, part);
-  if (header.elements != part.size() || header.contract != contract_hash(parts_->traits.sentence, layout, part)) {
+  if (header.elements != part.size() || header.contract != contract_hash(parts_->traits.text, layout, part)) {
     throw WireError(
         fmt::format("message of rank {} was made by another codec or for another layout or part: {} elements, "
                     "contract {:08x}; here `{}` with {} elements",
-                    header.origin, header.elements, header.contract, parts_->traits.sentence, part.size()));
+                    header.origin, header.elements, header.contract, parts_->traits.text, part.size()));
   }
   const unsigned allowed = (stages_.select && !parts_->selection_is_shared() ? index_flags.all() : 0U) |
                            (stages_.within ? within_flags.all() : 0U) | (stages_.code ? flag_coded : 0U);

@@ -93,7 +93,7 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
                 .bucket = bucket.index,
                 .part = number,
                 .elements = static_cast<std::uint32_t>(part.size()),
-                .contract = contract_hash(parts_->traits.sentence, *bucket.layout, part)};
+                .contract = contract_hash(parts_->traits.text, *bucket.layout, part)};
 
   reserve(plan);
   for (const Slot& slot : slots_) stages_.quantise->reserve(place_of(slot, streams), plan.largest);

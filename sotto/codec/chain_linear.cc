@@ -28,7 +28,7 @@ std::size_t ChainMessage::linear_count(const Layout& layout) {
 
 void ChainEncoder::to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) {
   const LinearForm* form = parts_->linear();
-  if (form == nullptr) throw std::logic_error("Codec::to_linear: " + parts_->traits.sentence + " is not linear");
+  if (form == nullptr) throw std::logic_error("Codec::to_linear: " + parts_->traits.text + " is not linear");
   const auto all = linear_values(bucket, key);
   const std::size_t size = size_of(form->type());
   std::atomic<bool> fits = true;
@@ -65,7 +65,7 @@ std::span<const float> ChainEncoder::linear_values(const Bucket& bucket, const K
 
 void OpenedChain::from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) {
   if (parts_->linear() == nullptr)
-    throw std::logic_error("Codec::from_linear: " + parts_->traits.sentence + " is not linear");
+    throw std::logic_error("Codec::from_linear: " + parts_->traits.text + " is not linear");
   const auto decode = [&](float factor, std::span<float> all) {
     const std::size_t size = size_of(parts_->linear()->type());
     pool_.run_stretches(all.size(), pool_.grain(), [&](std::size_t begin, std::size_t end) {
@@ -89,7 +89,7 @@ void OpenedChain::from_linear(std::span<const std::byte> in, float scale, const 
 
 void OpenedChain::clear_chosen(const Key& key, Bucket& out) {
   if (parts_->linear() == nullptr)
-    throw std::logic_error("Codec::clear_chosen: " + parts_->traits.sentence + " is not linear");
+    throw std::logic_error("Codec::clear_chosen: " + parts_->traits.text + " is not linear");
   if (stages_.transform || !stages_.select.chooses()) return;
   const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
   reserve_message(plan);

@@ -103,7 +103,7 @@ class Opened : public Sent {
 // What never changes about a codec.
 struct CodecTraits {
   StageSpecs stages{};       // make_codec(stages) makes an equal codec
-  std::string sentence{};    // the stages as text, with every option named; its hash is in every message
+  std::string text{};        // the stages as text, with every option named; its hash is in every message
   bool lists_atoms = false;  // every message lists its atoms, and each atom is the same one on every rank
   // Of a linear codec (contract().linear): the type of the numbers of its linear form.
   std::optional<DType> linear_type{};

@@ -18,9 +18,9 @@ void cut_pieces(const Layout& layout, Range part, std::vector<Piece>& pieces) {
   }
 }
 
-std::uint32_t contract_hash(std::string_view sentence, const Layout& layout, Range part) {
+std::uint32_t contract_hash(std::string_view expression, const Layout& layout, Range part) {
   Hash hash;
-  hash.add(sentence);
+  hash.add(expression);
   hash.add(layout.hash());
   hash.add(std::uint64_t{part.begin});
   hash.add(std::uint64_t{part.end});

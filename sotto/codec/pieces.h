@@ -20,6 +20,6 @@ struct Piece {
 void cut_pieces(const Layout& layout, Range part, std::vector<Piece>& pieces);
 
 // The identity of (codec, layout, part), as it stands in a header.
-std::uint32_t contract_hash(std::string_view sentence, const Layout& layout, Range part);
+std::uint32_t contract_hash(std::string_view expression, const Layout& layout, Range part);
 
 }  // namespace sotto

@@ -98,7 +98,8 @@ constexpr std::array entries{
                 "ceil(ratio n) values, and indices of about a byte each at 1 %, n/8 bytes at most"),
     entry<SampledTopK>("sampled_topk", "the largest elements, about as many: by a threshold from a sample",
                        "Lin et al., ICLR 2018", "0.8 to 1.3 times ceil(ratio n) values, and indices as topk"),
-    entry<Threshold>("threshold", "the elements that reach a magnitude: given, relative, fitted, or that a share reaches",
+    entry<Threshold>("threshold",
+                     "the elements that reach a magnitude: given, relative, fitted, or that a share reaches",
                      "Strom, Interspeech 2015; Abdelmoniem et al., MLSys 2021",
                      "as many values as reach it, and their indices, n/8 bytes at most"),
     entry<RandomK>("randomk", "elements at random, the same ones on all ranks or not",
@@ -256,15 +257,15 @@ std::string_view name_of(StageKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-StageSpecs read_stages(const Sentence& sentence, std::size_t first) {
+StageSpecs read_stages(const Expression& expression, std::size_t first) {
   StageSpecs stages;
-  for (std::size_t i = first; i < sentence.calls.size(); ++i) {
-    stages.push_back(table.read(sentence, sentence.calls[i]));
+  for (std::size_t i = first; i < expression.calls.size(); ++i) {
+    stages.push_back(table.read(expression, expression.calls[i]));
   }
   return make_codec(stages)->traits().stages;
 }
 
-StageSpecs read_stages(std::string_view text) { return read_stages(parse_sentence("codec", text)); }
+StageSpecs read_stages(std::string_view text) { return read_stages(parse_expression("codec", text)); }
 
 std::string text_of(const StageSpecs& stages) {
   std::string text;

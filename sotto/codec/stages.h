@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "sotto/codec/stage.h"
+#include "sotto/core/expression.h"
 #include "sotto/core/options.h"
-#include "sotto/core/sentence.h"
 #include "sotto/core/table.h"
 
 namespace sotto {
@@ -33,7 +33,7 @@ std::string_view name_of(StageKind kind);
 
 // Reads the stages that the calls name, from call number `first` on. If none of them is a quantiser, `f32` is added.
 // ConfigError with a caret if a stage is unknown, out of order or repeated.
-StageSpecs read_stages(const Sentence& sentence, std::size_t first = 0);
+StageSpecs read_stages(const Expression& expression, std::size_t first = 0);
 StageSpecs read_stages(std::string_view text);  // the text of the option `codec`
 
 // Canonical text, with every option named: "topk(ratio=0.01, scope=segment) | f32".

@@ -43,8 +43,8 @@ std::string range_of(Bounds bounds) {
 // Hands each option its argument: the i-th positional one, or the one with its name.
 class Reader final : public OptionVisitor {
  public:
-  Reader(const Sentence& sentence, const Call& call)
-      : sentence_(sentence), call_(call), used_(call.arguments.size(), false) {
+  Reader(const Expression& expression, const Call& call)
+      : expression_(expression), call_(call), used_(call.arguments.size(), false) {
     const auto& arguments = call.arguments;
     const auto has_key = [](const Argument& a) { return !a.key.empty(); };
     const auto keyed = std::find_if(arguments.begin(), arguments.end(), has_key);
@@ -92,10 +92,10 @@ class Reader final : public OptionVisitor {
     }
   }
   [[noreturn]] void fail(std::size_t position, const std::string& message) const {
-    fail_at(sentence_, call_, position, message);
+    fail_at(expression_, call_, position, message);
   }
 
-  const Sentence& sentence_;
+  const Expression& expression_;
   const Call& call_;
   std::vector<bool> used_;
   std::vector<std::string_view> names_;
@@ -247,11 +247,12 @@ std::string format_double(double value) {
   return {buffer.data(), result.ptr};
 }
 
-AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions options) {
-  Reader reader(sentence, call);
+AnyOptions read_options(const Expression& expression, const Call& call, AnyOptions options) {
+  Reader reader(expression, call);
   options.visit(reader);
   reader.finish();
-  if (const std::string problem = options.problem(); !problem.empty()) fail_at(sentence, call, call.position, problem);
+  if (const std::string problem = options.problem(); !problem.empty())
+    fail_at(expression, call, call.position, problem);
   return options;
 }
 

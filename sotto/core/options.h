@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "sotto/core/sentence.h"
+#include "sotto/core/expression.h"
 
 namespace sotto {
 
@@ -127,10 +127,10 @@ class AnyOptions {
 // first, in the order of visit(), then those with a name. `5%` is 0.05, booleans are true/false/on/off/yes/no. Unknown,
 // repeated or surplus arguments, wrong types, values out of bounds and a problem() are ConfigErrors with a caret:
 // "codec topk(1.5): ratio must be in (0, 1]".
-AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions options);
+AnyOptions read_options(const Expression& expression, const Call& call, AnyOptions options);
 template <class Options>
-void read_options(const Sentence& sentence, const Call& call, Options& options) {
-  options = read_options(sentence, call, AnyOptions(options)).template as<Options>();
+void read_options(const Expression& expression, const Call& call, Options& options) {
+  options = read_options(expression, call, AnyOptions(options)).template as<Options>();
 }
 
 // The canonical text, with every option named: "topk(ratio=0.01, scope=segment)", or just "sign" without options.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/expression.h"
 #include "sotto/core/options.h"
-#include "sotto/core/sentence.h"
 
 namespace sotto {
 
@@ -78,22 +78,24 @@ class Table {
   }
 
   // The entry that a call names, with its options. ConfigError, with a caret, for an unknown name or wrong arguments.
-  Spec<Entry> read(const Sentence& sentence, const Call& call) const {
+  Spec<Entry> read(const Expression& expression, const Call& call) const {
     const Entry* entry = find(call.name);
     if (entry == nullptr) {
-      fail_at(sentence, call, call.position, unknown_name(kind_, call.name, names()));
+      fail_at(expression, call, call.position, unknown_name(kind_, call.name, names()));
     }
-    return {entry, read_options(sentence, call, entry->options()), place_of(sentence, call)};
+    return {entry, read_options(expression, call, entry->options()), place_of(expression, call)};
   }
   // The same for an expression, which must consist of a single call.
-  Spec<Entry> read(const Sentence& sentence) const {
-    const Call& call = sentence.calls.front();
-    if (sentence.calls.size() > 1) {
-      fail_at(sentence, call, sentence.calls[1].position, "a single call is wanted here, not several");
+  Spec<Entry> read(const Expression& expression) const {
+    const Call& call = expression.calls.front();
+    if (expression.calls.size() > 1) {
+      fail_at(expression, call, expression.calls[1].position, "a single call is wanted here, not several");
     }
-    return read(sentence, call);
+    return read(expression, call);
   }
-  Spec<Entry> read(std::string_view option, std::string_view text) const { return read(parse_sentence(option, text)); }
+  Spec<Entry> read(std::string_view option, std::string_view text) const {
+    return read(parse_expression(option, text));
+  }
   // A choice that the program itself makes. REQUIRES a name of the table, and options of that entry's type.
   Spec<Entry> choose(std::string_view name, AnyOptions options) const { return {find(name), std::move(options), {}}; }
   Spec<Entry> choose(std::string_view name) const { return choose(name, find(name)->options()); }

@@ -33,15 +33,15 @@ ParameterGroup read_group(std::string_view option, const std::string& text, cons
     throw ConfigError(here + ": says no option; leave the group out, or write weight-decay=0");
   }
   // The settings are read as arguments of the optimiser, as everywhere.
-  const Sentence sentence = parse_arguments(option, text, colon + 1);
-  const Call& call = sentence.calls.front();
+  const Expression expression = parse_arguments(option, text, colon + 1);
+  const Call& call = expression.calls.front();
   for (const Argument& argument : call.arguments) {
-    if (argument.key.empty()) fail_at(sentence, call, argument.position, "say which option it is, as weight-decay=0");
+    if (argument.key.empty()) fail_at(expression, call, argument.position, "say which option it is, as weight-decay=0");
   }
   GroupOptions options{1, all.options};
-  read_options(sentence, call, options);
+  read_options(expression, call, options);
   group.lr_scale = options.lr_scale;
-  group.optimiser = {all.entry, options.own, place_of(sentence, call)};
+  group.optimiser = {all.entry, options.own, place_of(expression, call)};
   return group;
 }
 

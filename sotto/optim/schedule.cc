@@ -40,14 +40,15 @@ constexpr Table<ScheduleEntry> table("schedule", entries);
 
 const Table<ScheduleEntry>& schedule_table() { return table; }
 
-ScheduleSpec read_schedule(const Sentence& sentence) {
+ScheduleSpec read_schedule(const Expression& expression) {
   ScheduleSpec spec;
-  for (const Call& call : sentence.calls) {
-    spec.push_back(table.read(sentence, call));
+  for (const Call& call : expression.calls) {
+    spec.push_back(table.read(expression, call));
     const std::size_t most = spec.front().entry->leads ? 2 : 1;
-    if (spec.size() > most) fail_at(sentence, call, call.position, "a schedule is one part, or a warmup and one part");
+    if (spec.size() > most)
+      fail_at(expression, call, call.position, "a schedule is one part, or a warmup and one part");
     if (spec.back().entry->leads && spec.size() > 1) {
-      fail_at(sentence, call, call.position, "stands in front of the other part");
+      fail_at(expression, call, call.position, "stands in front of the other part");
     }
   }
   return spec;

@@ -56,7 +56,7 @@ const Table<ScheduleEntry>& schedule_table();
 using ScheduleSpec = std::vector<Spec<ScheduleEntry>>;
 
 // ConfigError, with a caret, for anything else.
-ScheduleSpec read_schedule(const Sentence& sentence);
+ScheduleSpec read_schedule(const Expression& expression);
 
 // Whether a part is stretched over the whole training.
 bool runs_to_horizon(const ScheduleSpec& spec);

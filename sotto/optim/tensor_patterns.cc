@@ -7,7 +7,7 @@
 #include <set>
 
 #include "sotto/core/error.h"
-#include "sotto/core/sentence.h"
+#include "sotto/core/expression.h"
 #include "sotto/core/text.h"
 
 namespace sotto {

@@ -88,7 +88,7 @@ std::vector<Graph> given_graphs(std::string_view text, int ranks) {
 Topology given_topology(std::vector<Graph> rounds) {
   if (rounds.empty() || rounds.front().ranks() < 1)
     throw ConfigError("a topology needs at least one round and one rank");
-  std::string sentence = "graph(sends_to=";
+  std::string expression = "graph(sends_to=";
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     if (rounds[i].ranks() != rounds.front().ranks()) {
       throw ConfigError(fmt::format("round 0 is one of {} ranks, and round {} one of {}", rounds.front().ranks(), i,
@@ -98,9 +98,9 @@ Topology given_topology(std::vector<Graph> rounds) {
     if (rounds[i].has_shares() != rounds.front().has_shares()) {
       throw ConfigError("some rounds have shares and others do not: say them in all, or in none");
     }
-    sentence += (i > 0 ? " / " : "") + text_of(rounds[i]);
+    expression += (i > 0 ? " / " : "") + text_of(rounds[i]);
   }
-  Topology topology(sentence + ")", std::move(rounds), 1);
+  Topology topology(expression + ")", std::move(rounds), 1);
   if (!topology.connected()) throw ConfigError("what some rank holds never reaches another, in all rounds together");
   return topology;
 }

@@ -11,7 +11,7 @@ class Uniform final : public Mixing {
  public:
   using Options = NoOptions;
   explicit Uniform(const Options&) {}
-  std::string sentence() const override { return "uniform"; }
+  std::string text() const override { return "uniform"; }
   Shares shares(const Graph& graph, int rank) const override {
     const std::size_t peers = graph.out(rank).size();
     const double share = 1 / static_cast<double>(peers + 1);
@@ -25,7 +25,7 @@ class Metropolis final : public Mixing {
  public:
   using Options = NoOptions;
   explicit Metropolis(const Options&) {}
-  std::string sentence() const override { return "metropolis"; }
+  std::string text() const override { return "metropolis"; }
   Shares shares(const Graph& graph, int rank) const override {
     Shares shares;
     for (const int peer : graph.out(rank)) {
@@ -36,7 +36,7 @@ class Metropolis final : public Mixing {
     return shares;
   }
   std::string problem(const Topology& topology) const override {
-    return topology.symmetric() ? "" : "needs neighbours that both send; `" + topology.sentence() + "` has others";
+    return topology.symmetric() ? "" : "needs neighbours that both send; `" + topology.text() + "` has others";
   }
 };
 
@@ -51,7 +51,7 @@ class SelfWeighted final : public Mixing {
  public:
   using Options = SelfWeightedOptions;
   explicit SelfWeighted(const Options& options) : options_(options) {}
-  std::string sentence() const override { return record_options("self_weighted", options_); }
+  std::string text() const override { return record_options("self_weighted", options_); }
   Shares shares(const Graph& graph, int rank) const override {
     const std::size_t peers = graph.out(rank).size();
     if (peers == 0) return {};
@@ -67,15 +67,14 @@ class Given final : public Mixing {
  public:
   using Options = NoOptions;
   explicit Given(const Options&) {}
-  std::string sentence() const override { return "given"; }
+  std::string text() const override { return "given"; }
   Shares shares(const Graph& graph, int rank) const override {
     Shares shares{1, graph.shares(rank)};
     for (const double sent : shares.sent) shares.kept -= sent;
     return shares;
   }
   std::string problem(const Topology& topology) const override {
-    return topology.has_shares() ? ""
-                                 : "is for topologies that say their shares; `" + topology.sentence() + "` does not";
+    return topology.has_shares() ? "" : "is for topologies that say their shares; `" + topology.text() + "` does not";
   }
 };
 

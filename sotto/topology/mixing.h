@@ -20,7 +20,7 @@ struct Shares {
 class Mixing {
  public:
   virtual ~Mixing() = default;
-  virtual std::string sentence() const = 0;  // canonical, every option named
+  virtual std::string text() const = 0;  // canonical, every option named
   virtual Shares shares(const Graph& graph, int rank) const = 0;
   // Why the mixing cannot be used with this topology; empty when it can.
   virtual std::string problem(const Topology& /*topology*/) const { return ""; }

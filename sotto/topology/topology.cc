@@ -6,7 +6,7 @@
 #include <utility>
 
 namespace sotto {
-Topology::Topology(std::string sentence, std::vector<Graph> cycle, std::size_t peers) : sentence_(std::move(sentence)) {
+Topology::Topology(std::string text, std::vector<Graph> cycle, std::size_t peers) : text_(std::move(text)) {
   const std::size_t length = cycle.size();
   peers_ = peers == 0 ? length : std::min(peers, length);
   for (std::size_t round = 0; round < length / std::gcd(length, peers_); ++round) {

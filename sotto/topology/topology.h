@@ -16,9 +16,9 @@ class Topology {
  public:
   // `peers`: the number of graphs that a round takes; 0, or more than there are: all. REQUIRES at least one graph, all
   // of the same number of ranks.
-  Topology(std::string sentence, std::vector<Graph> cycle, std::size_t peers);
+  Topology(std::string text, std::vector<Graph> cycle, std::size_t peers);
 
-  const std::string& sentence() const { return sentence_; }  // canonical, every option named
+  const std::string& text() const { return text_; }  // canonical, every option named
   int ranks() const { return rounds_.front().ranks(); }
   std::size_t peers() const { return peers_; }
   // The number of rounds after which they repeat.
@@ -43,7 +43,7 @@ class Topology {
  private:
   Graph all_rounds() const;
 
-  std::string sentence_;
+  std::string text_;
   std::size_t peers_;
   std::vector<Graph> rounds_;
 };

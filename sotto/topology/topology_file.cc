@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/expression.h"
 #include "sotto/core/file.h"
 #include "sotto/core/options.h"
-#include "sotto/core/sentence.h"
 
 namespace sotto {
 namespace {

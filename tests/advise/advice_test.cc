@@ -9,16 +9,16 @@
 namespace sotto {
 namespace {
 
-Prediction of(std::string sentence, double ms, Quality quality = Quality::high, double error = 0) {
-  Prediction made{.sentence = std::move(sentence), .quality = quality, .seconds = ms * 1e-3, .relative_error = error};
-  made.plain = made.sentence == "none" || made.sentence == "f16";
+Prediction of(std::string expression, double ms, Quality quality = Quality::high, double error = 0) {
+  Prediction made{.codec = std::move(expression), .quality = quality, .seconds = ms * 1e-3, .relative_error = error};
+  made.plain = made.codec == "none" || made.codec == "f16";
   return made;
 }
 
 std::vector<std::string> ranked(std::vector<Prediction> predictions) {
   rank_predictions(predictions);
   std::vector<std::string> names;
-  for (const Prediction& p : predictions) names.push_back(p.sentence);
+  for (const Prediction& p : predictions) names.push_back(p.codec);
   return names;
 }
 
@@ -44,8 +44,8 @@ TEST(Advice, KnownGoodLossesComeFirst) {
   all[1].quality.reset();
   EXPECT_EQ(ranked(all), (Names{"c", "b", "none", "a"})) << "low is what was asked for";
   rank_predictions(all, Quality::medium);
-  EXPECT_EQ(all[0].sentence, "b");
-  EXPECT_EQ(all[2].sentence, "c");
+  EXPECT_EQ(all[0].codec, "b");
+  EXPECT_EQ(all[2].codec, "c");
   EXPECT_TRUE(verdict(all, Quality::medium).starts_with("compress with `b`")) << verdict(all, Quality::medium);
 }
 

@@ -95,8 +95,8 @@ TEST(Trial, SendsWhatARunSends) {
 
 TEST(Trial, ErrorsAreThoseOfTheMean) {
   const MeasuredCompute compute = made(2);
-  const auto error = [&](const char* sentence) {
-    return try_method(read_recipe(sentence), compute, {.ranks = 2}).relative_error;
+  const auto error = [&](const char* expression) {
+    return try_method(read_recipe(expression), compute, {.ranks = 2}).relative_error;
   };
   EXPECT_LT(error("none"), 1e-6);
   EXPECT_NEAR(error("int8"), 0.01, 0.005);

@@ -146,9 +146,15 @@ TEST(AutoCodec, OneSlowStepThrowsNobodyOut) {
 
 TEST(AutoCodec, RanksDecideTogetherByMediansWithoutTheFirstRound) {
   // By its own times, rank 0 would choose none and rank 1 qsgd.
-  expect_all(remarks(2, [](int rank, int) { return rank == 0 ? Milliseconds{20, 24, 21} : Milliseconds{30, 24, 21}; }),
+  expect_all(remarks(2,
+                     [](int rank, int) {
+                       return rank == 0 ? Milliseconds{20, 24, 21} : Milliseconds{30, 24, 21};
+                     }),
              "codec: qsgd(bits=4) 21.00 ms a step, against none 25.00, f16 24.00");
-  expect_all(remarks(2, [](int, int step) { return step < 3 ? Milliseconds{1, 900, 900} : Milliseconds{30, 20, 10}; }),
+  expect_all(remarks(2,
+                     [](int, int step) {
+                       return step < 3 ? Milliseconds{1, 900, 900} : Milliseconds{30, 20, 10};
+                     }),
              "codec: none");  // its quickest step counts for staying, but not for the choice
 }
 
@@ -169,33 +175,33 @@ AggregatorParts parts_of(const Communicator& communicator, std::string_view memo
 std::vector<std::string> names(std::string_view quality) {
   std::vector<std::string> found;
   for (const Candidate& candidate : candidates()) {
-    if (candidate.tried && candidate.quality <= quality_of(quality)) found.emplace_back(candidate.sentence);
+    if (candidate.tried && candidate.quality <= quality_of(quality)) found.emplace_back(candidate.codec);
   }
   return found;
 }
 
 TEST(AutoCodec, SendsWithEachInTurns) {
-  const auto sentences = names("high");
-  EXPECT_EQ(sentences.front(), "none");
+  const auto expressions = names("high");
+  EXPECT_EQ(expressions.front(), "none");
   run_threads(2, 20s, [&](Communicator& communicator) {
     const auto aggregator = make_auto_codec_with({}, parts_of(communicator, ""), [] { return 0.0; });
-    for (std::size_t step = 0; step < sentences.size(); ++step) {
+    for (std::size_t step = 0; step < expressions.size(); ++step) {
       const int number = static_cast<int>(step);
       auto values = sample_gradient(sample_layout(), communicator.rank(), number);
       auto same = values;
       average_all(*aggregator, sample_buckets(), values, number, communicator);
-      const auto alone = make_aggregator(read_recipe(sentences[step]), sample_buckets(), communicator);
+      const auto alone = make_aggregator(read_recipe(expressions[step]), sample_buckets(), communicator);
       average_all(*alone, sample_buckets(), same, number, communicator);
-      EXPECT_EQ(values, same) << sentences[step];
+      EXPECT_EQ(values, same) << expressions[step];
     }
   });
 }
 
 // The state is saved in the middle of the trial, and after the choice.
 TEST(AutoCodec, GoesOnWhereItWas) {
-  const auto sentences = names("medium");
+  const auto expressions = names("medium");
   const AutoCodecOptions options{.quality = "medium"};
-  const int count = static_cast<int>(sentences.size());
+  const int count = static_cast<int>(expressions.size());
   const int trials_at_most = static_cast<int>(AutoCodec::rounds) * count + 1;
   // The last candidate is quickest, the first leaves early.
   const auto seconds = [&](int step) { return step % count == 0 ? 3.0 : step % count == count - 1 ? 0.9 : 1.0; };
@@ -223,7 +229,7 @@ TEST(AutoCodec, GoesOnWhereItWas) {
       for (int step = saved + 1; step < saved + trials_at_most; ++step) take(*resumed, later, step);
       EXPECT_EQ(resumed->remark().find("codec: "), 0U);
       test::State bad = state_of(*resumed);
-      bad.numbers.at("auto_codec/choice") = sentences.size() + 1;
+      bad.numbers.at("auto_codec/choice") = expressions.size() + 1;
       EXPECT_THROW(test::restore(*resumed, bad), FileError);
     });
   }

@@ -263,7 +263,7 @@ TEST(Hierarchical, RefusesWhatDoesNotFit) {
 }
 
 TEST(Hierarchical, TheSizeOfGroupsIsSaidOnce) {
-  const auto read = [](const char* text) { return read_aggregator(parse_sentence("aggregator", text)); };
+  const auto read = [](const char* text) { return read_aggregator(parse_expression("aggregator", text)); };
   EXPECT_EQ(with_group(read("gather"), 4).text(), "gather");
   EXPECT_EQ(with_group(read("hierarchical"), 4).text(), asked("all_reduce", "auto", 4));
   EXPECT_EQ(with_group(read("hierarchical(group=4, outer=gather)"), 4).text(), asked("all_reduce", "gather", 4));

@@ -45,15 +45,15 @@ std::vector<std::string> all_memories() {
 
 TEST(Memories, AreAllHere) {
   for (const MemoryEntry& entry : memory_table()) {
-    const auto has_name = [&](const std::string& sentence) { return sentence.starts_with(entry.name); };
+    const auto has_name = [&](const std::string& expression) { return expression.starts_with(entry.name); };
     EXPECT_TRUE(std::ranges::any_of(all_memories(), has_name)) << entry.name;
     EXPECT_EQ(entry.holds, std::ranges::any_of(offered_by | std::views::keys, has_name)) << entry.name;
   }
 }
 
-TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
-  for (const std::string& sentence : all_memories()) {
-    const std::string canonical = memory_table().read("codec", sentence).text();
+TEST(Memories, SayEveryOptionInTheirCanonicalText) {
+  for (const std::string& expression : all_memories()) {
+    const std::string canonical = memory_table().read("codec", expression).text();
     EXPECT_EQ(memory_table().read("codec", canonical).text(), canonical);
   }
   EXPECT_EQ(read_recipe("momentum(0.8) | topk(1%)").text().substr(0, 66),
@@ -102,9 +102,9 @@ struct Exchange {
   std::unique_ptr<Opened> sent_message;  // made by send()
   std::vector<float> values;
 
-  Exchange(const std::string& memory_sentence, const std::string& codec_sentence, int ranks = 1)
-      : codec(make_codec(read_stages(codec_sentence))),
-        memory(make_memory(memory_table().read("codec", memory_sentence), {buckets, ranks})) {}
+  Exchange(const std::string& memory_text, const std::string& codec_text, int ranks = 1)
+      : codec(make_codec(read_stages(codec_text))),
+        memory(make_memory(memory_table().read("codec", memory_text), {buckets, ranks})) {}
 
   Bucket gradient(int step, int rank = 0) {
     values = sample_gradient(layout, rank, step);
@@ -138,10 +138,10 @@ struct Exchange {
 
 // Nothing is lost and nothing is added: offered = sent + kept.
 TEST(Memories, KeepWhatOfTheOfferedWasNotSent) {
-  for (const auto& [sentence, name] : offered_by) {
+  for (const auto& [expression, name] : offered_by) {
     for (const char* codec : {"topk(0.05)", "topk(0.2) | qsgd(bits=4)", "sign(block=64)", "threshold(0.7) | f16",
                               "dct(8) | topk(0.1)", "f32"}) {
-      Exchange exchange(sentence, codec);
+      Exchange exchange(expression, codec);
       for (int step = 0; step < 6; ++step) {
         Bucket prepared = exchange.prepare(step);
         const std::vector<float> offered(prepared.values.begin(), prepared.values.end());
@@ -152,7 +152,7 @@ TEST(Memories, KeepWhatOfTheOfferedWasNotSent) {
         for (std::size_t i = 0; i < kept.size(); ++i) {
           // Rows of a transform are added one after the other, so the last bit may differ.
           ASSERT_NEAR(kept[i], offered[i] - sent[i], 4e-6 * (std::abs(offered[i]) + std::abs(sent[i])) + 1e-6)
-              << sentence << " | " << codec << ", step " << step;
+              << expression << " | " << codec << ", step " << step;
         }
       }
     }
@@ -163,10 +163,10 @@ TEST(Memories, KeepWhatOfTheOfferedWasNotSent) {
 // gives it.
 TEST(Memories, AccumulateAsTheirPapersSay) {
   const int steps = 8;
-  for (const char* sentence : {"ef", "memsgd", "demo(0.9)", "momentum(m=0.8, masking=false)",
-                               "momentum(m=0.8, nesterov=true, masking=false)"}) {
-    Exchange exchange(sentence, "topk(0.05) | f16");
-    const std::string memory(sentence);
+  for (const char* expression : {"ef", "memsgd", "demo(0.9)", "momentum(m=0.8, masking=false)",
+                                 "momentum(m=0.8, nesterov=true, masking=false)"}) {
+    Exchange exchange(expression, "topk(0.05) | f16");
+    const std::string memory(expression);
     const std::size_t size = exchange.layout.size();
     std::vector<double> wanted(size), velocity(size), sent(size);
     for (int step = 0; step < steps; ++step) {
@@ -195,20 +195,20 @@ TEST(Memories, AccumulateAsTheirPapersSay) {
                                                                                   : memory));
     const double unit = memory == "memsgd" ? sample_rate(steps - 1) : 1;
     for (std::size_t i = 0; i < size; ++i) {
-      ASSERT_NEAR(sent[i] + unit * held[i], wanted[i], 2e-5) << sentence << " " << i;
+      ASSERT_NEAR(sent[i] + unit * held[i], wanted[i], 2e-5) << expression << " " << i;
     }
   }
 }
 
 TEST(Memories, TakeOverWhatAnotherHeld) {
-  for (const auto& [sentence, name] : offered_by) {
-    Exchange exchange(sentence, "topk(0.05)");
+  for (const auto& [expression, name] : offered_by) {
+    Exchange exchange(expression, "topk(0.05)");
     exchange.step(0);
     const auto before = exchange.state(name);
     std::vector<float> owed(before.size(), 0.5F);
     exchange.memory->hold({owed, &exchange.layout, 0});
     const auto after = exchange.state(name);
-    for (std::size_t i = 0; i < before.size(); ++i) ASSERT_EQ(after[i], before[i] + 0.5F) << sentence;
+    for (std::size_t i = 0; i < before.size(); ++i) ASSERT_EQ(after[i], before[i] + 0.5F) << expression;
   }
 }
 
@@ -217,36 +217,36 @@ TEST(Memories, TakeOverWhatAnotherHeld) {
 TEST(Memories, LoseNothingInAFailedExchange) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  for (const std::string& sentence : all_memories()) {
+  for (const std::string& expression : all_memories()) {
     for (const auto& [aggregator, codec] :
          std::vector<std::pair<std::string, std::string>>{{"gather", "topk(0.05)"}, {"all_reduce", "f16"}}) {
       bool broken = false;
       test::Mirror mirror(3, [&](std::span<std::byte>) {
         if (broken) throw CommError("the cable is out");
       });
-      const auto whole = make_aggregator(read_recipe(sentence + " | " + codec, aggregator), buckets, mirror);
+      const auto whole = make_aggregator(read_recipe(expression + " | " + codec, aggregator), buckets, mirror);
       auto values = sample_gradient(layout, 0, 0);
       average_all(*whole, buckets, values, 0, mirror);
-      const auto twin = make_memory(memory_table().read("codec", sentence), {buckets, 3});
+      const auto twin = make_memory(memory_table().read("codec", expression), {buckets, 3});
       test::restore(*twin, test::state_of(*whole));
       values = sample_gradient(layout, 0, 1);
       broken = true;
       EXPECT_THROW(average_all(*whole, buckets, values, 1, mirror), CommError);
       EXPECT_EQ(values, sample_gradient(layout, 0, 1));
       twin->prepare({values, &layout, 0}, {1, sample_rate(1)}, {});
-      EXPECT_EQ(test::state_of(*whole), test::state_of(*twin)) << sentence << ", " << aggregator;
+      EXPECT_EQ(test::state_of(*whole), test::state_of(*twin)) << expression << ", " << aggregator;
     }
   }
 }
 
 TEST(Memories, ResumeToTheLastBit) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
-  for (const std::string& sentence : all_memories()) {
-    EXPECT_TRUE(test::resumes(3, "gather", sentence + " | topk(0.05) | qsgd(bits=4)", buckets)) << sentence;
-    EXPECT_TRUE(test::resumes(3, "scatter_reduce", sentence + " | topk(0.05)", buckets)) << sentence;
-    EXPECT_TRUE(test::resumes(3, "all_reduce", sentence + " | f16", buckets)) << sentence;
-    const std::string last = sentence.starts_with("velocity") ? " | terngrad" : " | power(1)";
-    EXPECT_TRUE(test::resumes(3, "auto", sentence + last, buckets)) << sentence;
+  for (const std::string& expression : all_memories()) {
+    EXPECT_TRUE(test::resumes(3, "gather", expression + " | topk(0.05) | qsgd(bits=4)", buckets)) << expression;
+    EXPECT_TRUE(test::resumes(3, "scatter_reduce", expression + " | topk(0.05)", buckets)) << expression;
+    EXPECT_TRUE(test::resumes(3, "all_reduce", expression + " | f16", buckets)) << expression;
+    const std::string last = expression.starts_with("velocity") ? " | terngrad" : " | power(1)";
+    EXPECT_TRUE(test::resumes(3, "auto", expression + last, buckets)) << expression;
   }
 }
 

@@ -297,7 +297,7 @@ TEST(Power, IsAMethodOfItsOwn) {
     has(error("auto", "power(0)"), "rank must be in [1, 64]");
     has(error("auto", "power(rang=2)"), "did you mean `rank`");
     has(error("gather", "power(2)"), "is an aggregator itself");
-    has(error("power", "none"), "write it in the sentence of codec");
+    has(error("power", "none"), "write it in codec");
     has(error("auto", "power | qsgd"), "what follows `power` is summed on the way");
     has(error("auto", "velocity | power"), "`velocity` does not hold that back; use `ef` or `momentum`");
   });

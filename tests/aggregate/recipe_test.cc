@@ -20,8 +20,8 @@ namespace {
 
 using test::message_of;
 
-std::string error_of(const std::string& sentence) {
-  return message_of([&] { read_recipe(sentence); });
+std::string error_of(const std::string& expression) {
+  return message_of([&] { read_recipe(expression); });
 }
 
 ::testing::AssertionResult has(const std::string& text, const std::string& part) {
@@ -61,10 +61,10 @@ TEST(Recipe, APresetHasANameOfItsOwn) {
   EXPECT_FALSE(read_recipe("topk").memory);
 }
 
-TEST(Recipe, EveryPresetIsASentence) {
+TEST(Recipe, EveryPresetIsACodec) {
   for (const Preset& preset : preset_table()) {
     const Recipe short_form = read_recipe(preset.name);
-    const Recipe long_form = read_recipe(sentence_of(preset));
+    const Recipe long_form = read_recipe(text_of(preset));
     EXPECT_EQ(short_form.text(), long_form.text()) << preset.name;
     const std::string aggregator(preset.aggregator);
     EXPECT_EQ(text_of(short_form.aggregator), aggregator == "auto" ? text_of(long_form.aggregator) : aggregator);

@@ -26,9 +26,9 @@ const std::array<int, 5> all_ranks{1, 2, 3, 4, 7};
 
 // A code stage changes only bytes, so one number of ranks is enough. In a sample, codecs take turns with the numbers of
 // ranks.
-std::vector<int> ranks_for(const std::string& sentence) {
+std::vector<int> ranks_for(const std::string& expression) {
   static std::size_t turn = 0;
-  if (sentence.find("zstd") != std::string::npos) return {3};
+  if (expression.find("zstd") != std::string::npos) return {3};
   if (sotto::testing::is_sample) return {all_ranks[turn++ % all_ranks.size()]};
   return {all_ranks.begin(), all_ranks.end()};
 }
@@ -99,15 +99,15 @@ std::vector<double> sum_of_means(int ranks, int steps) {
 }
 
 TEST(ScatterReduce, LeavesTheSameBitsOnEveryRankWithEveryCodec) {
-  for (const std::string& sentence : sotto::testing::listed_sentences()) {
-    for (const int ranks : ranks_for(sentence)) {
-      SCOPED_TRACE(sentence + ", ranks " + std::to_string(ranks));
-      const Outcome result = run(ranks, sentence, 2);
+  for (const std::string& expression : sotto::testing::listed_codecs()) {
+    for (const int ranks : ranks_for(expression)) {
+      SCOPED_TRACE(expression + ", ranks " + std::to_string(ranks));
+      const Outcome result = run(ranks, expression, 2);
       expect_same_bits(result);
       auto cleared = result.means[0][0];
       sample_layout().clear_padding(cleared);
       EXPECT_EQ(result.means[0][0], cleared);
-      const auto codec = make_codec(read_stages(sentence));
+      const auto codec = make_codec(read_stages(expression));
       if (codec->contract(sample_layout()).kind != Contract::Kind::exact) continue;
       const auto wanted = sum_of_means(ranks, 2);
       for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -121,10 +121,10 @@ TEST(ScatterReduce, LeavesTheSameBitsOnEveryRankWithEveryCodec) {
 TEST(ScatterReduce, TwoMemoriesLoseNothing) {
   const int steps = 3;
   const auto buckets = sample_buckets();
-  for (const std::string& sentence : sotto::testing::all_sentences()) {
-    for (const int ranks : ranks_for(sentence)) {
-      SCOPED_TRACE(sentence + ", ranks " + std::to_string(ranks));
-      const Outcome result = run(ranks, "ef | " + sentence, steps);
+  for (const std::string& expression : sotto::testing::all_codecs()) {
+    for (const int ranks : ranks_for(expression)) {
+      SCOPED_TRACE(expression + ", ranks " + std::to_string(ranks));
+      const Outcome result = run(ranks, "ef | " + expression, steps);
       expect_same_bits(result);
       std::vector<double> found(sample_layout().size());
       float largest = 0;  // among the values held back, which grow where a codec has no bound
@@ -144,7 +144,7 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
           for (std::size_t i = 0; i < plan.range.size(); ++i) {
             found[plan.range.begin + i] += first[at_first++] / static_cast<double>(ranks);
           }
-          const auto contract = make_codec(read_stages(sentence))->contract(plan.layout);
+          const auto contract = make_codec(read_stages(expression))->contract(plan.layout);
           const Range chunk = cut_chunks(plan.layout, contract,
                                          ranks)[static_cast<std::size_t>(chunk_of(rank, static_cast<int>(b), ranks))];
           for (std::size_t i = chunk.begin; i < chunk.end; ++i) found[plan.range.begin + i] += second[at_second++];
@@ -195,14 +195,14 @@ TEST(ScatterReduce, IsUnbiasedWhereTheCodecIs) {
     for (double& value : directions[d]) value = d == 1 ? 1.0 : random.normal();
   }
   int tried = 0;
-  for (const std::string& sentence : sotto::testing::listed_sentences()) {
-    if (make_codec(read_stages(sentence))->contract(layout).kind != Contract::Kind::unbiased) continue;
-    if (sentence.find("zstd") != std::string::npos) continue;  // the same values
-    SCOPED_TRACE(sentence);
+  for (const std::string& expression : sotto::testing::listed_codecs()) {
+    if (make_codec(read_stages(expression))->contract(layout).kind != Contract::Kind::unbiased) continue;
+    if (expression.find("zstd") != std::string::npos) continue;  // the same values
+    SCOPED_TRACE(expression);
     ++tried;
     std::vector<std::vector<double>> projections(directions.size());
     run_threads(ranks, 60s, [&](Communicator& communicator) {
-      const auto aggregator = make_aggregator(read_recipe(sentence, "scatter_reduce"), buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe(expression, "scatter_reduce"), buckets, communicator);
       for (int draw = 0; draw < draws; ++draw) {
         auto values = gradient_of(communicator.rank(), 0);
         average_all(*aggregator, buckets, values, draw, communicator);

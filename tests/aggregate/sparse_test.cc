@@ -66,13 +66,13 @@ TEST(Sparse, LosesNothingWithAnyCodecThatChooses) {
   const int steps = 35;
   int tried = 0;
   std::size_t turn = 0;
-  for (const std::string& sentence : sotto::testing::listed_sentences()) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const std::string& expression : sotto::testing::listed_codecs()) {
+    const auto codec = make_codec(read_stages(expression));
     if (!sparse_suits(*codec, buckets).empty()) continue;
     ++tried;
     const int ranks = std::array{1, 2, 3, 4, 7}.at(turn++ % 5);
-    SCOPED_TRACE(sentence + ", ranks " + std::to_string(ranks));
-    const SparseOutcome result = run(ranks, "ef | " + sentence, buckets, steps, sample);
+    SCOPED_TRACE(expression + ", ranks " + std::to_string(ranks));
+    const SparseOutcome result = run(ranks, "ef | " + expression, buckets, steps, sample);
     expect_same_sparse_bits(result);
     auto cleared = result.means[0].back();
     sample_layout().clear_padding(cleared);

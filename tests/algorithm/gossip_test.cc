@@ -302,14 +302,14 @@ TEST(Graphs, ReportTheErrorOfTheWorker) {
 
 // The bytes follow the number of peers of each phase, and a resume in any phase goes on with the same bits.
 TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
-  for (const char* sentence : {"push_sum", "push_sum(overlap=true)"}) {
+  for (const char* expression : {"push_sum", "push_sum(overlap=true)"}) {
     run_threads(8, 20s, [&](Communicator& communicator) {
       const auto clone = communicator.clone();
       AlgorithmOptions options;
       options.topologies = by_steps(read_peer_schedule("test", "0:1,1:2,3:4", test::topology("exponential"), 8), {3});
       Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
-      const auto algorithm = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
-      const auto again = make_algorithm(test::algorithm(sentence), options, other.buckets(), *clone);
+      const auto algorithm = make_algorithm(test::algorithm(expression), options, worker.buckets(), communicator);
+      const auto again = make_algorithm(test::algorithm(expression), options, other.buckets(), *clone);
       const std::size_t message = bytes_to_a_peer("none", worker);
       for (std::uint64_t step = 0; step < 14; ++step) {
         if (step == 5) {
@@ -323,12 +323,12 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
         algorithm->step(worker, {step, 0.02, false});
         algorithm->drain();
         const std::size_t peers = step < 3 ? 1 : step < 9 ? 2 : 4;
-        EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * message) << sentence << ", " << step;
+        EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * message) << expression << ", " << step;
         if (step < 5) continue;
         again->step(other, {step, 0.02, false});
         ASSERT_EQ(0,
                   std::memcmp(other.parameters().data(), worker.parameters().data(), worker.parameters().size_bytes()))
-            << sentence << ", " << step;
+            << expression << ", " << step;
       }
     });
   }

@@ -99,13 +99,13 @@ TEST_P(Presets, HasAnOptimiserThatThereIs) {
 // Buckets may overtake each other, and forward may begin before the last of them have arrived. The bits stay the same.
 TEST_P(Presets, HaveTheSameBitsInTheOrderOfNeed) {
   const std::string optimiser = optimiser_of(GetParam());
-  const auto train = [&](const char* sentence) {
+  const auto train = [&](const char* expression) {
     std::vector<std::vector<float>> ends(ranks);
     run_threads(ranks, 60s, [&](Communicator& communicator) {
       Perceptron worker(communicator.rank(), optimiser);
       AlgorithmOptions options;
       options.phases = start_after(worker.optimiser().dense_steps(), test::read_phases(std::string(GetParam().name)));
-      const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
+      const auto sync = make_algorithm(test::algorithm(expression), options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 25; ++step) {
         sync->step(worker, {step, rate_of(GetParam(), optimiser), false});
       }

@@ -19,11 +19,11 @@ namespace sotto::test {
 
 inline std::string with(std::string_view options) { return "parameter_server(" + std::string(options) + ")"; }
 
-inline std::unique_ptr<Algorithm> make_served(const std::string& sentence, const std::string& codec, Worker& worker,
+inline std::unique_ptr<Algorithm> make_served(const std::string& expression, const std::string& codec, Worker& worker,
                                               Communicator& communicator) {
   AlgorithmOptions options;
   options.phases = read_phases(codec);
-  return make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
+  return make_algorithm(test::algorithm(expression), options, worker.buckets(), communicator);
 }
 
 inline void expect_same_bits(std::span<const float> found, std::span<const float> wanted, const std::string& what) {

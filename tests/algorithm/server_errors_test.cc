@@ -108,9 +108,9 @@ TEST(ServerErrors, SayWhatToDo) {
       Quadratic worker(communicator.rank(), optimiser);
       AlgorithmOptions all;
       all.phases = test::read_phases(codec);
-      const std::string sentence = "parameter_server(" + options + ")";
+      const std::string expression = "parameter_server(" + options + ")";
       return message_of([&] {
-        const auto served = make_algorithm(test::algorithm(sentence), all, worker.buckets(), communicator);
+        const auto served = make_algorithm(test::algorithm(expression), all, worker.buckets(), communicator);
         served->step(worker, {0, 0.1, false});
         served->drain();
       });
@@ -150,7 +150,7 @@ TEST(ServerErrors, SayWhatToDo) {
 }
 
 TEST(ServerErrors, OnlySyncOfAllWorkersGoesStepByStep) {
-  const auto in_step = [](const char* sentence) { return all_in_step(test::algorithm(sentence), 3); };
+  const auto in_step = [](const char* expression) { return all_in_step(test::algorithm(expression), 3); };
   EXPECT_TRUE(in_step("sync"));
   EXPECT_FALSE(in_step("local"));
   for (const char* one : {"parameter_server", "parameter_server(servers=2)", "parameter_server(gradients=3)"}) {

@@ -65,7 +65,7 @@ TEST(ServerPace, LetsWorkersRunAheadUpToTheBound) {
 
 // No worker waits for a straggler, and one that comes back is answered like the others.
 TEST(ServerPace, GoesOnWithoutAStraggler) {
-  for (const char* sentence : {"gradients=2", "gradients=2, late=carry", "gradients=2, down=sign(block=32)"}) {
+  for (const char* expression : {"gradients=2", "gradients=2, late=carry", "gradients=2, down=sign(block=32)"}) {
     Mutex mutex;
     Condition changed;
     int ended = 0;
@@ -73,10 +73,10 @@ TEST(ServerPace, GoesOnWithoutAStraggler) {
       Held worker(communicator.rank(), [&](std::uint64_t step) {
         Lock lock(mutex);
         if (communicator.rank() == 1 && step == 2) {
-          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return ended > 0; })) << sentence;
+          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return ended > 0; })) << expression;
         }
       });
-      const auto served = make_served(with(sentence), "none", worker, communicator);
+      const auto served = make_served(with(expression), "none", worker, communicator);
       for (std::uint64_t step = 0; step < 30; ++step) served->step(worker, {step, 0.05, false});
       {
         const Lock lock(mutex);
@@ -84,26 +84,26 @@ TEST(ServerPace, GoesOnWithoutAStraggler) {
         changed.notify_all();
       }
       served->drain();
-      expect_replicas(worker.parameters(), communicator, sentence);
+      expect_replicas(worker.parameters(), communicator, expression);
     });
   }
 }
 
 TEST(ServerPace, StopsTogetherWhenOneIsAsked) {
-  for (const char* sentence :
+  for (const char* expression :
        {"mode=sync", "servers=2", "gradients=2, count=each", "mode=stale, count=each",
         "mode=async, servers=3, count=each", "servers=2, dedicated=true", "dedicated=true, mode=async, count=each"}) {
     for (const int asked : {0, 1, 3}) {
       std::vector<std::uint64_t> ended(4);
       run_threads(4, 20s, [&](Communicator& communicator) {
         Quadratic worker(communicator.rank());
-        const auto served = make_served(with(sentence), "none", worker, communicator);
+        const auto served = make_served(with(expression), "none", worker, communicator);
         std::uint64_t step = 0;
         while (!served->step(worker, {step, 0.01, step >= 7 && communicator.rank() == asked}).stop) ++step;
         served->drain();
         ended[static_cast<std::size_t>(communicator.rank())] = step;
       });
-      for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << sentence << ", rank " << asked;
+      for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << expression << ", rank " << asked;
       EXPECT_GE(ended[0], 7U);
     }
   }
@@ -120,10 +120,10 @@ constexpr std::array together = {"gradients=2",
 // They meet once all of them together have made enough steps, however few the slow one made, or when one is asked to
 // stop; and go on from there.
 TEST(ServerPace, CountsTogether) {
-  for (const char* sentence : together) {
+  for (const char* expression : together) {
     for (const bool asked : {false, true}) {
-      const std::string what = fmt::format("{}, {}", sentence, asked ? "asked" : "enough");
-      const bool waits = std::string_view(sentence).find("stale") != std::string_view::npos;
+      const std::string what = fmt::format("{}, {}", expression, asked ? "asked" : "enough");
+      const bool waits = std::string_view(expression).find("stale") != std::string_view::npos;
       Mutex mutex;
       Condition changed;
       std::uint64_t fast = 0;
@@ -139,7 +139,7 @@ TEST(ServerPace, CountsTogether) {
           if (rank != 3 || waits) return;
           EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return meet || fast >= step + 4; })) << what;
         });
-        const auto served = make_served(with(sentence), "none", worker, communicator);
+        const auto served = make_served(with(expression), "none", worker, communicator);
         ASSERT_TRUE(served->traits().counts_together && served->own_speed()) << what;
         std::uint64_t step = 0;
         for (const std::uint64_t meeting : {10U, 17U}) {

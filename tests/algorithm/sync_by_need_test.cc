@@ -24,12 +24,12 @@ using test::Perceptron;
 using test::Quadratic;
 using test::Told;
 
-std::vector<std::vector<float>> train(const char* sentence, int ranks, const AlgorithmOptions& options,
+std::vector<std::vector<float>> train(const char* expression, int ranks, const AlgorithmOptions& options,
                                       const std::string& optimiser = "sgd(momentum=0.9)") {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     Perceptron worker(communicator.rank(), optimiser);
-    const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm(expression), options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 8; ++step) {
       sync->step(worker, {step, 0.05 / static_cast<double>(step + 1), false});
       if (step == 4) sync->drain();

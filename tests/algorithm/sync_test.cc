@@ -24,11 +24,11 @@ using test::Quadratic;
 constexpr std::array orders{"sync", "sync(priority=need)"};
 
 std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options, int steps,
-                                      const char* sentence = "sync") {
+                                      const char* expression = "sync") {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm(expression), options, worker.buckets(), communicator);
     for (int step = 0; step < steps; ++step) {
       const StepReport report = sync->step(worker, {static_cast<std::uint64_t>(step), 0.1, false});
       EXPECT_FALSE(report.stop);

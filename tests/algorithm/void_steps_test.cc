@@ -49,7 +49,7 @@ class Overflowing final : public Worker {
 using Bad = std::vector<std::set<std::uint64_t>>;  // for each rank, the steps that overflow there
 
 // The model of each rank after the steps, followed by the state of the algorithm.
-std::vector<std::vector<float>> train(const char* sentence, const char* codec, const Bad& bad, std::uint64_t steps,
+std::vector<std::vector<float>> train(const char* expression, const char* codec, const Bad& bad, std::uint64_t steps,
                                       bool overlap) {
   std::vector<std::vector<float>> ends(bad.size());
   run_threads(static_cast<int>(bad.size()), 20s, [&](Communicator& communicator) {
@@ -58,7 +58,7 @@ std::vector<std::vector<float>> train(const char* sentence, const char* codec, c
     AlgorithmOptions options;
     options.phases = test::read_phases(codec);
     options.overlap = overlap;
-    const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm(expression), options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < steps; ++step) {
       const StepReport report = sync->step(worker, {step, 0.1, step == 3});
       EXPECT_EQ(report.stop, step == 3) << "also in a void step";
@@ -74,15 +74,15 @@ std::vector<std::vector<float>> train(const char* sentence, const char* codec, c
 }
 
 TEST(VoidSteps, ChangeNothingOnAnyRankInSync) {
-  for (const char* sentence : {"sync", "sync(priority=need)"}) {
+  for (const char* expression : {"sync", "sync(priority=need)"}) {
     for (const char* codec : {"none", "ef | topk(0.1)"}) {
       for (const bool overlap : {true, false}) {
-        const auto with = train(sentence, codec, {{4}, {0, 4}, {3}}, 9, overlap);
-        const auto without = train(sentence, codec, {{}, {}, {}}, 6, overlap);
+        const auto with = train(expression, codec, {{4}, {0, 4}, {3}}, 9, overlap);
+        const auto without = train(expression, codec, {{}, {}, {}}, 6, overlap);
         for (std::size_t rank = 0; rank < with.size(); ++rank) {
           ASSERT_EQ(with[rank].size(), without[rank].size());
           EXPECT_EQ(0, std::memcmp(with[rank].data(), without[rank].data(), with[rank].size() * sizeof(float)))
-              << sentence << ", " << codec << ", rank " << rank;
+              << expression << ", " << codec << ", rank " << rank;
         }
       }
     }
@@ -90,15 +90,15 @@ TEST(VoidSteps, ChangeNothingOnAnyRankInSync) {
 }
 
 // Rank r moves by 0.1 (r + 1) in its first step, unless that is void. The ranks end at the mean of their models.
-double mean_after_one_step(const char* sentence, int ranks, int node_size) {
+double mean_after_one_step(const char* expression, int ranks, int node_size) {
   std::vector<double> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Overflowing worker(communicator.rank(), "sgd(momentum=0)",
                        communicator.rank() == 1 ? std::set<std::uint64_t>{0} : std::set<std::uint64_t>{});
     AlgorithmOptions options;
-    options.topology = test::topology(algorithm_table().find(test::algorithm(sentence).entry->name)->graph.topology);
+    options.topology = test::topology(algorithm_table().find(test::algorithm(expression).entry->name)->graph.topology);
     options.node_size = node_size;
-    const auto algorithm = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
+    const auto algorithm = make_algorithm(test::algorithm(expression), options, worker.buckets(), communicator);
     algorithm->step(worker, {0, 0.1, false, 1});
     algorithm->drain();
     algorithm->average_models(worker);
@@ -110,15 +110,15 @@ double mean_after_one_step(const char* sentence, int ranks, int node_size) {
 }
 
 TEST(VoidSteps, AreARanksOwnWhereRanksStepAlone) {
-  for (const char* sentence :
+  for (const char* expression :
        {"push_sum", "push_sum(overlap=true)", "d_psgd", "ad_psgd", "choco", "local(h=2)", "local(h=1)", "diloco"}) {
-    EXPECT_NEAR(mean_after_one_step(sentence, 4, 1), 0.1 * (1 + 3 + 4) / 4, 1e-6) << sentence;
+    EXPECT_NEAR(mean_after_one_step(expression, 4, 1), 0.1 * (1 + 3 + 4) / 4, 1e-6) << expression;
   }
 }
 
 TEST(VoidSteps, AreThoseOfAWholeNode) {
-  for (const char* sentence : {"push_sum", "d_psgd"}) {
-    EXPECT_NEAR(mean_after_one_step(sentence, 4, 2), 0.1 * (3.5 + 0) / 2, 1e-6) << sentence;
+  for (const char* expression : {"push_sum", "d_psgd"}) {
+    EXPECT_NEAR(mean_after_one_step(expression, 4, 2), 0.1 * (3.5 + 0) / 2, 1e-6) << expression;
   }
 }
 

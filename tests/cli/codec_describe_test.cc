@@ -25,7 +25,7 @@ TEST(CodecDescribe, SaysSomethingOfEverythingInTheList) {
   int described = 0;
   for (; std::getline(list, line); ++described) {
     std::istringstream(line) >> name >> kind;
-    const std::string text = printed([&] { return describe_sentence(std::array{name}); });
+    const std::string text = printed([&] { return describe_codec(std::array{name}); });
     EXPECT_NE(text.find(name + " (" + kind + ")"), std::string::npos) << text;
   }
   EXPECT_GT(described, 50);

@@ -16,7 +16,7 @@ from terminal import Terminal
 
 SHAPES = {"conv.weight": (6, 3, 2, 2), "fc.weight": (20, 30), "fc.bias": (20,)}
 STEPS, RANKS = (0, 10, 20), (0, 1, 2)
-SENTENCES = ["topk(0.1)", "qsgd(bits=4)", "f16"]
+CODECS = ["topk(0.1)", "qsgd(bits=4)", "f16"]
 
 
 def write(path, tensors):
@@ -47,7 +47,7 @@ def analysed(sotto, tmp_path_factory):
         for rank in RANKS:
             for kind in ("gradient", "memory"):
                 write(folder / "seen" / f"{kind}-{step:06d}-r{rank}.safetensors", made(kind, step, rank))
-    arguments = ["analyze", "seen", "--csv", "tables", "-o", "page.html", "--repeats", "1", "--codec", *SENTENCES, "topk({})",
+    arguments = ["analyze", "seen", "--csv", "tables", "-o", "page.html", "--repeats", "1", "--codec", *CODECS, "topk({})",
                  "--values", "0.2", "0.4", "--merge", "4", "64"]  # fmt: skip
     job = subprocess.run([sotto, *arguments], cwd=folder, capture_output=True, text=True, timeout=DEADLINE)
     assert job.returncode == 0, job.stderr
@@ -279,8 +279,8 @@ def test_the_page_shows_the_numbers_of_the_tables(analysed):
         assert len(line["x"]) == 64 and sum(line["mean"]) == pytest.approx(1)
     for line in plots["spectrum"]["lines"]:
         assert line["mean"][0] == 1 and line["mean"] == sorted(line["mean"], reverse=True)
-    for sentence in SENTENCES:
-        assert sentence.split("(")[0] in re.search(r'<table id="codecs-table">.*?</table>', page, re.DOTALL)[0]
+    for codec in CODECS:
+        assert codec.split("(")[0] in re.search(r'<table id="codecs-table">.*?</table>', page, re.DOTALL)[0]
 
 
 @pytest.mark.parametrize("width", [400, 1400])

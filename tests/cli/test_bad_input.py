@@ -50,7 +50,7 @@ def refused(job, *parts, status=2):
     (["train", "--codec", "topk(0.1"], ["--codec", "^"]),
     (["train", "--codec", "topk(0.01)", "--aggregator", "all_reduce"], ["all_reduce"]),
     (["train", "--aggregator", "gahter"], ["gahter", "did you mean `gather`?"]),
-    (["train", "--aggregator", "power"], ["power", "write it in the sentence of --codec"]),
+    (["train", "--aggregator", "power"], ["power", "write it in --codec"]),
     (["train", "--codec", "power(1)", "--aggregator", "gather"], ["power(", "is an aggregator itself"]),
     (["train", "--codec", "power(0)"], ["power(0)", "rank must be in [1, 64]"]),
     (["train", "--codec", "power(1) | topk"], ["what follows `power` is summed on the way"]),

@@ -140,8 +140,8 @@ def test_a_number_beyond_floats_is_shown(run, tmp_path):
 
 
 def test_a_long_codec_is_shortened_in_errors(run):
-    for sentence in ("topk(0.01) | " + "qsgdd" * 20000, "topk(" + "1" * 100000 + "x)", "ef | " * 20000 + "topk(7)"):
-        job = run("codec", "measure", "--codec", sentence)
+    for codec in ("topk(0.01) | " + "qsgdd" * 20000, "topk(" + "1" * 100000 + "x)", "ef | " * 20000 + "topk(7)"):
+        job = run("codec", "measure", "--codec", codec)
         assert job.status == 2 and len(job.err) < 3000, len(job.err)
 
 

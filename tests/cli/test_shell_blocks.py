@@ -27,7 +27,7 @@ sotto train --model "build/examples/own_network.so(width=32)" --ranks 2 --max-st
 ELSEWHERE = {OWN_NETWORK: "tests/install/test_own_network.py builds and trains it",
              "pip install -v .": "tests/python/test_package.py installs it, without a network",
              INSTALL: "tests/install/test_install.py installs it, and builds the examples"}
-SENTENCES = next(block for block in blocks("") if block.page == "README.md")
+CODECS = next(block for block in blocks("") if block.page == "README.md")
 
 
 def executable(path, text):
@@ -164,8 +164,8 @@ def test_toml(block, sotto, tmp_path):
     assert job.returncode == 0, job.stderr
 
 
-@pytest.mark.parametrize("line", SENTENCES.text.splitlines(), ids=lambda line: re.split(r" {2,}| the same", line)[0])
+@pytest.mark.parametrize("line", CODECS.text.splitlines(), ids=lambda line: re.split(r" {2,}| the same", line)[0])
 def test_codecs_of_the_readme(line, sotto):
-    sentence = re.split(r" {2,}| the same", line)[0]
-    job = subprocess.run([sotto, "codec", "describe", sentence], capture_output=True, text=True, timeout=DEADLINE)
+    codec = re.split(r" {2,}| the same", line)[0]
+    job = subprocess.run([sotto, "codec", "describe", codec], capture_output=True, text=True, timeout=DEADLINE)
     assert job.returncode == 0, job.stderr

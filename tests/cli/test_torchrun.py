@@ -72,6 +72,6 @@ def test_a_script_goes_on_from_its_checkpoint(torchrun, root, tmp_path):
         job.finish()
         job.nothing_left()
         assert job.status == 0, job.err
-        assert bool(re.search("goes on from step [1-9]", job.out)) == killed
+        assert bool(re.search("continues from step [1-9]", job.out)) == killed
         ends.append(job.out.splitlines()[-1])
     assert ends[0] == ends[1] and float(re.search(r"accuracy ([0-9.]+)", ends[0])[1]) > 0.9

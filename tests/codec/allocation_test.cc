@@ -17,9 +17,9 @@ TEST(AllocationCounter, Counts) {
   EXPECT_EQ(volatile_size->size(), 10U);
 }
 
-void expect_no_allocation_after_the_first_step(const std::string& sentence,
+void expect_no_allocation_after_the_first_step(const std::string& expression,
                                                const std::shared_ptr<ThreadPool>& pool = nullptr) {
-  const auto codec = make_codec(read_stages(sentence), pool);
+  const auto codec = make_codec(read_stages(expression), pool);
   const auto opened = codec->make_opened();
   const Layout layout = mixed_layout();
   // The first inputs select hardly any elements, the last ones all that can be selected.
@@ -48,24 +48,24 @@ void expect_no_allocation_after_the_first_step(const std::string& sentence,
 }
 
 TEST(Steps, AfterTheFirstAllocateNothing) {
-  for (const std::string& sentence : all_sentences()) {
-    SCOPED_TRACE(sentence);
-    expect_no_allocation_after_the_first_step(sentence);
+  for (const std::string& expression : all_codecs()) {
+    SCOPED_TRACE(expression);
+    expect_no_allocation_after_the_first_step(expression);
   }
 }
 
 TEST(Steps, OnSeveralThreadsAllocateNothing) {
   const auto pool = std::make_shared<ThreadPool>(3, 8);
-  for (const std::string& sentence : all_sentences()) {
-    SCOPED_TRACE(sentence);
-    expect_no_allocation_after_the_first_step(sentence, pool);
+  for (const std::string& expression : all_codecs()) {
+    SCOPED_TRACE(expression);
+    expect_no_allocation_after_the_first_step(expression, pool);
   }
 }
 
 TEST(Steps, OfLinearCodecsAllocateNothing) {
-  for (const std::string& sentence : all_sentences()) {
-    SCOPED_TRACE(sentence);
-    const auto codec = make_codec(read_stages(sentence));
+  for (const std::string& expression : all_codecs()) {
+    SCOPED_TRACE(expression);
+    const auto codec = make_codec(read_stages(expression));
     if (!codec->traits().linear_type) continue;
     const Layout layout = mixed_layout();
     std::vector<float> values = gaussian(layout, 3);

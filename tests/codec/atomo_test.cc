@@ -97,8 +97,8 @@ struct Estimate {
   double mean = 0, slack = 0, atoms = 0;
 };
 
-Estimate square_error(const std::string& sentence, const Input& input, int draws) {
-  const auto codec = make_codec(read_stages(sentence));
+Estimate square_error(const std::string& expression, const Input& input, int draws) {
+  const auto codec = make_codec(read_stages(expression));
   double sum = 0;
   double squares = 0;
   double atoms = 0;
@@ -115,11 +115,11 @@ Estimate square_error(const std::string& sentence, const Input& input, int draws
 TEST(Atomo, VarianceOfEntriesIsThatOfTheFormula) {
   // The example that shows what truncation costs.
   const Input six{"six", {{{"w", 0, {6}}}, 6}, {10, 3, 1, 0.5F, 0.3F, 0.2F}};
-  const auto check = [&](const std::string& sentence, const std::vector<double>& p, double variance) {
-    const Estimate found = square_error(sentence, six, 40000);
-    EXPECT_NEAR(variance_of(six.values, p), variance, 0.05) << sentence;
-    EXPECT_NEAR(found.mean, variance_of(six.values, p), found.slack) << sentence;
-    EXPECT_NEAR(found.atoms, std::accumulate(p.begin(), p.end(), 0.0), 0.03) << sentence;
+  const auto check = [&](const std::string& expression, const std::vector<double>& p, double variance) {
+    const Estimate found = square_error(expression, six, 40000);
+    EXPECT_NEAR(variance_of(six.values, p), variance, 0.05) << expression;
+    EXPECT_NEAR(found.mean, variance_of(six.values, p), found.slack) << expression;
+    EXPECT_NEAR(found.atoms, std::accumulate(p.begin(), p.end(), 0.0), 0.03) << expression;
   };
   check("atomo(2, dense=0)", sorted_probabilities(six.values, 2), 14.6);
   check("atomo(2, truncate, dense=0)", truncated_probabilities(six.values, 2), 27.1);
@@ -144,8 +144,8 @@ TEST(Atomo, WithNormsItIsQsgdAndTernGrad) {
   for (const auto& [ours, theirs, norm] : {std::tuple{"atomo(p=l2, dense=0)", "qsgd(bits=1, norm=l2)", l2},
                                            {"atomo(p=max, dense=0)", "qsgd(bits=1, norm=max)", most}}) {
     constexpr int draws = 20000;
-    for (const char* sentence : {ours, theirs}) {
-      const auto codec = make_codec(read_stages(sentence));
+    for (const char* expression : {ours, theirs}) {
+      const auto codec = make_codec(read_stages(expression));
       std::vector<double> share(input.values.size());
       for (int t = 0; t < draws; ++t) {
         const auto out =
@@ -153,12 +153,12 @@ TEST(Atomo, WithNormsItIsQsgdAndTernGrad) {
         for (std::size_t i = 0; i < out.size(); ++i) {
           if (out[i] == 0) continue;
           share[i] += 1.0 / draws;
-          ASSERT_NEAR(out[i], std::copysign(norm, input.values[i]), 1e-4 * norm) << sentence;
+          ASSERT_NEAR(out[i], std::copysign(norm, input.values[i]), 1e-4 * norm) << expression;
         }
       }
       for (std::size_t i = 0; i < share.size(); ++i) {
         const double p = std::abs(input.values[i]) / norm;
-        EXPECT_NEAR(share[i], p, 5 * std::sqrt(p * (1 - p) / draws) + 1e-4) << sentence;
+        EXPECT_NEAR(share[i], p, 5 * std::sqrt(p * (1 - p) / draws) + 1e-4) << expression;
       }
     }
   }
@@ -167,16 +167,16 @@ TEST(Atomo, WithNormsItIsQsgdAndTernGrad) {
 TEST(Atomo, DenseSegmentsGoWhole) {
   const Layout layout({{"bias", 0, {7}}, {"longer", 7, {8}}, {"matrix", 15, {1, 7}}}, 22);
   const Input input{"segments", layout, gaussian(layout, 44)};
-  for (const char* sentence : {"atomo(1, dense=7)", "atomo(2, scope=bucket, dense=7)"}) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const char* expression : {"atomo(1, dense=7)", "atomo(2, scope=bucket, dense=7)"}) {
+    const auto codec = make_codec(read_stages(expression));
     int others = 0;
     for (std::uint32_t step = 0; step < 50; ++step) {
       const auto out = decode(*codec, input, encode(*codec, input, {.step = step}));
       for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(out[i], input.values[i]);
       for (std::size_t i = 7; i < 22; ++i) others += out[i] != 0 ? 1 : 0;
     }
-    EXPECT_LT(others, 150) << sentence;  // on average two a draw; within 7 standard deviations
-    EXPECT_GT(others, 50) << sentence;
+    EXPECT_LT(others, 150) << expression;  // on average two a draw; within 7 standard deviations
+    EXPECT_GT(others, 50) << expression;
   }
 }
 
@@ -198,9 +198,9 @@ TEST(Atomo, PiecesOfLongSegmentsAreNotDense) {
 }
 
 TEST(Atomo, AnswersForItsOptions) {
-  const auto error = [](const std::string& sentence) -> std::string {
+  const auto error = [](const std::string& expression) -> std::string {
     try {
-      make_codec(read_stages(sentence));
+      make_codec(read_stages(expression));
     } catch (const ConfigError& e) {
       return e.what();
     }
@@ -217,7 +217,7 @@ TEST(Atomo, AnswersForItsOptions) {
   EXPECT_NE(error("svd | atomo(3) | atomo(9, scope=bucket)").find("from each factor by itself"), std::string::npos);
   EXPECT_NE(error("dct | atomo(3) | topk(0.5)").find("a second select stage"), std::string::npos);
   EXPECT_NE(error("svd | atomo(3) | topk(0.5) | topk(0.1)").find("a second select stage"), std::string::npos);
-  EXPECT_EQ(make_codec(read_stages("atomo(5%)"))->traits().sentence,
+  EXPECT_EQ(make_codec(read_stages("atomo(5%)"))->traits().text,
             "atomo(s=5%, p=waterfill, scope=segment, dense=1024) | f32");
 }
 
@@ -253,9 +253,9 @@ class Spectral : public ::testing::Test {
     return sum;
   }
 
-  void expect_variance(const std::string& sentence, double variance) const {
-    const Estimate found = square_error(sentence, input_, 10000);
-    EXPECT_NEAR(found.mean, variance, found.slack) << sentence;
+  void expect_variance(const std::string& expression, double variance) const {
+    const Estimate found = square_error(expression, input_, 10000);
+    EXPECT_NEAR(found.mean, variance, found.slack) << expression;
     EXPECT_GT(variance, 10 * found.slack);  // the estimate is precise enough to tell
   }
 

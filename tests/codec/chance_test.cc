@@ -15,14 +15,14 @@ namespace {
 // Messages with another seed, rank, step or bucket have another body exactly where the contract says that it depends on
 // chance.
 TEST(Laws, ChanceIsOfEverythingInTheKey) {
-  for (const std::string& sentence : listed_sentences()) {
-    SCOPED_TRACE(sentence);
-    if (is_warm(sentence)) continue;
+  for (const std::string& expression : listed_codecs()) {
+    SCOPED_TRACE(expression);
+    if (is_warm(expression)) continue;
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 4)};
-    const Contract::Chance chance = fresh(sentence)->contract(input.layout).chance;
+    const Contract::Chance chance = fresh(expression)->contract(input.layout).chance;
     const bool draws = chance != Contract::Chance::none;
     const auto body = [&](const Key& key, std::uint16_t bucket) {
-      const auto bytes = encode(*fresh(sentence), input, key, bucket);
+      const auto bytes = encode(*fresh(expression), input, key, bucket);
       return std::vector<std::byte>(bytes.begin() + sizeof(Header), bytes.end());
     };
     const auto first = body({5, 1, 0, 6}, 0);
@@ -80,11 +80,11 @@ double most_of_a_mean(const Spectrum& spectrum, std::size_t draws, double times)
 }
 
 TEST(Laws, MeanOfManyDrawsFindsTheInput) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
     const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 7)};
     const Contract contract = codec->contract(input.layout);
-    if (!is_stochastic(sentence)) {
+    if (!is_stochastic(expression)) {
       if (contract.kind == Contract::Kind::unbiased) {  // unbiased without draws, so exact
         EXPECT_LE(square_distance(decode(*codec, input, encode(*codec, input)), input.values),
                   1e-10 * square_norm(input.values));
@@ -123,9 +123,9 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
 // The distance between the input and the mean of T draws falls as 1/sqrt(T) without end, since there is no bias.
 TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
   int unbiased = 0;
-  for_all([&](const std::string& sentence) {
-    if (!is_listed(sentence)) return;  // the number of terms of other codecs is not known
-    const auto codec = fresh(sentence);
+  for_all([&](const std::string& expression) {
+    if (!is_listed(expression)) return;  // the number of terms of other codecs is not known
+    const auto codec = fresh(expression);
     const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 17)};
     if (codec->contract(input.layout).kind != Contract::Kind::unbiased) return;
     ++unbiased;
@@ -143,8 +143,8 @@ TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
     // An error is the sum of 80 nearly independent terms, most of it perhaps from the largest elements. One error is
     // therefore known to about a quarter, and four are averaged. Where an atom is many elements there are only a few
     // terms, and sixteen errors of shorter means are averaged.
-    const int means = transforms(sentence) ? 16 : 4;
-    const int few = transforms(sentence) ? 16 : 32;
+    const int means = transforms(expression) ? 16 : 4;
+    const int few = transforms(expression) ? 16 : 32;
     double of_few = 0, of_many = 0;
     for (int i = 0; i < means; ++i) {
       of_few += square_error(few);
@@ -152,7 +152,7 @@ TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
     }
     const double ratio = std::sqrt(of_few / of_many);
     const double expected = std::sqrt(few);
-    const double slack = transforms(sentence) ? 2 : 1.5;
+    const double slack = transforms(expression) ? 2 : 1.5;
     EXPECT_GT(ratio, expected / slack);
     EXPECT_LT(ratio, expected * slack);
   });

@@ -25,12 +25,12 @@ std::vector<bool> chosen(const Codec& codec, const Input& input, std::span<const
 }
 
 TEST(Chosen, IsAllThatASelectionSentAndNothingElse) {
-  for (const std::string& sentence : all_sentences()) {
-    SCOPED_TRACE(sentence);
-    const auto codec = make_codec(read_stages(sentence)), other = make_codec(read_stages(sentence));
-    const bool chooses = selects(sentence) && !transforms(sentence);
+  for (const std::string& expression : all_codecs()) {
+    SCOPED_TRACE(expression);
+    const auto codec = make_codec(read_stages(expression)), other = make_codec(read_stages(expression));
+    const bool chooses = selects(expression) && !transforms(expression);
     for (const Input& input : all_inputs()) {
-      if (!fits(sentence, input)) continue;
+      if (!fits(expression, input)) continue;
       const auto message = encode(*codec, input);
       const auto found = chosen(*other, input, message);
       if (!chooses) {
@@ -57,26 +57,26 @@ TEST(Chosen, IsAllThatASelectionSentAndNothingElse) {
 
 TEST(Chosen, IsTheSameOfAMessageAndOfItsLinearForm) {
   const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 50)};
-  for (const std::string& sentence : all_sentences()) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const std::string& expression : all_codecs()) {
+    const auto codec = make_codec(read_stages(expression));
     if (!codec->traits().linear_type) continue;
     const auto message = encode(*codec, input, {.seed = 51, .rank = 1, .step = 7});
     std::vector<float> marks(input.values.size(), 1.0F);
     Bucket out{marks, &input.layout, 0};
     codec->clear_chosen({.seed = 51, .rank = 2, .step = 7}, out);
     const auto found = chosen(*codec, input, message);
-    for (std::size_t i = 0; i < marks.size(); ++i) EXPECT_EQ(marks[i] == 0, found[i]) << sentence << ", " << i;
+    for (std::size_t i = 0; i < marks.size(); ++i) EXPECT_EQ(marks[i] == 0, found[i]) << expression << ", " << i;
   }
 }
 
 TEST(Chosen, OfTopKAreTheLargestEvenWhereTheyBecameZero) {
   const Layout layout({{"matrix", 0, {2, 4}}, {"rest", 8, {1, 4}}}, 12);
   const Input input{"few", layout, {1, -8, 2, 7, 0.5F, 0, 0, 3, 0.25F, 0, 9, 0}};
-  for (const char* sentence : {"topk(0.25)", "topk(0.25) | f16", "topk(0.25) | qsgd(bits=1)"}) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const char* expression : {"topk(0.25)", "topk(0.25) | f16", "topk(0.25) | qsgd(bits=1)"}) {
+    const auto codec = make_codec(read_stages(expression));
     const std::vector<bool> wanted{false, true, false, true, false, false, false, false, false, false, true, false};
     for (std::uint32_t step = 0; step < 8; ++step) {  // in some steps, qsgd of one bit sends 7 (of at most 8) as 0
-      EXPECT_EQ(chosen(*codec, input, encode(*codec, input, {.step = step})), wanted) << sentence;
+      EXPECT_EQ(chosen(*codec, input, encode(*codec, input, {.step = step})), wanted) << expression;
     }
   }
 }
@@ -96,15 +96,15 @@ TEST(Chosen, IsNothingOfASegmentThatIsAlwaysSentWhole) {
 TEST(Chosen, IsNothingOfARatioOfOne) {
   const Layout layout({{"matrix", 0, {40, 500}}, {"vector", 20000, {3000}}}, 23000);
   const Input input{"gaussian", layout, gaussian(layout, 52)};
-  for (const char* sentence :
+  for (const char* expression :
        {"topk(1)", "topk(1, scope=bucket) | qsgd(bits=4)", "sampled_topk(1)", "sampled_topk(1, scope=bucket)",
         "randomk(1)", "randomk(1, shared=false)", "block(7, 1)", "block(7, 1, random)", "threshold(drop=0)"}) {
-    SCOPED_TRACE(sentence);
-    const auto codec = make_codec(read_stages(sentence));
+    SCOPED_TRACE(expression);
+    const auto codec = make_codec(read_stages(expression));
     const auto message = encode(*codec, input);
     const auto found = chosen(*codec, input, message);
     EXPECT_EQ(std::ranges::count(found, true), 0);
-    if (std::string(sentence).ends_with("qsgd(bits=4)")) continue;
+    if (std::string(expression).ends_with("qsgd(bits=4)")) continue;
     EXPECT_EQ(decode(*codec, input, message), input.values);
   }
 }

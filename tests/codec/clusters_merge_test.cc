@@ -28,8 +28,8 @@ Layout some_layout() {
 // Messages of several ranks, whose vectors have something in common, and what these decode to one by one.
 class Ranks {
  public:
-  Ranks(const std::string& sentence, std::size_t ranks, std::shared_ptr<ThreadPool> pool = nullptr)
-      : layout_(some_layout()), codec_(make_codec(read_stages(sentence), std::move(pool))) {
+  Ranks(const std::string& expression, std::size_t ranks, std::shared_ptr<ThreadPool> pool = nullptr)
+      : layout_(some_layout()), codec_(make_codec(read_stages(expression), std::move(pool))) {
     const auto common = gaussian(layout_, 80);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       vectors_.push_back(gaussian(layout_, 81 + rank, 0.5F + 0.01F * static_cast<float>(rank % 50)));
@@ -83,9 +83,9 @@ void expect_near(const std::vector<float>& a, const std::vector<float>& b, doubl
 TEST(MergedClusters, WithCentresTheSumIsThatOfDecodingEach) {
   for (const std::size_t ranks : {2, 3, 64, 300}) {
     for (const int c : {1, 2, 3, 5, 8}) {
-      const auto sentence =
+      const auto expression =
           fmt::format("clusters(c={}, decode=centre, raw=10, shared=true{})", c, c == 1 ? ", percentile=100" : "");
-      Ranks all(sentence, ranks);
+      Ranks all(expression, ranks);
       all.agree();
       all.encode();
       const auto each = all.sum_of_each(0.5F);
@@ -274,7 +274,7 @@ TEST(ClustersOfABucket, AreMerged) {
 }
 
 TEST(MergedClusters, NeedClustersThatAreShared) {
-  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->traits().sentence; };
+  const auto canonical = [](const char* expression) { return make_codec(read_stages(expression))->traits().text; };
   EXPECT_NE(canonical("clusters(c=5, shared=true)").find("bins=100, shared=true, scope=segment)"), std::string::npos);
   EXPECT_NE(canonical("clusters(c=5, scope=bucket)").find("bins=100, shared=false, scope=bucket)"), std::string::npos);
   EXPECT_THROW(make_codec(read_stages("clusters(c=9, shared=true)")), ConfigError);

@@ -175,7 +175,7 @@ TEST(Clusters, AreFoundAnewEveryFewSteps) {
   const Input input = vector_of(3000, 66);
   const auto codec = make_codec(read_stages("clusters(retrain=3)"));
   const auto fresh = [&](std::uint32_t step) {
-    return body_of(*make_codec(read_stages(codec->traits().sentence)), input, step);
+    return body_of(*make_codec(read_stages(codec->traits().text)), input, step);
   };
   const auto first = body_of(*codec, input, 7);
   EXPECT_EQ(first, fresh(7));
@@ -190,7 +190,7 @@ TEST(Clusters, AreFoundAnewEveryFewSteps) {
 // After a step with huge values, the small values of later steps must not be decoded to the huge centres; nor must they
 // become zero after a step of zeros.
 TEST(Clusters, CentresOfOtherMagnitudesAreNotKept) {
-  for (const char* sentence :
+  for (const char* expression :
        {"clusters(c=1, percentile=100, raw=0, decode=centre)", "clusters(c=3, raw=0, decode=centre)",
         "hadamard(4) | threshold(keep=0.1) | clusters(c=2, raw=0, decode=centre)"}) {
     const Input input = vector_of(300, 7);
@@ -202,10 +202,10 @@ TEST(Clusters, CentresOfOtherMagnitudesAreNotKept) {
     for (float& value : positive.values) value = std::max(value, 0.0F);
     for (const Input& small : {input, positive}) {
       for (const Input& before : {spike, zeros}) {
-        const auto codec = make_codec(read_stages(sentence));
+        const auto codec = make_codec(read_stages(expression));
         encode(*codec, before, Key{.step = 1});
         const auto found = encode(*codec, small, Key{.step = 2});
-        EXPECT_EQ(found, encode(*make_codec(read_stages(sentence)), small, Key{.step = 2})) << sentence;
+        EXPECT_EQ(found, encode(*make_codec(read_stages(expression)), small, Key{.step = 2})) << expression;
       }
     }
   }
@@ -213,21 +213,21 @@ TEST(Clusters, CentresOfOtherMagnitudesAreNotKept) {
 
 TEST(Clusters, AreStateOfACheckpoint) {
   const Input input = vector_of(3000, 67);
-  for (const std::string sentence : {"clusters(retrain=100)", "clusters(retrain=100, decode=centre)"}) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const std::string expression : {"clusters(retrain=100)", "clusters(retrain=100, decode=centre)"}) {
+    const auto codec = make_codec(read_stages(expression));
     body_of(*codec, input, 0);
     const auto path = std::filesystem::temp_directory_path() / ("sotto-clusters-" + std::to_string(::getpid()));
     StateWriter writer(path);
     codec->visit_state(writer);
     writer.finish();
-    const auto resumed = make_codec(read_stages(sentence));
+    const auto resumed = make_codec(read_stages(expression));
     StateReader reader(path);
     resumed->visit_state(reader);
     reader.finish();
     std::filesystem::remove(path);
     const auto expected = body_of(*codec, input, 1);
     EXPECT_EQ(body_of(*resumed, input, 1), expected);
-    EXPECT_NE(body_of(*make_codec(read_stages(sentence)), input, 1), expected);
+    EXPECT_NE(body_of(*make_codec(read_stages(expression)), input, 1), expected);
   }
 }
 
@@ -251,9 +251,9 @@ class Liar final : public StateVisitor {
 
 TEST(Clusters, StateThatCannotBeTheirsIsRefused) {
   const auto read = [](std::uint64_t count, std::vector<float> centres, std::vector<float> sizes,
-                       const char* sentence = "clusters(c=2, buckets=50)") {
+                       const char* expression = "clusters(c=2, buckets=50)") {
     Liar liar(count, std::move(centres), std::move(sizes));
-    make_codec(read_stages(sentence))->visit_state(liar);
+    make_codec(read_stages(expression))->visit_state(liar);
   };
   EXPECT_NO_THROW(read(1, {-2, -1, 1, 2}, {15, 10, 10, 15}, "clusters(c=2, buckets=50, tables=10/15)"));
   EXPECT_THROW(read(1, {-2, -1, 1, 2}, {10, 15, 10, 15}, "clusters(c=2, buckets=50, tables=10/15)"), FileError);
@@ -273,9 +273,9 @@ TEST(Clusters, StateThatCannotBeTheirsIsRefused) {
 }
 
 TEST(Clusters, OptionsThatDoNotGoTogetherAreRefused) {
-  const auto error = [](const std::string& sentence) {
+  const auto error = [](const std::string& expression) {
     try {
-      make_codec(read_stages(sentence));
+      make_codec(read_stages(expression));
     } catch (const ConfigError& refused) {
       return std::string(refused.what());
     }

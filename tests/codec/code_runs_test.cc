@@ -86,15 +86,15 @@ TEST(CodesOfRuns, ComeNearTheEntropyOfTheSymbols) {
               [](auto values) { return sizes_of(sketch(100, 3), values); }}}) {
       const Sizes sizes = find_sizes(input.values);
       for (const char* code : {"rans", "rans(segment)", "huffman", "elias"}) {
-        const std::string sentence = stages + " | " + code;
-        SCOPED_TRACE(std::string(name) + ": " + sentence);
-        const auto message = encode(*make_codec(read_stages(sentence)), input);
+        const std::string expression = stages + " | " + code;
+        SCOPED_TRACE(std::string(name) + ": " + expression);
+        const auto message = encode(*make_codec(read_stages(expression)), input);
         const auto bytes = static_cast<double>(message.size());
         EXPECT_LE(bytes, 32 + sizes.side + sizes.packed);
         if (std::string(code).starts_with("rans")) {
           EXPECT_LE(bytes, 32 + sizes.side + 1.02 * sizes.least + 100 * sizes.tables);
         }
-        EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message),
+        EXPECT_EQ(decode(*make_codec(read_stages(expression)), input, message),
                   decode(*make_codec(read_stages(stages)), input, encode(*make_codec(read_stages(stages)), input)));
       }
     }

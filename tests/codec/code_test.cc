@@ -87,7 +87,7 @@ TEST(Codes, ComeNearTheEntropyOfTheSymbols) {
         if (std::string(code) == "huffman") {
           EXPECT_LE(bytes, least + 400'000 / 8.0 * 1.086 + 300);
         }
-        EXPECT_EQ(decode(*make_codec(read_stages(codec->traits().sentence)), input, message),
+        EXPECT_EQ(decode(*make_codec(read_stages(codec->traits().text)), input, message),
                   decode(*make_codec(read_stages(quantise)), input, encode(*make_codec(read_stages(quantise)), input)));
       }
     }
@@ -118,9 +118,10 @@ TEST(Codes, GoThereAndBackAtAllLengths) {
       const auto expected =
           decode(*make_codec(read_stages(quantise)), input, encode(*make_codec(read_stages(quantise)), input));
       for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "elias"}) {
-        const std::string sentence = std::string(quantise) + " | " + code;
-        const auto message = encode(*make_codec(read_stages(sentence)), input);
-        EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message), expected) << sentence << ", " << length;
+        const std::string expression = std::string(quantise) + " | " + code;
+        const auto message = encode(*make_codec(read_stages(expression)), input);
+        EXPECT_EQ(decode(*make_codec(read_stages(expression)), input, message), expected)
+            << expression << ", " << length;
       }
     }
   }
@@ -136,10 +137,10 @@ TEST(Codes, OfVeryManySegmentsGoThereAndBack) {
   const auto plain = encode(*make_codec(read_stages("int4")), input);
   const auto expected = decode(*make_codec(read_stages("int4")), input, plain);
   for (const char* code : {"rans(segment)", "huffman(segment)"}) {
-    const std::string sentence = std::string("int4 | ") + code;
-    const auto message = encode(*make_codec(read_stages(sentence)), input);
-    EXPECT_LT(message.size(), plain.size()) << sentence;
-    EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message), expected) << sentence;
+    const std::string expression = std::string("int4 | ") + code;
+    const auto message = encode(*make_codec(read_stages(expression)), input);
+    EXPECT_LT(message.size(), plain.size()) << expression;
+    EXPECT_EQ(decode(*make_codec(read_stages(expression)), input, message), expected) << expression;
   }
 }
 
@@ -149,12 +150,12 @@ TEST(Codes, OfOneSymbolAloneTakeHardlyAnything) {
   for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "elias", "lz4", "blosc"}) {
     for (const auto& [quantise, width] : quantisers) {
       if (quantise == "sign") continue;  // a sign of 0 means a positive value
-      const std::string sentence = quantise + " | " + code;
+      const std::string expression = quantise + " | " + code;
       const Size size = uncoded(quantise, width, input);
-      const auto message = encode(*make_codec(read_stages(sentence)), input);
+      const auto message = encode(*make_codec(read_stages(expression)), input);
       EXPECT_LT(static_cast<double>(message.size()), 0.02 * size.plain + (std::string(code) == "lz4" ? 0 : size.side))
-          << sentence;
-      EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message), input.values) << sentence;
+          << expression;
+      EXPECT_EQ(decode(*make_codec(read_stages(expression)), input, message), input.values) << expression;
     }
   }
 }

@@ -15,8 +15,8 @@ using Kind = Contract::Kind;
 // A segment of two dimensions, so that no selection takes it for a bias.
 Layout one_segment(std::int64_t n) { return {{{"w", 0, {1, n}}}, static_cast<std::size_t>(n)}; }
 
-Contract contract_of(const char* sentence, std::int64_t n = 1000) {
-  return make_codec(read_stages(sentence))->contract(one_segment(n));
+Contract contract_of(const char* expression, std::int64_t n = 1000) {
+  return make_codec(read_stages(expression))->contract(one_segment(n));
 }
 
 Contract unbiased(double omega) { return {.kind = Kind::unbiased, .omega = omega, .delta = 0}; }
@@ -66,7 +66,7 @@ TEST(Contracts, OfSelections) {
 
 TEST(Contracts, OfWhatIsDenseAreThoseOfTheOthers) {
   const Layout layout({{"w", 0, {40, 5}}, {"bias", 200, {30}}}, 230);
-  const auto of = [&](const char* sentence) { return make_codec(read_stages(sentence))->contract(layout); };
+  const auto of = [&](const char* expression) { return make_codec(read_stages(expression))->contract(layout); };
   EXPECT_DOUBLE_EQ(of("topk(1%, dense=29)").delta, 1.0 / 100);
   EXPECT_DOUBLE_EQ(of("topk(1%, scope=bucket, dense=29)").delta, 3.0 / 230);
   EXPECT_DOUBLE_EQ(of("topk(1%, scope=bucket)").delta, 2.0 / 200);
@@ -122,9 +122,9 @@ TEST(Contracts, QsgdReachesItsBound) {
 
 TEST(Contracts, TernGradKeepsItsBoundWhereItCuts) {
   const Layout layout = one_segment(512);
-  for (const char* sentence : {"terngrad", "terngrad(0.5)", "terngrad(8)", "terngrad(bits=2)", "terngrad(0.5, bits=3)",
-                               "terngrad(8, bits=2)", "terngrad(0.5, bits=4)"}) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const char* expression : {"terngrad", "terngrad(0.5)", "terngrad(8)", "terngrad(bits=2)",
+                                 "terngrad(0.5, bits=3)", "terngrad(8, bits=2)", "terngrad(0.5, bits=4)"}) {
+    const auto codec = make_codec(read_stages(expression));
     const double omega = codec->contract(layout).omega;
     double most = 0;
     for (const std::size_t large : {1, 4, 16, 64, 512}) {  // few values hold most of the norm, or all are equal
@@ -141,10 +141,10 @@ TEST(Contracts, TernGradKeepsItsBoundWhereItCuts) {
         test::opened(*codec, messages[0].view(), layout, {0, 512})->add_to(bucket, 1);
         for (std::size_t i = 0; i < values.size(); ++i) error += std::pow(out[i] - values[i], 2) / repeats;
       }
-      EXPECT_LE(error, omega * norm) << sentence << " with " << large;
+      EXPECT_LE(error, omega * norm) << expression << " with " << large;
       most = std::max(most, error / norm);
     }
-    EXPECT_GE(most, omega / 6) << sentence;
+    EXPECT_GE(most, omega / 6) << expression;
   }
 }
 

@@ -72,25 +72,25 @@ TEST(MeasuredMerges, HaveTheErrorOfTheSumEitherWay) {
   }
   const std::vector<std::span<const float>> inputs{x, y};
   const std::vector<std::size_t> counts{1, 3, 64};
-  const auto measured = [&](const char* sentence) {
-    return measure_merges(*make_codec(read_stages(sentence)), layout, inputs, counts, 300);
+  const auto measured = [&](const char* expression) {
+    return measure_merges(*make_codec(read_stages(expression)), layout, inputs, counts, 300);
   };
-  for (const char* sentence : {"f32", "topk(0.1, dense=0)", "terngrad(shared=true)", "qsgd(4) | rans"}) {
-    const auto all = measured(sentence);
+  for (const char* expression : {"f32", "topk(0.1, dense=0)", "terngrad(shared=true)", "qsgd(4) | rans"}) {
+    const auto all = measured(expression);
     ASSERT_EQ(all.size(), 3U);
     for (const MeasuredMerge& merge : all) {
       EXPECT_GT(merge.each.seconds, 0);
-      EXPECT_EQ(merge.each.error < 1e-6, std::string_view(sentence) == "f32") << sentence;
+      EXPECT_EQ(merge.each.error < 1e-6, std::string_view(expression) == "f32") << expression;
       EXPECT_FALSE(merge.merged);
     }
   }
-  for (const char* sentence :
+  for (const char* expression :
        {"clusters(c=3, decode=centre, raw=0, shared=true)", "clusters(c=3, buckets=100, raw=0, shared=true)"}) {
-    for (const MeasuredMerge& merge : measured(sentence)) {
+    for (const MeasuredMerge& merge : measured(expression)) {
       ASSERT_TRUE(merge.merged);
       EXPECT_GT(merge.merged->seconds, 0);
       EXPECT_GT(merge.each.error, 0.01);
-      EXPECT_NEAR(merge.merged->error, merge.each.error, 0.3 * merge.each.error) << sentence;
+      EXPECT_NEAR(merge.merged->error, merge.each.error, 0.3 * merge.each.error) << expression;
     }
   }
   EXPECT_FALSE(measured("clusters(c=3, raw=0, buckets=100, shared=true) | zstd").front().merged);

@@ -191,18 +191,18 @@ TEST(FittedLevels, FewMagnitudesAreExact) {
     values.push_back((i % 3 == 0 ? -1.0F : 1.0F) * std::array{0.0F, 0.37F, 2.5F, 8.0F}[i % 4]);
   }
   const Input input = vector_of(values);
-  for (const char* sentence : {"zipml(bits=2)", "zipml(bits=5)"}) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const char* expression : {"zipml(bits=2)", "zipml(bits=5)"}) {
+    const auto codec = make_codec(read_stages(expression));
     const auto decoded = decode(*codec, input, encode(*codec, input));
-    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(decoded[i], values[i], 1e-6) << sentence;
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(decoded[i], values[i], 1e-6) << expression;
   }
 }
 
 // At the same number of bits, levels that fit leave less error than equal ones: the more, the longer the tail.
 TEST(FittedLevels, LeaveLessErrorThanEqualOnes) {
   const Input input = vector_of(heavy_tails(60000, 74));  // longer than the sample
-  const auto error = [&](const std::string& sentence) {
-    const auto codec = make_codec(read_stages(sentence));
+  const auto error = [&](const std::string& expression) {
+    const auto codec = make_codec(read_stages(expression));
     return square_distance(decode(*codec, input, encode(*codec, input)), input.values);
   };
   for (const int bits : {2, 3, 4}) {

@@ -13,10 +13,10 @@ namespace sotto::testing {
 
 namespace {
 
-bool has(const std::string& sentence, const char* part) { return sentence.find(part) != std::string::npos; }
+bool has(const std::string& expression, const char* part) { return expression.find(part) != std::string::npos; }
 
-bool has_kind(const std::string& sentence, StageKind kind) {
-  const auto calls = parse_sentence("test", sentence).calls;
+bool has_kind(const std::string& expression, StageKind kind) {
+  const auto calls = parse_expression("test", expression).calls;
   return std::ranges::any_of(calls, [&](const Call& call) {
     const StageEntry* stage = stage_table().find(call.name);
     return stage != nullptr && stage->kind == kind;
@@ -25,10 +25,10 @@ bool has_kind(const std::string& sentence, StageKind kind) {
 
 }  // namespace
 
-bool is_stochastic(const std::string& sentence) {
+bool is_stochastic(const std::string& expression) {
   const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 1)};
   const auto body = [&](const Key& key) {
-    const auto message = encode(*make_codec(read_stages(sentence)), input, key);
+    const auto message = encode(*make_codec(read_stages(expression)), input, key);
     return std::vector<std::byte>(message.begin() + sizeof(Header), message.end());
   };
   const auto first = body({});
@@ -36,11 +36,11 @@ bool is_stochastic(const std::string& sentence) {
                              [&](const Key& key) { return body(key) != first; });
 }
 
-bool transforms(const std::string& sentence) { return has_kind(sentence, StageKind::transform); }
+bool transforms(const std::string& expression) { return has_kind(expression, StageKind::transform); }
 
-bool selects(const std::string& sentence) { return has_kind(sentence, StageKind::select); }
+bool selects(const std::string& expression) { return has_kind(expression, StageKind::select); }
 
-bool is_warm(const std::string& sentence) {
+bool is_warm(const std::string& expression) {
   // Counts the floats of a state.
   class Count final : public StateVisitor {
    public:
@@ -49,14 +49,15 @@ bool is_warm(const std::string& sentence) {
     void visit(std::string_view, std::uint64_t&) override {}
     std::size_t floats = 0;
   } count;
-  const auto codec = make_codec(read_stages(sentence));
+  const auto codec = make_codec(read_stages(expression));
   encode(*codec, {"gaussian", mixed_layout(), gaussian(mixed_layout(), 1)});
   codec->visit_state(count);
   return count.floats > 0;
 }
 
-bool fits(const std::string& sentence, const Input& input) {
-  return input.name != "largest" || !(transforms(sentence) || has(sentence, "atomo") || has(sentence, "unbiased"));
+bool fits(const std::string& expression, const Input& input) {
+  return input.name != "largest" ||
+         !(transforms(expression) || has(expression, "atomo") || has(expression, "unbiased"));
 }
 
 Layout mixed_layout() {

@@ -21,17 +21,17 @@ struct Input {
 extern const bool is_sample;
 // Every combination of select, quantise and code, and transforms and random selections with some of these. The lists
 // have every stage of the table, in more than one form where it has options. A sample has each form in four codecs.
-std::vector<std::string> listed_sentences();
+std::vector<std::string> listed_codecs();
 // The listed codecs, and hundreds that are generated from the table itself (generated.h), so that a new stage is in
 // them.
-const std::vector<std::string>& all_sentences();
-bool is_stochastic(const std::string& sentence);  // found by encoding with several keys
-bool transforms(const std::string& sentence);
-bool selects(const std::string& sentence);
-bool is_warm(const std::string& sentence);  // remembers something from one step to the next
+const std::vector<std::string>& all_codecs();
+bool is_stochastic(const std::string& expression);  // found by encoding with several keys
+bool transforms(const std::string& expression);
+bool selects(const std::string& expression);
+bool is_warm(const std::string& expression);  // remembers something from one step to the next
 // Whether all intermediate numbers fit floats. Sums of the largest floats do not, nor does such a float divided by a
 // probability.
-bool fits(const std::string& sentence, const Input& input);
+bool fits(const std::string& expression, const Input& input);
 
 Layout mixed_layout();     // as sotto makes them: padded, 4-d, equal shapes, a scalar, an empty segment, odd lengths
 Layout borrowed_layout();  // unpadded, as in another framework

@@ -18,17 +18,17 @@ constexpr int tries = 300;
 
 bool accepts(const std::string& call) {
   try {
-    const Sentence sentence = parse_sentence("generated", call);
-    stage_table().read(sentence);
+    const Expression expression = parse_expression("generated", call);
+    stage_table().read(expression);
     return true;
   } catch (const ConfigError&) {
     return false;
   }
 }
 
-bool is_codec(const std::string& sentence) {
+bool is_codec(const std::string& expression) {
   try {
-    make_codec(read_stages(sentence));
+    make_codec(read_stages(expression));
     return true;
   } catch (const ConfigError&) {
     return false;
@@ -38,13 +38,13 @@ bool is_codec(const std::string& sentence) {
 }  // namespace
 
 // An option of a stage, and values to try other than the default.
-struct SentenceMaker::Option {
+struct CodecMaker::Option {
   std::string name;
   std::vector<std::string> values;
   bool discrete = false;
 };
 
-class SentenceMaker::Options final : public OptionVisitor {
+class CodecMaker::Options final : public OptionVisitor {
  public:
   explicit Options(Philox& random) : random_(random) {}
 
@@ -103,7 +103,7 @@ class SentenceMaker::Options final : public OptionVisitor {
   Philox& random_;
 };
 
-SentenceMaker::SentenceMaker(std::uint64_t seed) : random_(seed, Purpose::test) {
+CodecMaker::CodecMaker(std::uint64_t seed) : random_(seed, Purpose::test) {
   for (const StageEntry& stage : stage_table()) {
     Options options(random_);
     stage.options().visit(options);
@@ -115,7 +115,7 @@ SentenceMaker::SentenceMaker(std::uint64_t seed) : random_(seed, Purpose::test) 
 }
 
 // Half of the options, on average, keep their default. Empty when the stage refused every try.
-std::string SentenceMaker::call(const StageEntry& stage, const Setting* setting) {
+std::string CodecMaker::call(const StageEntry& stage, const Setting* setting) {
   Options options(random_);
   for (int i = 0; i < tries; ++i) {
     options.all.clear();
@@ -136,7 +136,7 @@ std::string SentenceMaker::call(const StageEntry& stage, const Setting* setting)
   return "";
 }
 
-std::string SentenceMaker::call_of(StageKind kind) {
+std::string CodecMaker::call_of(StageKind kind) {
   std::vector<const StageEntry*> stages;
   for (const StageEntry& stage : stage_table()) {
     if (stage.kind == kind) stages.push_back(&stage);
@@ -144,12 +144,12 @@ std::string SentenceMaker::call_of(StageKind kind) {
   return call(*stages[random_.below(static_cast<std::uint32_t>(stages.size()))], nullptr);
 }
 
-std::string SentenceMaker::sentence(const StageEntry& stage, const Setting* setting) {
+std::string CodecMaker::expression(const StageEntry& stage, const Setting* setting) {
   std::string own = call(stage, setting);
   if (own.empty()) return "";
   // The example of the stage says which stage must precede it.
   if (const auto bar = stage.example.rfind('|'); bar != std::string_view::npos) {
-    const Sentence example = parse_sentence("generated", stage.example);
+    const Expression example = parse_expression("generated", stage.example);
     const StageEntry* before = stage_table().find(example.calls[example.calls.size() - 2].name);
     own = fmt::format("{} | {}", call(*before, nullptr), own);
   }
@@ -169,31 +169,31 @@ std::string SentenceMaker::sentence(const StageEntry& stage, const Setting* sett
   return "";
 }
 
-std::string SentenceMaker::with(std::size_t number) {
+std::string CodecMaker::with(std::size_t number) {
   const Setting& setting = settings_.at(number);
-  return sentence(*setting.stage, &setting);
+  return expression(*setting.stage, &setting);
 }
 
-std::string SentenceMaker::any() {
+std::string CodecMaker::any() {
   const auto& stages = stage_table();
   for (;;) {
     const auto drawn = random_.below(static_cast<std::uint32_t>(stages.size()));
-    std::string text = sentence(stages.begin()[drawn], nullptr);
+    std::string text = expression(stages.begin()[drawn], nullptr);
     if (!text.empty()) return text;
   }
 }
 
-std::vector<std::string> generated_sentences(std::size_t count) {
-  SentenceMaker maker(2026);
+std::vector<std::string> generated_codecs(std::size_t count) {
+  CodecMaker maker(2026);
   const std::size_t settings = maker.settings().size();
-  std::vector<std::string> sentences;
+  std::vector<std::string> expressions;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string text = count < settings ? maker.with(i * settings / count)
                              : i < settings   ? maker.with(i)
                                               : maker.any();
-    sentences.push_back(text.empty() ? maker.any() : text);
+    expressions.push_back(text.empty() ? maker.any() : text);
   }
-  return sentences;
+  return expressions;
 }
 
 }  // namespace sotto::testing

@@ -10,9 +10,9 @@
 namespace sotto::testing {
 
 // Makes codecs from the table of stages itself, so that a new stage or option is in them once it is in the table.
-class SentenceMaker {
+class CodecMaker {
  public:
-  explicit SentenceMaker(std::uint64_t seed);
+  explicit CodecMaker(std::uint64_t seed);
 
   // Something that must occur in a codec: an option of a stage with a value other than its default.
   struct Setting {
@@ -33,13 +33,13 @@ class SentenceMaker {
 
   std::string call(const StageEntry& stage, const Setting* setting);
   std::string call_of(StageKind kind);
-  std::string sentence(const StageEntry& stage, const Setting* setting);
+  std::string expression(const StageEntry& stage, const Setting* setting);
 
   Philox random_;
   std::vector<Setting> settings_;
 };
 
 // `count` codecs for settings that are evenly spread over all of them; always the same ones.
-std::vector<std::string> generated_sentences(std::size_t count);
+std::vector<std::string> generated_codecs(std::size_t count);
 
 }  // namespace sotto::testing

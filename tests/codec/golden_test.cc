@@ -17,7 +17,7 @@ const char* golden_dir();  // golden_dir.cc
 namespace {
 
 struct Golden {
-  std::string sentence;
+  std::string codec;
   std::string compare = "bytes";  // or the decoded values: "decoded" exactly, "near" but for rounding of sums
   std::vector<Segment> segments;
   std::size_t size = 0;
@@ -63,7 +63,7 @@ Golden read_golden(const std::filesystem::path& path) {
         golden.message.push_back(static_cast<std::byte>(std::stoul(line.substr(i, 2), nullptr, 16)));
       }
     } else if (word == "sentence") {
-      golden.sentence = line.substr(word.size() + 1);
+      golden.codec = line.substr(word.size() + 1);
     } else if (word == "compare") {
       words >> golden.compare;
     } else if (word == "segment") {
@@ -97,12 +97,12 @@ TEST_P(GoldenFile, IsWhatWeWriteAndRead) {
   const Layout layout(golden.segments, golden.size);
   ASSERT_EQ(golden.input.size(), golden.size);
   ASSERT_EQ(golden.decoded.size(), golden.size);
-  const auto codec = make_codec(read_stages(golden.sentence));
-  EXPECT_EQ(codec->traits().sentence, golden.sentence);
+  const auto codec = make_codec(read_stages(golden.codec));
+  EXPECT_EQ(codec->traits().text, golden.codec);
 
   std::vector<Range> parts(golden.part_number, Range{0, golden.part.begin});
   parts.push_back(golden.part);
-  const auto messages = encode_parts(*codec, {golden.sentence, layout, golden.input}, parts, golden.key, golden.bucket);
+  const auto messages = encode_parts(*codec, {golden.codec, layout, golden.input}, parts, golden.key, golden.bucket);
   const auto ours = messages.back().bytes();
   if (golden.compare == "bytes") {
     EXPECT_TRUE(std::equal(ours.begin(), ours.end(), golden.message.begin(), golden.message.end()));

@@ -31,12 +31,12 @@ void expect_safe(const Codec& codec, const Input& input, std::span<const std::by
   EXPECT_TRUE(std::isfinite(square_norm(out)));
 }
 
-void expect_safe_bodies(const std::string& sentence) {
+void expect_safe_bodies(const std::string& expression) {
   Layout layout;
   layout.append("a", {3, 7});
   layout.append("b", {5});
   const Input input{"padded", layout, gaussian(layout, 13)};
-  const auto codec = make_codec(read_stages(sentence));
+  const auto codec = make_codec(read_stages(expression));
   const auto message = encode(*codec, input);
   const MessageView view = MessageView::parse(message);
   std::vector<std::byte> body(view.body().begin(), view.body().end());
@@ -66,9 +66,9 @@ void expect_safe_bodies(const std::string& sentence) {
 }
 
 TEST(Hostile, BodiesAreRefusedOrHarmless) {
-  for (const std::string& sentence : all_sentences()) {
-    SCOPED_TRACE(sentence);
-    expect_safe_bodies(sentence);
+  for (const std::string& expression : all_codecs()) {
+    SCOPED_TRACE(expression);
+    expect_safe_bodies(expression);
   }
 }
 
@@ -80,9 +80,9 @@ TEST(Hostile, DamagedCodesAreRefusedOrHarmless) {
   for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "elias", "elias(gaps=false)", "lz4",
                            "blosc", "blosc(shuffle, codec=zstd)", "zstd"}) {
     for (const char* quantise : {"f32", "qsgd(bits=4, norm=l2)", "terngrad", "topk(0.1) | f32"}) {
-      const std::string sentence = std::string(quantise) + " | " + code;
-      SCOPED_TRACE(sentence);
-      const auto codec = make_codec(read_stages(sentence));
+      const std::string expression = std::string(quantise) + " | " + code;
+      SCOPED_TRACE(expression);
+      const auto codec = make_codec(read_stages(expression));
       const auto message = encode(*codec, input);
       const MessageView view = MessageView::parse(message);
       Philox random(16, Purpose::test);
@@ -103,9 +103,9 @@ TEST(Hostile, DamagedCodesAreRefusedOrHarmless) {
 // Where the checksum is not made to fit, every damage is found.
 TEST(Hostile, EveryTruncationAndEveryFlippedBitIsRefused) {
   const Input input{"small", {{{"a", 0, {7}}, {"b", 8, {2}}}, 12}, {1, -2, 0, 0.5F, 3, 0, -1, 0, 4, -0.1F, 0, 0}};
-  for (const std::string& sentence : all_sentences()) {
-    SCOPED_TRACE(sentence);
-    const auto codec = make_codec(read_stages(sentence));
+  for (const std::string& expression : all_codecs()) {
+    SCOPED_TRACE(expression);
+    const auto codec = make_codec(read_stages(expression));
     auto message = encode(*codec, input);
     EXPECT_NO_THROW(decode(*codec, input, message));
     for (std::size_t length = 0; length < message.size(); ++length) {

@@ -25,18 +25,18 @@ inline void expect_clean_padding(const Input& input, const std::vector<float>& o
 }
 
 // Checks a law with every codec.
-inline void for_all(const std::function<void(const std::string& sentence)>& law) {
-  for (const std::string& sentence : all_sentences()) {
-    SCOPED_TRACE(sentence);
-    law(sentence);
+inline void for_all(const std::function<void(const std::string& expression)>& law) {
+  for (const std::string& expression : all_codecs()) {
+    SCOPED_TRACE(expression);
+    law(expression);
   }
 }
 
-inline bool is_listed(const std::string& sentence) {
-  static const auto listed = listed_sentences();
-  return std::ranges::find(listed, sentence) != listed.end();
+inline bool is_listed(const std::string& expression) {
+  static const auto listed = listed_codecs();
+  return std::ranges::find(listed, expression) != listed.end();
 }
 
-inline std::unique_ptr<Codec> fresh(const std::string& sentence) { return make_codec(read_stages(sentence)); }
+inline std::unique_ptr<Codec> fresh(const std::string& expression) { return make_codec(read_stages(expression)); }
 
 }  // namespace sotto::testing

@@ -1,5 +1,5 @@
 // Laws that every stage keeps, over all combinations of the table's stages and all inputs. A new stage is tested once
-// it is in the table, and in more combinations once it is in listed_sentences(); the first test here checks that it is.
+// it is in the table, and in more combinations once it is in listed_codecs(); the first test here checks that it is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,34 +14,34 @@
 namespace sotto::testing {
 namespace {
 
-TEST(Sentences, HaveEveryStageOfTheTable) {
-  const auto sentences = listed_sentences();
+TEST(ListedCodecs, HaveEveryStageOfTheTable) {
+  const auto expressions = listed_codecs();
   for (const StageEntry& stage : stage_table()) {
-    EXPECT_TRUE(std::any_of(sentences.begin(), sentences.end(), [&](const std::string& sentence) {
-      const auto calls = parse_sentence("test", make_codec(read_stages(sentence))->traits().sentence).calls;
+    EXPECT_TRUE(std::any_of(expressions.begin(), expressions.end(), [&](const std::string& expression) {
+      const auto calls = parse_expression("test", make_codec(read_stages(expression))->traits().text).calls;
       return std::ranges::find(calls, stage.name, &Call::name) != calls.end();
     })) << stage.name;
   }
 }
 
-TEST(Laws, CanonicalSentenceMakesTheSameCodec) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
-    EXPECT_EQ(make_codec(read_stages(codec->traits().sentence))->traits().sentence, codec->traits().sentence);
+TEST(Laws, CanonicalTextMakesTheSameCodec) {
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
+    EXPECT_EQ(make_codec(read_stages(codec->traits().text))->traits().text, codec->traits().text);
   });
 }
 
 TEST(Laws, AnotherInstanceDecodesWithinTheContract) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence), other = fresh(sentence);
-    const bool stochastic = is_stochastic(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression), other = fresh(expression);
+    const bool stochastic = is_stochastic(expression);
     for (const Input& input : all_inputs()) {
       const Contract contract = codec->contract(input.layout);
       std::vector<std::byte> message;
       try {
         message = encode(*codec, input);
       } catch (const NumericError&) {
-        EXPECT_FALSE(fits(sentence, input)) << input.name;
+        EXPECT_FALSE(fits(expression, input)) << input.name;
         continue;
       }
       EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()})) << input.name;
@@ -67,8 +67,8 @@ TEST(Laws, AnotherInstanceDecodesWithinTheContract) {
 }
 
 TEST(Laws, ZerosAreSentAsZeros) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
     for (const Input& input : all_inputs()) {
       if (square_norm(input.values) > 0 || !codec->contract(input.layout).keeps_zeros) continue;
       const auto decoded = decode(*codec, input, encode(*codec, input));
@@ -78,15 +78,15 @@ TEST(Laws, ZerosAreSentAsZeros) {
 }
 
 TEST(Laws, DecodingAddsTimesScale) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 2)};
     const auto message = encode(*codec, input);
     const auto once = decode(*codec, input, message);
     std::vector<float> out = gaussian(input.layout, 3);
     const std::vector<float> before = out;
     add_part(*codec, input.layout, {0, input.layout.size()}, message, -0.5F, out);
-    const double most = transforms(sentence) ? 1e-5 : 0;
+    const double most = transforms(expression) ? 1e-5 : 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       // A value may be a sum of several terms, and each is added by itself.
       const float expected = before[i] + -0.5F * once[i];
@@ -96,14 +96,14 @@ TEST(Laws, DecodingAddsTimesScale) {
 }
 
 TEST(Laws, BytesDependOnTheKeyAlone) {
-  for_all([](const std::string& sentence) {
-    if (is_warm(sentence)) return;  // its bytes also depend on earlier steps: transform_test.cc
+  for_all([](const std::string& expression) {
+    if (is_warm(expression)) return;  // its bytes also depend on earlier steps: transform_test.cc
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 4)};
     const Key key{.seed = 5, .rank = 1, .generation = 0, .step = 6};
-    const auto codec = fresh(sentence);
+    const auto codec = fresh(expression);
     const auto message = encode(*codec, input, key);
     EXPECT_EQ(encode(*codec, input, key), message);  // the second time with used buffers
-    EXPECT_EQ(encode(*fresh(sentence), input, key), message);
+    EXPECT_EQ(encode(*fresh(expression), input, key), message);
   });
 }
 
@@ -112,24 +112,24 @@ TEST(Laws, EveryTargetMakesTheSameBytesAndFloats) {
   const Layout long_layout{{{"w", 0, {70, 101}}, {"b", 7070, {2001}}}, 9071};
   const std::vector<Input> inputs{{"gaussian", mixed_layout(), gaussian(mixed_layout(), 9)},
                                   {"long", long_layout, gaussian(long_layout, 10)}};
-  for (const std::string& sentence : listed_sentences()) {
-    SCOPED_TRACE(sentence);
+  for (const std::string& expression : listed_codecs()) {
+    SCOPED_TRACE(expression);
     for (const Input& input : inputs) {
       const Key key{.seed = 7, .step = 8};
-      const auto message = encode(*fresh(sentence), input, key);
-      const auto decoded = decode(*fresh(sentence), input, message);
+      const auto message = encode(*fresh(expression), input, key);
+      const auto decoded = decode(*fresh(expression), input, message);
       kernels::on_every_target([&] {
-        EXPECT_EQ(encode(*fresh(sentence), input, key), message) << input.name;
-        EXPECT_EQ(decode(*fresh(sentence), input, message), decoded) << input.name;
+        EXPECT_EQ(encode(*fresh(expression), input, key), message) << input.name;
+        EXPECT_EQ(decode(*fresh(expression), input, message), decoded) << input.name;
       });
     }
   }
 }
 
 TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
-    if (codec->traits().sentence.find("f32") == std::string::npos || transforms(sentence)) return;
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
+    if (codec->traits().text.find("f32") == std::string::npos || transforms(expression)) return;
     if (codec->contract(mixed_layout()).kind == Contract::Kind::unbiased) return;  // what goes is scaled
     for (const Input& input : all_inputs()) {
       const auto decoded = decode(*codec, input, encode(*codec, input));
@@ -149,9 +149,9 @@ float largest(const std::vector<float>& values) {
 
 // The sent values and the rest that a memory keeps add up to the input, but for rounding of sums.
 TEST(Laws, WhatIsSentAndWhatIsLeftMakeTheWhole) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence), other = fresh(sentence);
-    const bool sums = transforms(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression), other = fresh(expression);
+    const bool sums = transforms(expression);
     for (const Input& input : all_inputs()) {
       if (input.name == "largest") continue;
       const auto message = encode(*codec, input);
@@ -170,8 +170,8 @@ TEST(Laws, WhatIsSentAndWhatIsLeftMakeTheWhole) {
 }
 
 TEST(Laws, ValuesThatAreNotFiniteNameTheirSegment) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
     constexpr float infinity = std::numeric_limits<float>::infinity();
     for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
       for (const auto& [element, name] : {std::pair{0, "first"}, {50, "third"}, {80, "fourth"}}) {

@@ -13,8 +13,8 @@ namespace sotto::testing {
 namespace {
 
 TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 11)};
     EXPECT_EQ(codec->traits().linear_type.has_value(), codec->contract(input.layout).linear);
     if (!codec->traits().linear_type) {
@@ -28,10 +28,10 @@ TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
     codec->to_linear({values, &input.layout, 2}, 0.25F, key, linear);
     std::vector<float> out(values.size(), 5.0F);
     Bucket bucket{out, &input.layout, 2};
-    fresh(sentence)->from_linear(linear, 4.0F, {.seed = 19, .rank = 2, .step = 3}, bucket);
+    fresh(expression)->from_linear(linear, 4.0F, {.seed = 19, .rank = 2, .step = 3}, bucket);
     expect_clean_padding(input, out);
     const Contract contract = codec->contract(input.layout);
-    if (!is_stochastic(sentence) && contract.kind != Contract::Kind::none) {
+    if (!is_stochastic(expression) && contract.kind != Contract::Kind::none) {
       const double kept = contract.kind == Contract::Kind::rounding ? 1e-10 : 1 - contract.delta;
       EXPECT_LE(square_distance(out, values), kept * square_norm(values));
     }
@@ -45,8 +45,8 @@ TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
 }
 
 TEST(Laws, SumsOfLinearFormsAreSumsOfMessages) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
     if (codec->traits().linear_type != DType::f32 || !codec->traits().additive) return;
     const Layout layout = borrowed_layout();
     std::vector<float> sum(codec->linear_count(layout)), linear(sum.size());
@@ -56,7 +56,7 @@ TEST(Laws, SumsOfLinearFormsAreSumsOfMessages) {
       const Key key{.seed = 20, .rank = rank, .step = 9};
       codec->to_linear({input.values, &layout, 1}, 1, key, std::as_writable_bytes(std::span(linear)));
       std::ranges::transform(sum, linear, sum.begin(), std::plus<>());
-      add_part(*fresh(sentence), layout, {0, layout.size()}, encode(*codec, input, key, 1), 1, wanted);
+      add_part(*fresh(expression), layout, {0, layout.size()}, encode(*codec, input, key, 1), 1, wanted);
     }
     Bucket bucket{out, &layout, 1};
     codec->from_linear(std::as_bytes(std::span(sum)), 1, {.seed = 20, .step = 9}, bucket);

@@ -36,8 +36,8 @@ TEST(Measure, CutsALongVector) {
   std::vector<float> input(8016);
   fill_sample("test", "gaussian", 1, input);
   layout.clear_padding(input);
-  const auto measured = [&](const char* sentence, std::size_t most) {
-    return measure(*make_codec(read_stages(sentence)), layout, input, 3, most);
+  const auto measured = [&](const char* expression, std::size_t most) {
+    return measure(*make_codec(read_stages(expression)), layout, input, 3, most);
   };
   const Measurement whole = measured("f32", 8016), cut = measured("f32", 1000);
   EXPECT_EQ(whole.bytes, 32U + 4 * 8000);

@@ -23,9 +23,9 @@ Input small_input() { return {"small", borrowed_layout(), gaussian(borrowed_layo
 
 // Damages the message by `change`; returns whether decoding it then throws a WireError and leaves the target untouched.
 template <class Change>
-::testing::AssertionResult refused(const std::string& sentence, Change change) {
+::testing::AssertionResult refused(const std::string& expression, Change change) {
   const Input input = small_input();
-  const auto codec = make_codec(read_stages(sentence));
+  const auto codec = make_codec(read_stages(expression));
   auto message = encode(*codec, input, key);
   change(message);
   std::vector<float> out(input.values.size(), 1.5F);
@@ -78,9 +78,9 @@ TEST(Message, MayStandInALongerBuffer) {
 }
 
 TEST(Message, MayStandAtAnyAddress) {
-  for (const char* sentence : {"f32", "f16", "topk(0.2) | qsgd", "sign(block=3)"}) {
+  for (const char* expression : {"f32", "f16", "topk(0.2) | qsgd", "sign(block=3)"}) {
     const Input input = small_input();
-    const auto codec = make_codec(read_stages(sentence));
+    const auto codec = make_codec(read_stages(expression));
     const auto message = encode(*codec, input, key);
     const auto expected = decode(*codec, input, message);
     std::vector<std::byte> shifted(message.size() + 4);
@@ -211,11 +211,11 @@ TEST(Crc32, IsTheOneOfZlib) {
 TEST(LongSegments, AreWhatTheirPartsAre) {
   const Layout layout({{"w", 0, {70'001}}}, 70'001);
   const Input input{"long", layout, gaussian(layout, 21)};
-  for (const char* sentence :
+  for (const char* expression :
        {"f32", "f16", "bf16", "int8", "int8(block=100, stochastic=true)", "int4(block=7)", "qsgd(bucket=1000)", "sign",
         "sign(block=24)", "sign(block=9)", "terngrad", "qsgd | zstd"}) {
-    SCOPED_TRACE(sentence);
-    const auto codec = make_codec(read_stages(sentence));
+    SCOPED_TRACE(expression);
+    const auto codec = make_codec(read_stages(expression));
     const auto whole = decode(*codec, input, encode(*codec, input));  // throws if the checksum is wrong
     const Contract contract = codec->contract(layout);
     if (contract.grain == Contract::Grain::segment) continue;

@@ -28,13 +28,13 @@ std::vector<Range> cut_at_grain(const Layout& layout, const Contract& contract) 
 
 // Without a selection, values do not depend on where a bucket is cut. A selection keeps its contract in every part.
 TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
-  for_all([](const std::string& sentence) {
-    if (sentence.find("scope=bucket") != std::string::npos) return;  // selects over the whole message
-    const auto other = fresh(sentence);
-    const bool whole = !selects(sentence) && !transforms(sentence), stochastic = is_stochastic(sentence);
+  for_all([](const std::string& expression) {
+    if (expression.find("scope=bucket") != std::string::npos) return;  // selects over the whole message
+    const auto other = fresh(expression);
+    const bool whole = !selects(expression) && !transforms(expression), stochastic = is_stochastic(expression);
     for (const Input& input : all_inputs()) {
-      if (input.values.size() < 2 || !fits(sentence, input)) continue;
-      const auto codec = fresh(sentence);  // clusters that are shared may change with each encoding
+      if (input.values.size() < 2 || !fits(expression, input)) continue;
+      const auto codec = fresh(expression);  // clusters that are shared may change with each encoding
       const Contract contract = codec->contract(input.layout);
       const auto parts = cut_at_grain(input.layout, contract);
       const auto messages = encode_parts(*codec, input, parts);
@@ -45,7 +45,7 @@ TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
         add_part(*other, input.layout, parts[i], messages[i].bytes(), 1, out);
       }
       if (whole) {
-        EXPECT_EQ(out, decode(*codec, input, encode(*fresh(sentence), input))) << input.name;
+        EXPECT_EQ(out, decode(*codec, input, encode(*fresh(expression), input))) << input.name;
       } else if (contract.kind != Contract::Kind::none && !stochastic) {
         for (const Range part : parts) {
           std::int64_t n = 0;  // elements without padding
@@ -67,8 +67,8 @@ TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
 }
 
 TEST(Laws, AnEmptyPartIsAMessageToo) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 9)};
     for (const Range part : {Range{0, 0}, Range{20, 20}, Range{108, 112}}) {  // the last one is padding only
       std::vector<float> out(input.values.size());

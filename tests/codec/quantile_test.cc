@@ -13,9 +13,9 @@
 namespace sotto::testing {
 namespace {
 
-std::vector<float> sent(const std::string& sentence, const std::vector<float>& values) {
+std::vector<float> sent(const std::string& expression, const std::vector<float>& values) {
   const Input input{"w", {{{"w", 0, {static_cast<std::int64_t>(values.size())}}}, values.size()}, values};
-  const auto codec = make_codec(read_stages(sentence));
+  const auto codec = make_codec(read_stages(expression));
   return decode(*codec, input, encode(*codec, input));
 }
 
@@ -249,22 +249,22 @@ TEST(MinMaxSketch, TakesTheBytesThatItSays) {
 }
 
 TEST(MinMaxSketch, WantsBinsInFrontOfIt) {
-  const auto error = [](const std::string& sentence) -> std::string {
+  const auto error = [](const std::string& expression) -> std::string {
     try {
-      make_codec(read_stages(sentence));
+      make_codec(read_stages(expression));
     } catch (const ConfigError& e) {
       return e.what();
     }
     return "";
   };
-  for (const char* sentence : {"minmax_sketch", "topk | minmax_sketch", "minmax_sketch | zstd"}) {
-    EXPECT_NE(error(sentence).find("as in quantile | minmax_sketch"), std::string::npos) << error(sentence);
+  for (const char* expression : {"minmax_sketch", "topk | minmax_sketch", "minmax_sketch | zstd"}) {
+    EXPECT_NE(error(expression).find("as in quantile | minmax_sketch"), std::string::npos) << error(expression);
   }
-  for (const char* sentence :
+  for (const char* expression :
        {"qsgd | minmax_sketch", "quantile | quantile", "quantile | minmax_sketch | minmax_sketch"}) {
-    EXPECT_NE(error(sentence).find("a second quantise stage"), std::string::npos) << error(sentence);
+    EXPECT_NE(error(expression).find("a second quantise stage"), std::string::npos) << error(expression);
   }
-  EXPECT_EQ(make_codec(read_stages("quantile | minmax_sketch"))->traits().sentence,
+  EXPECT_EQ(make_codec(read_stages("quantile | minmax_sketch"))->traits().text,
             "quantile(bins=256) | minmax_sketch(groups=8, rows=2, columns=0.3)");
 }
 

@@ -45,9 +45,9 @@ double largest(std::span<const float> values) {
 
 // The mean of |C(x)-x|^2 over 3000 draws is a sum of independent terms. For all but one seed in 150 000 it lies within
 // 4.5 standard errors of the expected value, and the seed is always the same.
-void expect_variance(const std::string& sentence, const Input& input, double expected) {
+void expect_variance(const std::string& expression, const Input& input, double expected) {
   constexpr int draws = 3000;
-  const auto codec = make_codec(read_stages(sentence));
+  const auto codec = make_codec(read_stages(expression));
   double sum = 0;
   double squares = 0;
   for (std::uint32_t step = 0; step < draws; ++step) {
@@ -58,9 +58,9 @@ void expect_variance(const std::string& sentence, const Input& input, double exp
   }
   const double mean = sum / draws;
   const double deviation = std::sqrt((squares / draws - mean * mean) / draws);
-  EXPECT_GT(deviation, 0) << sentence;
-  EXPECT_LT(deviation, 0.01 * expected) << sentence;  // precise enough to tell right from wrong
-  EXPECT_LT(std::abs(mean - expected), 4.5 * deviation) << sentence << ": " << mean << ", not " << expected;
+  EXPECT_GT(deviation, 0) << expression;
+  EXPECT_LT(deviation, 0.01 * expected) << expression;  // precise enough to tell right from wrong
+  EXPECT_LT(std::abs(mean - expected), 4.5 * deviation) << expression << ": " << mean << ", not " << expected;
 }
 
 // The sum of (norm/S)^2 f (1-f), where f is the fractional part of S|v|/norm and S is `top`.
@@ -78,13 +78,13 @@ TEST(Variance, OfQsgdIsThatOfItsCoins) {
   const Input input = two_segments();
   for (const int bits : {1, 2, 4, 8}) {
     const double top = (1 << bits) - 1;
-    const auto sentence = [&](const char* norm) {
+    const auto expression = [&](const char* norm) {
       return "qsgd(bits=" + std::to_string(bits) + ", bucket=100, norm=" + norm + ")";
     };
-    expect_variance(sentence("max"), input, over_blocks(input, 100, [&](std::span<const float> some) {
+    expect_variance(expression("max"), input, over_blocks(input, 100, [&](std::span<const float> some) {
                       return variance_of_levels(some, largest(some), top);
                     }));
-    expect_variance(sentence("l2"), input, over_blocks(input, 100, [&](std::span<const float> some) {
+    expect_variance(expression("l2"), input, over_blocks(input, 100, [&](std::span<const float> some) {
                       return variance_of_levels(some, std::sqrt(square_norm(some)), top);
                     }));
   }
@@ -96,8 +96,8 @@ TEST(Variance, OfFittedLevelsIsThatOfTheTwoLevelsBesideAValue) {
                                    {"alq(bits={}, bucket=100, rounds=2)", 3},
                                    {"zipml(bits={}, bucket=100)", 2},
                                    {"zipml(bits={}, bucket=100)", 4}}) {
-    const std::string sentence = fmt::format(fmt::runtime(text), bits);
-    const auto codec = make_codec(read_stages(sentence));
+    const std::string expression = fmt::format(fmt::runtime(text), bits);
+    const auto codec = make_codec(read_stages(expression));
     const std::size_t between = (std::size_t{1} << bits) - 2;
     // Of segments that are no longer than the sample, levels are the same in each step. Those of the second segment
     // come after the levels and the three norms of the first.
@@ -120,7 +120,7 @@ TEST(Variance, OfFittedLevelsIsThatOfTheTwoLevelsBesideAValue) {
         }
       }
     }
-    expect_variance(sentence, input, expected);
+    expect_variance(expression, input, expected);
   }
 }
 
@@ -265,7 +265,7 @@ TEST(Adaptive, GivesEachSegmentItsOwnBits) {
 }
 
 TEST(TernGrad, NamesAllItsOptionsAndRefusesOthers) {
-  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->traits().sentence; };
+  const auto canonical = [](const char* expression) { return make_codec(read_stages(expression))->traits().text; };
   EXPECT_EQ(canonical("terngrad"), "terngrad(clip=2.5, shared=false, pack=bits, bits=1)");
   EXPECT_EQ(canonical("terngrad(1, true, bits, 2)"), "terngrad(clip=1, shared=true, pack=bits, bits=2)");
   for (const char* bad : {"terngrad(bits=0)", "terngrad(bits=5)", "terngrad(bits=2, pack=trits)"}) {

@@ -37,8 +37,8 @@ TEST(RandomShare, TakesEachNumberWithTheSameProbability) {
 }
 
 // E|C(x)-x|^2 over |x|^2, and its standard error.
-std::pair<double, double> relative_variance(const std::string& sentence, const Input& input) {
-  const auto codec = make_codec(read_stages(sentence));
+std::pair<double, double> relative_variance(const std::string& expression, const Input& input) {
+  const auto codec = make_codec(read_stages(expression));
   constexpr int draws = 4000;
   double sum = 0, squares = 0;
   for (std::uint32_t t = 0; t < draws; ++t) {
@@ -56,19 +56,19 @@ TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
   const Layout layout({{"w", 0, {17, 59}}}, 1003);
   const Input input{"gaussian", layout, gaussian(layout, 42)};
   const double n = 1003, blocks = 101;  // blocks of 10, the last one of 3
-  for (const auto& [sentence, omega] : {std::pair{"randomk(0.1, unbiased=true)", n / 101 - 1},
-                                        {"randomk(0.3, shared=false, unbiased=true)", n / 301 - 1},
-                                        {"block(10, 0.05, random, unbiased=true)", blocks / 6 - 1},
-                                        {"block(10, 0.3, shared, unbiased=true)", blocks / 31 - 1},
-                                        {"randomk(0.1)", 1 - 101 / n},
-                                        {"randomk(0.3, shared=false)", 1 - 301 / n},
-                                        {"block(10, 0.05, random)", 1 - 6 / blocks},
-                                        {"block(10, 0.3, shared)", 1 - 31 / blocks}}) {
-    const auto [variance, deviation] = relative_variance(sentence, input);
-    EXPECT_NEAR(variance, omega, 4 * deviation) << sentence;
-    const Contract contract = make_codec(read_stages(sentence))->contract(layout);
+  for (const auto& [expression, omega] : {std::pair{"randomk(0.1, unbiased=true)", n / 101 - 1},
+                                          {"randomk(0.3, shared=false, unbiased=true)", n / 301 - 1},
+                                          {"block(10, 0.05, random, unbiased=true)", blocks / 6 - 1},
+                                          {"block(10, 0.3, shared, unbiased=true)", blocks / 31 - 1},
+                                          {"randomk(0.1)", 1 - 101 / n},
+                                          {"randomk(0.3, shared=false)", 1 - 301 / n},
+                                          {"block(10, 0.05, random)", 1 - 6 / blocks},
+                                          {"block(10, 0.3, shared)", 1 - 31 / blocks}}) {
+    const auto [variance, deviation] = relative_variance(expression, input);
+    EXPECT_NEAR(variance, omega, 4 * deviation) << expression;
+    const Contract contract = make_codec(read_stages(expression))->contract(layout);
     const bool unbiased = contract.kind == Contract::Kind::unbiased;
-    EXPECT_NEAR(unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12) << sentence;
+    EXPECT_NEAR(unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12) << expression;
   }
 }
 
@@ -76,20 +76,20 @@ TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
 TEST(RandomShare, OfTheBucketHasTheVarianceOfItsClosedForm) {
   const Layout layout({{"v", 0, {17, 59}}, {"w", 1003, {5, 19}}}, 1098);
   const Input input{"gaussian", layout, gaussian(layout, 45)};
-  for (const auto& [sentence, omega] : {std::pair{"randomk(0.1, unbiased=true, scope=bucket)", 1098.0 / 110 - 1},
-                                        {"randomk(0.3, shared=false, scope=bucket)", 1 - 330.0 / 1098},
-                                        {"block(10, 0.05, random, unbiased=true, scope=bucket)", 111.0 / 6 - 1},
-                                        {"block(10, 0.3, shared, scope=bucket)", 1 - 34.0 / 111}}) {
-    const auto [variance, deviation] = relative_variance(sentence, input);
-    EXPECT_NEAR(variance, omega, 4 * deviation) << sentence;
-    const Contract contract = make_codec(read_stages(sentence))->contract(layout);
+  for (const auto& [expression, omega] : {std::pair{"randomk(0.1, unbiased=true, scope=bucket)", 1098.0 / 110 - 1},
+                                          {"randomk(0.3, shared=false, scope=bucket)", 1 - 330.0 / 1098},
+                                          {"block(10, 0.05, random, unbiased=true, scope=bucket)", 111.0 / 6 - 1},
+                                          {"block(10, 0.3, shared, scope=bucket)", 1 - 34.0 / 111}}) {
+    const auto [variance, deviation] = relative_variance(expression, input);
+    EXPECT_NEAR(variance, omega, 4 * deviation) << expression;
+    const Contract contract = make_codec(read_stages(expression))->contract(layout);
     EXPECT_NEAR(contract.kind == Contract::Kind::unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12)
-        << sentence;
+        << expression;
     const auto decoded =
-        decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
+        decode(*make_codec(read_stages(expression)), input, encode(*make_codec(read_stages(expression)), input));
     const auto sent = std::ranges::count_if(decoded, [](float x) { return x != 0; });
-    if (std::string(sentence).starts_with("randomk")) {
-      EXPECT_EQ(sent, contract.kind == Contract::Kind::unbiased ? 110 : 330) << sentence;
+    if (std::string(expression).starts_with("randomk")) {
+      EXPECT_EQ(sent, contract.kind == Contract::Kind::unbiased ? 110 : 330) << expression;
     }
   }
 }
@@ -103,27 +103,27 @@ TEST(RandomShare, LeavesDenseSegmentsWhole) {
                              "randomk(0.3, shared=false, unbiased={}, scope={}, dense=9)",
                              "block(2, 0.3, shared, {}, {}, 9)", "block(2, 0.3, random, {}, {}, 9)"}) {
       for (const bool unbiased : {false, true}) {
-        const std::string sentence = fmt::format(fmt::runtime(form), unbiased, scope);
-        const auto codec = make_codec(read_stages(sentence));
+        const std::string expression = fmt::format(fmt::runtime(form), unbiased, scope);
+        const auto codec = make_codec(read_stages(expression));
         const auto decoded = decode(*codec, input, encode(*codec, input));
         std::size_t sent = 0;
         for (const Segment& segment : layout.segments()) {
           for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
             if (segment.shape.size() < 2) {
-              EXPECT_EQ(decoded[i], input.values[i]) << sentence;
+              EXPECT_EQ(decoded[i], input.values[i]) << expression;
             } else {
               sent += decoded[i] != 0 ? 1 : 0;
             }
           }
         }
-        EXPECT_GT(sent, 18U) << sentence;
-        EXPECT_LT(sent, 26U) << sentence;
+        EXPECT_GT(sent, 18U) << expression;
+        EXPECT_LT(sent, 26U) << expression;
         if (!codec->traits().linear_type) continue;
         std::vector<float> form_of(codec->linear_count(layout)), out = input.values;
         codec->to_linear({out, &layout, 0}, 1, {}, std::as_writable_bytes(std::span(form_of)));
         Bucket bucket{out, &layout, 0};
         codec->from_linear(std::as_bytes(std::span(form_of)), 1, {}, bucket);
-        EXPECT_EQ(out, decoded) << sentence;
+        EXPECT_EQ(out, decoded) << expression;
       }
     }
   }
@@ -132,8 +132,8 @@ TEST(RandomShare, LeavesDenseSegmentsWhole) {
 TEST(RandomShare, WhatEveryRankKnowsNeedsNoIndices) {
   const Layout layout({{"w", 0, {10000}}}, 10000);
   const Input input{"gaussian", layout, gaussian(layout, 43)};
-  const auto size = [&](const std::string& sentence) {
-    const auto codec = make_codec(read_stages(sentence));
+  const auto size = [&](const std::string& expression) {
+    const auto codec = make_codec(read_stages(expression));
     const auto message = encode(*codec, input, {.seed = 44});
     EXPECT_LE(message.size(), codec->max_bytes(layout, {0, layout.size()}));
     return message.size();
@@ -149,8 +149,8 @@ TEST(Block, SendsThoseOfLargestNorm) {
   const Layout layout({{"w", 0, {11, 1}}}, 11);
   // Norms of the blocks of 4: 2, sqrt(10), 3.
   const Input input{"blocks", layout, {1, -1, 1, 1, 0, 3, 0, -1, 0, 0, 3}};
-  const auto sent = [&](const std::string& sentence) {
-    return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
+  const auto sent = [&](const std::string& expression) {
+    return decode(*make_codec(read_stages(expression)), input, encode(*make_codec(read_stages(expression)), input));
   };
   EXPECT_EQ(sent("block(4, 0.3)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 0}));
   EXPECT_EQ(sent("block(4, 0.5)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 3}));
@@ -161,8 +161,8 @@ TEST(Block, OfTheBucketAreTheLargestOfAllSegments) {
   const Layout layout({{"v", 0, {3, 1}}, {"w", 3, {5, 1}}, {"x", 8, {4, 1}}}, 12);
   // Norms of the blocks of 2: 1, 5; 4, 2, 3; 0, 6.
   const Input input{"blocks", layout, {0, 1, -5, 4, 0, 0, 2, -3, 0, 0, 6, 0}};
-  const auto sent = [&](const std::string& sentence) {
-    return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
+  const auto sent = [&](const std::string& expression) {
+    return decode(*make_codec(read_stages(expression)), input, encode(*make_codec(read_stages(expression)), input));
   };
   EXPECT_EQ(sent("block(2, 0.4, scope=bucket)"), (std::vector<float>{0, 0, -5, 4, 0, 0, 0, 0, 0, 0, 6, 0}));
   EXPECT_EQ(sent("block(2, 0.1, scope=bucket)"), (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0}));

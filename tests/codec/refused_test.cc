@@ -15,18 +15,18 @@ namespace {
 
 class Refused : public ::testing::Test {
  protected:
-  void expect_refused(const std::string& sentence, const std::string& reason, std::uint8_t flags,
+  void expect_refused(const std::string& expression, const std::string& reason, std::uint8_t flags,
                       const std::vector<std::uint8_t>& bytes, std::size_t elements = 16) {
     const Input input{
         "w", {{{"w", 0, {1, static_cast<std::int64_t>(elements)}}}, elements}, std::vector<float>(elements, 1.0F)};
-    const auto codec = make_codec(read_stages(sentence));
+    const auto codec = make_codec(read_stages(expression));
     Header header = MessageView::parse(encode(*codec, input)).header();
     header.flags = flags;
     std::vector<std::byte> body(bytes.size());
     std::memcpy(body.data(), bytes.data(), bytes.size());
     try {
       decode(*codec, input, sealed(header, body));
-      ADD_FAILURE() << sentence << ": accepted, though " << reason;
+      ADD_FAILURE() << expression << ": accepted, though " << reason;
     } catch (const WireError& error) {
       EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
     }
@@ -130,13 +130,13 @@ TEST_F(Refused, FittedLevels) {
     return bytes;
   };
   for (const std::string name : {"alq", "zipml"}) {
-    const std::string sentence = name + "(bits=2)";
+    const std::string expression = name + "(bits=2)";
     for (const auto& [first, second] :
          {std::pair{0.5F, 0.25F}, {-0.5F, 0.5F}, {-0.0F, 0.5F}, {0.5F, 1.5F}, {NAN, 0.5F}, {0.5F, NAN}}) {
-      expect_refused(sentence, name + ": levels that do not ascend", 0, body(first, second, 1));
+      expect_refused(expression, name + ": levels that do not ascend", 0, body(first, second, 1));
     }
-    expect_refused(sentence, name + ": the scale of a block is negative", 0, body(0.25F, 0.5F, -1));
-    expect_refused(sentence, name + ": bits after the last symbol", 0, body(0.25F, 0.5F, 1, 0x80), 15);
+    expect_refused(expression, name + ": the scale of a block is negative", 0, body(0.25F, 0.5F, -1));
+    expect_refused(expression, name + ": bits after the last symbol", 0, body(0.25F, 0.5F, 1, 0x80), 15);
   }
 }
 
@@ -282,26 +282,26 @@ TEST_F(Refused, CodedByLibraries) {
 TEST_F(Refused, ThenNothingIsOpen) {
   const Input input{"w", {{{"w", 0, {4, 4}}}, 16}, std::vector<float>(16, 1.0F)};
   const auto other = encode(*make_codec(read_stages("bf16")), input);
-  for (const std::string sentence : {"f32", "topk(0.1, dense=0) | int8", "svd(rank=1)", "clusters | rans"}) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const std::string expression : {"f32", "topk(0.1, dense=0) | int8", "svd(rank=1)", "clusters | rans"}) {
+    const auto codec = make_codec(read_stages(expression));
     const auto good = encode(*codec, input);
     std::vector<std::unique_ptr<Opened>> readers;
     for (const bool after_another : {false, true}) {
       auto& reader = readers.emplace_back(codec->make_opened());
       if (after_another) reader->open(MessageView::parse(good), input.layout, {0, 16});
-      EXPECT_THROW(reader->open(MessageView::parse(other), input.layout, {0, 16}), WireError) << sentence;
+      EXPECT_THROW(reader->open(MessageView::parse(other), input.layout, {0, 16}), WireError) << expression;
       std::vector<float> values(16);
       Bucket out{values, &input.layout};
       std::vector<std::size_t> bytes(1);
-      EXPECT_THROW(reader->add_to(out, 1), std::logic_error) << sentence;
-      EXPECT_THROW(reader->clear_chosen(out), std::logic_error) << sentence;
-      EXPECT_THROW(reader->add_shares(bytes), std::logic_error) << sentence;
+      EXPECT_THROW(reader->add_to(out, 1), std::logic_error) << expression;
+      EXPECT_THROW(reader->clear_chosen(out), std::logic_error) << expression;
+      EXPECT_THROW(reader->add_shares(bytes), std::logic_error) << expression;
     }
     std::vector<float> values(16);
     Bucket out{values, &input.layout};
-    EXPECT_THROW(codec->add_sum(readers, 1, out), std::logic_error) << sentence;
+    EXPECT_THROW(codec->add_sum(readers, 1, out), std::logic_error) << expression;
     if (codec->traits().lists_atoms) {
-      EXPECT_THROW(codec->add_mean_of_holders(readers, {0, 16}, out), std::logic_error) << sentence;
+      EXPECT_THROW(codec->add_mean_of_holders(readers, {0, 16}, out), std::logic_error) << expression;
     }
   }
 }

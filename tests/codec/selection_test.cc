@@ -19,9 +19,9 @@ namespace {
 
 using test::message_of;
 
-std::vector<float> sent(const std::string& sentence, const Layout& layout, const std::vector<float>& values) {
+std::vector<float> sent(const std::string& expression, const Layout& layout, const std::vector<float>& values) {
   const Input input{"input", layout, values};
-  const auto codec = make_codec(read_stages(sentence));
+  const auto codec = make_codec(read_stages(expression));
   return decode(*codec, input, encode(*codec, input));
 }
 
@@ -109,23 +109,23 @@ TEST(Dense, SegmentsGoWholeAndTheOthersAsIfAlone) {
     for (std::size_t i = segment.offset; dense && i < segment.range().end; ++i) others[i] = 0;
   }
   const Layout alone(segments, layout.size());
-  for (const std::string& sentence : selections) {
-    std::vector<float> expected = sent(sentence, alone, others);
+  for (const std::string& expression : selections) {
+    std::vector<float> expected = sent(expression, alone, others);
     for (std::size_t i = 0; i < 9; ++i) expected[i] = values[i];
     expected[layout.segments()[4].offset] = values[layout.segments()[4].offset];
-    EXPECT_EQ(sent(sentence, layout, values), expected) << sentence;
+    EXPECT_EQ(sent(expression, layout, values), expected) << expression;
   }
 }
 
 TEST(Dense, IsTheSegmentNotThePieceOfAPart) {
   const Layout layout({{"w", 0, {40}}}, 40);
   const Input input{"w", layout, gaussian(layout, 32)};
-  for (const auto& [sentence, whole] :
+  for (const auto& [expression, whole] :
        {std::pair{"topk(0.1, dense=39)", false}, {"topk(0.1, dense=40)", true}, {"threshold(9, dense=40)", true}}) {
-    const auto codec = make_codec(read_stages(sentence));
+    const auto codec = make_codec(read_stages(expression));
     std::vector<float> out(40);
     add_part(*codec, layout, {5, 15}, encode_part(*codec, input, {5, 15}), 1, out);
-    EXPECT_EQ(std::ranges::count_if(out, [](float x) { return x != 0; }), whole ? 10 : 1) << sentence;
+    EXPECT_EQ(std::ranges::count_if(out, [](float x) { return x != 0; }), whole ? 10 : 1) << expression;
   }
 }
 
@@ -133,9 +133,9 @@ TEST(Dense, OfTheDefaultAreBiasesAndNoMore) {
   for (const std::int64_t n : {1024, 1025}) {
     const Layout layout({{"bias", 0, {n}}}, static_cast<std::size_t>(n));
     const std::vector<float> values = gaussian(layout, 33);
-    for (const char* sentence : {"topk(0.1)", "sampled_topk(0.1)", "threshold(relative=0.5)", "randomk(0.1)",
-                                 "randomk(0.1, shared=false)", "block(4, 0.1)", "block(4, 0.1, shared)"}) {
-      EXPECT_EQ(sent(sentence, layout, values) == values, n == 1024) << sentence << " " << n;
+    for (const char* expression : {"topk(0.1)", "sampled_topk(0.1)", "threshold(relative=0.5)", "randomk(0.1)",
+                                   "randomk(0.1, shared=false)", "block(4, 0.1)", "block(4, 0.1, shared)"}) {
+      EXPECT_EQ(sent(expression, layout, values) == values, n == 1024) << expression << " " << n;
     }
   }
 }
@@ -210,13 +210,13 @@ TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
 }
 
 TEST(Dense, IsANumberOrAll) {
-  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->traits().sentence; };
+  const auto canonical = [](const char* expression) { return make_codec(read_stages(expression))->traits().text; };
   EXPECT_EQ(canonical("topk(0.1, dense=all)"), "topk(ratio=0.1, scope=segment, dense=all) | f32");
   for (const char* call : {"topk(dense={})", "sampled_topk(dense={})", "threshold(dense={})", "randomk(dense={})",
                            "block(dense={})", "atomo(1, dense={})"}) {
     for (const char* bad : {"-1", "4294967296", "1e3", "5%", "None", "07", ""}) {
-      const std::string sentence = fmt::format(fmt::runtime(call), bad);
-      EXPECT_THROW(make_codec(read_stages(sentence)), ConfigError) << sentence;
+      const std::string expression = fmt::format(fmt::runtime(call), bad);
+      EXPECT_THROW(make_codec(read_stages(expression)), ConfigError) << expression;
     }
   }
 }

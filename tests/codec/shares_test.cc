@@ -41,7 +41,7 @@ Input three_tensors() {
 
 TEST(Shares, AreExactWithoutACode) {
   const Input input = three_tensors();
-  const auto shares = [&](const std::string& sentence) { return shares_of(*fresh(sentence), input); };
+  const auto shares = [&](const std::string& expression) { return shares_of(*fresh(expression), input); };
   EXPECT_EQ(shares("f32").segments, (std::vector<std::size_t>{4000, 12000, 8000}));
   EXPECT_EQ(shares("f32").together, 32) << "the header";
   // Blocks of 512 with a norm each; 5 bits a value.
@@ -100,10 +100,10 @@ TEST(Shares, OfOtherCodesAreThoseBeforeTheCode) {
   }
 }
 
-TEST(Shares, OfEverySentenceAddUpAndDisturbNothing) {
-  for_all([](const std::string& sentence) {
-    const auto codec = fresh(sentence);
-    const std::string& canonical = codec->traits().sentence;
+TEST(Shares, OfEveryCodecAddUpAndDisturbNothing) {
+  for_all([](const std::string& expression) {
+    const auto codec = fresh(expression);
+    const std::string& canonical = codec->traits().text;
     const auto clusters = canonical.find("clusters(");
     const bool pools = clusters != std::string::npos && canonical.find("scope=bucket", clusters) != std::string::npos;
     for (const Input& input : all_inputs()) {

@@ -19,8 +19,8 @@ Input flat(std::string name, std::vector<float> values) {
   return {std::move(name), {{{"w", 0, {n}}}, values.size()}, std::move(values)};
 }
 
-std::vector<float> decoded_by(const std::string& sentence, const Input& input) {
-  return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
+std::vector<float> decoded_by(const std::string& expression, const Input& input) {
+  return decode(*make_codec(read_stages(expression)), input, encode(*make_codec(read_stages(expression)), input));
 }
 
 // Fifty elements of magnitude 5 to 10 among noise.
@@ -123,16 +123,16 @@ TEST(CountMin, IsNeverBelowWhatIsAboveZero) {
 TEST(Sketch, OfFewElementsIsTheElements) {
   const Layout layout = mixed_layout();
   const Input input{"gaussian", layout, gaussian(layout, 67)};
-  for (const char* sentence : {"count_sketch(5, 30, 1)", "count_min(3, 20, 1)", "count_sketch(5, 20%, 1)"}) {
-    EXPECT_EQ(decoded_by(sentence, input), input.values) << sentence;
+  for (const char* expression : {"count_sketch(5, 30, 1)", "count_min(3, 20, 1)", "count_sketch(5, 20%, 1)"}) {
+    EXPECT_EQ(decoded_by(expression, input), input.values) << expression;
   }
 }
 
 TEST(Sketch, RefusesWhatMakesNoSense) {
-  for (const char* sentence : {"count_sketch(4)", "count_sketch(columns=0)", "count_sketch(columns=0%)",
-                               "count_sketch(columns=101%)", "count_min(keep=2.5)", "count_min(keep=many)",
-                               "count_sketch(17)", "count_sketch(columns=1e30)", "count_sketch(keep=nan)"}) {
-    EXPECT_THROW(make_codec(read_stages(sentence)), ConfigError) << sentence;
+  for (const char* expression : {"count_sketch(4)", "count_sketch(columns=0)", "count_sketch(columns=0%)",
+                                 "count_sketch(columns=101%)", "count_min(keep=2.5)", "count_min(keep=many)",
+                                 "count_sketch(17)", "count_sketch(columns=1e30)", "count_sketch(keep=nan)"}) {
+    EXPECT_THROW(make_codec(read_stages(expression)), ConfigError) << expression;
   }
 }
 

@@ -235,15 +235,15 @@ TEST(Svd, ApproximationsLookForNoMoreThanMatters) {
 
 TEST(Svd, WarmStartsAreStateOfACheckpoint) {
   const Input input = low_rank(30, 20);
-  const std::string sentence = "svd(rank=3, exact=1) | atomo(3.5) | qsgd(8)";
-  const auto codec = make_codec(read_stages(sentence));
+  const std::string expression = "svd(rank=3, exact=1) | atomo(3.5) | qsgd(8)";
+  const auto codec = make_codec(read_stages(expression));
   for (std::uint32_t step = 0; step < 3; ++step) encode(*codec, input, {.step = step}, 1);
 
   const auto path = std::filesystem::temp_directory_path() / ("sotto-svd-" + std::to_string(::getpid()));
   StateWriter writer(path);
   codec->visit_state(writer);
   writer.finish();
-  const auto resumed = make_codec(read_stages(sentence));
+  const auto resumed = make_codec(read_stages(expression));
   StateReader reader(path);
   resumed->visit_state(reader);
   reader.finish();
@@ -251,14 +251,14 @@ TEST(Svd, WarmStartsAreStateOfACheckpoint) {
 
   const auto expected = encode(*codec, input, {.step = 3}, 1);
   EXPECT_EQ(encode(*resumed, input, {.step = 3}, 1), expected);
-  EXPECT_NE(encode(*make_codec(read_stages(sentence)), input, {.step = 3}, 1), expected);
+  EXPECT_NE(encode(*make_codec(read_stages(expression)), input, {.step = 3}, 1), expected);
 }
 
 TEST(Svd, AnotherShapeInTheSamePlaceBeginsAnew) {
   const auto codec = make_codec(read_stages("svd(rank=8, exact=0) | topk(1)"));
   for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{40, 20}, {20, 900}, {900, 20}, {20, 40}}) {
     const Input input = low_rank(rows, cols);
-    EXPECT_EQ(encode(*codec, input), encode(*make_codec(read_stages(codec->traits().sentence)), input));
+    EXPECT_EQ(encode(*codec, input), encode(*make_codec(read_stages(codec->traits().text)), input));
   }
 }
 
@@ -297,8 +297,8 @@ TEST(Svd, StateThatCannotBeItsOwnIsRefused) {
 TEST(Svd, NumbersThatAreTooLargeOnTheWayAreAnError) {
   Input input = low_rank(30, 20);
   for (float& value : input.values) value = value > 0 ? 3e38F : -3e38F;
-  for (const char* sentence : {"svd", "svd(rank=3, exact=1)", "svd(rank=3, exact=1) | atomo(2) | qsgd(8)"}) {
-    EXPECT_THROW(encode(*make_codec(read_stages(sentence)), input), NumericError) << sentence;
+  for (const char* expression : {"svd", "svd(rank=3, exact=1)", "svd(rank=3, exact=1) | atomo(2) | qsgd(8)"}) {
+    EXPECT_THROW(encode(*make_codec(read_stages(expression)), input), NumericError) << expression;
   }
 }
 
@@ -307,9 +307,9 @@ TEST(Svd, LargeNumbersAreNoErrorAsLongAsTheirProductsAreNot) {
   for (const std::int64_t rows : {3, 9, 40}) {
     const Layout layout({{"w", 0, {rows, 9}}}, static_cast<std::size_t>(9 * rows));
     const Input input{"huge", layout, gaussian(layout, 41, 1e30F)};
-    for (const char* sentence : {"svd(rank=1, exact=1)", "svd(rank=2, exact=1) | qsgd(8)"}) {
-      const auto codec = make_codec(read_stages(sentence));
-      EXPECT_NO_THROW(decode(*codec, input, encode(*codec, input))) << sentence << ", " << rows << " rows";
+    for (const char* expression : {"svd(rank=1, exact=1)", "svd(rank=2, exact=1) | qsgd(8)"}) {
+      const auto codec = make_codec(read_stages(expression));
+      EXPECT_NO_THROW(decode(*codec, input, encode(*codec, input))) << expression << ", " << rows << " rows";
     }
   }
 }

@@ -50,8 +50,8 @@ TEST(TopK, SendsExactlyTheLargest) {
 TEST(Threshold, ReachesUpToTheLargestFloat) {
   constexpr float most = std::numeric_limits<float>::max();
   const Input input{"huge", {{{"w", 0, {4}}}, 4}, {3.1e38F, -3.3e38F, most, 1}};
-  const auto sent = [&](const std::string& sentence) {
-    const auto codec = make_codec(read_stages(sentence));
+  const auto sent = [&](const std::string& expression) {
+    const auto codec = make_codec(read_stages(expression));
     return decode(*codec, input, encode(*codec, input));
   };
   EXPECT_EQ(sent("threshold(3.2e38, dense=0)"), (std::vector<float>{0, -3.3e38F, most, 0}));
@@ -67,9 +67,9 @@ TEST(TopK, OfABucketIsTheLargestOfAllSegments) {
 }
 
 TEST(TopK, RoundsTheShareUpButNotForRoundingErrors) {
-  const auto kept = [](const std::string& sentence, std::int64_t n) {
+  const auto kept = [](const std::string& expression, std::int64_t n) {
     const Layout layout({{"w", 0, {1, n}}}, static_cast<std::size_t>(n));
-    return std::lround(make_codec(read_stages(sentence))->contract(layout).delta * static_cast<double>(n));
+    return std::lround(make_codec(read_stages(expression))->contract(layout).delta * static_cast<double>(n));
   };
   EXPECT_EQ(kept("topk(0.07)", 100), 7);
   EXPECT_EQ(kept("topk(0.01)", 100), 1);

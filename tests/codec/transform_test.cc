@@ -62,12 +62,12 @@ TEST(Transforms, OfValuesWhoseSumsDoNotFitAreRefusedByTheEncoder) {
   const Layout layout({{"small", 0, {2}}, {"huge", 2, {2, 4}}}, 10);
   Input input{"huge", layout, std::vector<float>(10, 1.0F)};
   for (std::size_t i = 2; i < 10; ++i) input.values[i] = std::numeric_limits<float>::max();
-  for (const char* sentence : {"hadamard(chunk=1)", "hadamard(chunk=1) | topk(0.5)", "dct(1) | natural",
-                               "svd | atomo(s=2) | atomo(s=1) | qsgd"}) {
-    const auto codec = make_codec(read_stages(sentence));
+  for (const char* expression : {"hadamard(chunk=1)", "hadamard(chunk=1) | topk(0.5)", "dct(1) | natural",
+                                 "svd | atomo(s=2) | atomo(s=1) | qsgd"}) {
+    const auto codec = make_codec(read_stages(expression));
     try {
       encode(*codec, input, {.rank = 3, .step = 8});
-      ADD_FAILURE() << sentence << ": was accepted";
+      ADD_FAILURE() << expression << ": was accepted";
     } catch (const NumericError& error) {
       EXPECT_NE(std::string(error.what()).find("huge"), std::string::npos) << error.what();
       EXPECT_NE(std::string(error.what()).find("step 8"), std::string::npos) << error.what();

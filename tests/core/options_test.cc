@@ -37,9 +37,9 @@ struct NoOptions {
 
 template <class Options = SampleOptions>
 Options read(const std::string& text) {
-  const Sentence sentence = parse_sentence("codec", text);
+  const Expression expression = parse_expression("codec", text);
   Options options;
-  read_options(sentence, sentence.calls.at(0), options);
+  read_options(expression, expression.calls.at(0), options);
   return options;
 }
 

@@ -6,13 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/data/dataset.h"
 #include "app/data/digit_strokes.h"
 #include "app/data/digits.h"
 #include "app/data/generated.h"
 #include "app/data/made_cifar.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {
@@ -199,9 +199,9 @@ TEST(Made, SizesHaveALimit) {
     test::error_of<ConfigError>([&] { open(DataOptions::most_examples + 1); });
     test::error_of<ConfigError>([&] { open(-1); });
   }
-  const Sentence sentence = parse_sentence("test", "data(train-size=10000001)");
+  const Expression expression = parse_expression("test", "data(train-size=10000001)");
   DataOptions options;
-  test::error_of<ConfigError>([&] { read_options(sentence, sentence.calls.front(), options); });
+  test::error_of<ConfigError>([&] { read_options(expression, expression.calls.front(), options); });
 }
 
 }  // namespace

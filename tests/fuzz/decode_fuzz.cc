@@ -28,8 +28,8 @@ Subjects& subjects() {
   return all;
 }
 
-const std::vector<std::string>& sentences() {
-  static const std::vector<std::string> all = testing::generated_sentences(500);
+const std::vector<std::string>& expressions() {
+  static const std::vector<std::string> all = testing::generated_codecs(500);
   return all;
 }
 
@@ -126,16 +126,16 @@ void decode(const DecodeInput& input, Subject& subject, std::span<const std::byt
 std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> data, std::size_t most, unsigned seed) {
   Philox random(seed, Purpose::test);
   auto input = DecodeInput::parse(data);
-  const auto count = static_cast<std::uint32_t>(sentences().size());
+  const auto count = static_cast<std::uint32_t>(expressions().size());
   if (!input) {
     input.emplace();
-    input->sentence = sentences()[random.below(count)];
+    input->codec = expressions()[random.below(count)];
   }
   // Slow checks are rare.
   input->thorough = random.below(64) == 0;
   input->threads = random.below(256) == 0;
   switch (random.below(128)) {
-    case 0: input->sentence = sentences()[random.below(count)]; break;
+    case 0: input->codec = expressions()[random.below(count)]; break;
     case 1: input->scene = static_cast<std::uint8_t>(random.below(scenes)); break;
     case 2: input->data = static_cast<std::uint8_t>(random.below(kinds_of_data)); break;
     case 3:
@@ -158,7 +158,7 @@ std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> data, std::size_
     }
     default: break;
   }
-  const std::size_t head = input->sentence.size() + 3;
+  const std::size_t head = input->codec.size() + 3;
   if (head < most) {
     const std::size_t room = most - head;
     std::vector<std::uint8_t> bytes(room);

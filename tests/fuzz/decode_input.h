@@ -20,7 +20,7 @@ struct DecodeInput {
     raw,           // `bytes` is the whole message
   };
 
-  std::string sentence;
+  std::string codec;
   Form form = Form::changed_body;
   bool thorough = false;   // also decodes by a new instance, and calls clear_chosen()
   bool threads = false;    // decodes on two threads
@@ -34,7 +34,7 @@ struct DecodeInput {
     const std::size_t line = text.find('\n');
     if (line == std::string_view::npos || line == 0 || line > 1000) return std::nullopt;
     DecodeInput result;
-    result.sentence = text.substr(0, line);
+    result.codec = text.substr(0, line);
     const auto rest = std::as_bytes(input.subspan(line + 1));
     if (rest.empty()) return result;
     const auto how = std::to_integer<unsigned>(rest[0]);
@@ -50,7 +50,7 @@ struct DecodeInput {
   }
 
   std::vector<std::uint8_t> packed() const {
-    std::vector<std::uint8_t> input(sentence.begin(), sentence.end());
+    std::vector<std::uint8_t> input(codec.begin(), codec.end());
     const unsigned how = (static_cast<unsigned>(form) ^ 1U) | (thorough ? 4U : 0U) | (threads ? 8U : 0U) |
                          static_cast<unsigned>(scene) << 4U | static_cast<unsigned>(data) << 6U;
     input.insert(input.end(), {'\n', static_cast<std::uint8_t>(how), flags});

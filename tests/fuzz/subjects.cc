@@ -67,15 +67,15 @@ std::vector<float> values_of(const Layout& layout, std::size_t data) {
   return values;
 }
 
-bool has_code(const std::string& sentence) {
-  const Sentence parsed = parse_sentence("fuzz", sentence);
+bool has_code(const std::string& expression) {
+  const Expression parsed = parse_expression("fuzz", expression);
   const StageEntry* last = stage_table().find(parsed.calls.back().name);
   return last != nullptr && last->kind == StageKind::code;
 }
 
 // A valid message by another instance than the one that decodes, since instances share no working memory.
-std::unique_ptr<Message> message_of(const std::string& sentence, const Scene& scene, std::size_t data) {
-  const auto codec = make_codec(read_stages(sentence));
+std::unique_ptr<Message> message_of(const std::string& expression, const Scene& scene, std::size_t data) {
+  const auto codec = make_codec(read_stages(expression));
   std::vector<float> values = values_of(scene.layout, data);
   const Bucket bucket{values, &scene.layout, 0};
   std::vector<float> agreed(codec->agreed_count(scene.layout));
@@ -96,7 +96,7 @@ std::size_t allocated() {
 }
 
 void fail(const DecodeInput& input, const std::string& what) {
-  std::fprintf(stderr, "decode_fuzz: %s: %s\n", input.sentence.c_str(), what.c_str());
+  std::fprintf(stderr, "decode_fuzz: %s: %s\n", input.codec.c_str(), what.c_str());
   std::abort();
 }
 
@@ -107,20 +107,20 @@ Subjects::Subjects()
       two_(std::make_shared<ThreadPool>(2, task)) {}
 
 std::unique_ptr<Codec> Subjects::codec(const DecodeInput& input) const {
-  return make_codec(read_stages(input.sentence), input.threads ? two_ : one_);
+  return make_codec(read_stages(input.codec), input.threads ? two_ : one_);
 }
 
 const Scene& Subjects::scene(const DecodeInput& input) const { return scenes_[input.scene]; }
 
 Subject& Subjects::of(const DecodeInput& input) {
   if (subjects_.size() > most_subjects) subjects_.clear();
-  const auto [at, is_new] = subjects_.try_emplace(Place{input.sentence, input.scene, input.threads});
+  const auto [at, is_new] = subjects_.try_emplace(Place{input.codec, input.scene, input.threads});
   Subject& subject = at->second;
   if (!is_new) return subject;
   try {
     subject.codec = codec(input);
     subject.codec->max_bytes(scene(input).layout, scene(input).part);
-    if (input.scene == large_scene && !has_code(input.sentence)) subject.codec.reset();  // for codes alone
+    if (input.scene == large_scene && !has_code(input.codec)) subject.codec.reset();  // for codes alone
     if (!subject.codec) return subject;
   } catch (const ConfigError&) {  // not a codec, or one that needs a larger vector
     subject.codec.reset();
@@ -137,7 +137,7 @@ Subject& Subjects::of(const DecodeInput& input) {
     fail(input, fmt::format("the codec refuses its own message: {}", error.what()));
   }
   subject.most_allocated = of_an_error;
-  if (has_code(input.sentence)) {
+  if (has_code(input.codec)) {
     subject.most_allocated += of_a_library + 4 * subject.codec->max_bytes(scene(input).layout, scene(input).part);
   }
   return subject;
@@ -145,7 +145,7 @@ Subject& Subjects::of(const DecodeInput& input) {
 
 const Message& Subjects::valid(Subject& subject, const DecodeInput& input) {
   auto& message = subject.messages[input.data];
-  if (!message) message = message_of(input.sentence, scene(input), input.data);
+  if (!message) message = message_of(input.codec, scene(input), input.data);
   return *message;
 }
 

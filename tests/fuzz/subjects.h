@@ -43,7 +43,7 @@ class Subjects {
 
  private:
   struct Place {
-    std::string sentence;
+    std::string codec;
     std::uint8_t scene;
     bool threads;
     auto operator<=>(const Place&) const = default;

@@ -85,9 +85,9 @@ TEST(Library, ReadsPathsAndOptions) {
   for (const std::string_view name : {"lenet", "resnet(depth=18)", "so", "densenet-bc(depth=22, growth=4)", ""}) {
     EXPECT_FALSE(names_library(name)) << name;
   }
-  const Sentence sentence = parse_model("model", "./Net.so(width=64, form=a)");
-  EXPECT_EQ(sentence.calls.front().name, "./Net.so");
-  EXPECT_EQ(sentence.calls.front().arguments.size(), 2U);
+  const Expression expression = parse_model("model", "./Net.so(width=64, form=a)");
+  EXPECT_EQ(expression.calls.front().name, "./Net.so");
+  EXPECT_EQ(expression.calls.front().arguments.size(), 2U);
   EXPECT_EQ(with_absolute_path("./Net.so(width=64)"), (std::filesystem::current_path() / "Net.so(width=64)").string());
   EXPECT_EQ(with_absolute_path("/a/../Net.so"), "/Net.so");
 }

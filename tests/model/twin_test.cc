@@ -161,11 +161,11 @@ TEST(TwinTest, OptimisersAreTorchs) {
   const auto noise = [](std::uint64_t seed) {
     return torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(seed));
   };
-  for (const auto& [sentence, make] : pairs) {
+  for (const auto& [expression, make] : pairs) {
     const torch::Tensor start = noise(1);
     torch::Tensor twin = start.clone().requires_grad_(true), exact = start.to(at::kDouble).requires_grad_(true);
     const Theirs theirs = make({twin}), in_double = make({exact});
-    const auto ours = make_optimiser(test::optimiser(sentence), test::flat(size));
+    const auto ours = make_optimiser(test::optimiser(expression), test::flat(size));
     const std::span<float> parameters(start.data_ptr<float>(), size);
     for (std::uint64_t step = 0; step < 20; ++step) {
       const torch::Tensor gradient = noise(2 + step) * (step % 3 == 0 ? 3 : 1);
@@ -176,8 +176,9 @@ TEST(TwinTest, OptimisersAreTorchs) {
       ours->begin_step(step);
       ours->apply(parameters, {gradient.data_ptr<float>(), static_cast<std::size_t>(size)}, 0, lr);
     }
-    EXPECT_LE(norm_of(start - exact), 2 * norm_of(twin - exact)) << sentence;  // a thousand values are no small sample
-    EXPECT_GT(norm_of(noise(1) - start), 0.1) << sentence;
+    EXPECT_LE(norm_of(start - exact), 2 * norm_of(twin - exact))
+        << expression;  // a thousand values are no small sample
+    EXPECT_GT(norm_of(noise(1) - start), 0.1) << expression;
   }
 }
 

@@ -32,7 +32,7 @@ Layout tensors(std::size_t size) {
 }
 
 // Expressions that together cover every entry of the table, and every branch of each.
-std::vector<std::string> sentences() {
+std::vector<std::string> expressions() {
   std::vector<std::string> all{"sgd(momentum=0)",
                                "sgd(nesterov=true, weight-decay=0.01)",
                                "sgd(dampening=0.5)",
@@ -77,12 +77,12 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-TEST(Optimisers, HaveCanonicalSentencesThatNameEveryOption) {
-  for (const std::string& sentence : sentences()) {
-    const OptimiserSpec spec = test::optimiser(sentence);
+TEST(Optimisers, HaveCanonicalTextsThatNameEveryOption) {
+  for (const std::string& expression : expressions()) {
+    const OptimiserSpec spec = test::optimiser(expression);
     const std::string canonical = spec.text();
     EXPECT_EQ(test::optimiser(canonical).text(), canonical);
-    const Sentence parsed = parse_sentence("optimiser", canonical);
+    const Expression parsed = parse_expression("optimiser", canonical);
     std::vector<std::string> named;
     for (const Argument& argument : parsed.calls.front().arguments) named.push_back(argument.key);
     EXPECT_EQ(named, names_of_options(spec.entry->options())) << canonical;
@@ -90,8 +90,8 @@ TEST(Optimisers, HaveCanonicalSentencesThatNameEveryOption) {
 }
 
 TEST(Optimisers, RefuseWhatTheyAreNot) {
-  const auto refusal = [](const char* sentence) {
-    return message_of([&] { make_optimiser(test::optimiser(sentence), tensors(4)); });
+  const auto refusal = [](const char* expression) {
+    return message_of([&] { make_optimiser(test::optimiser(expression), tensors(4)); });
   };
   EXPECT_NE(refusal("adamm").find("unknown optimiser `adamm`; did you mean `adam`"), std::string::npos);
   EXPECT_NE(refusal("adam(beta3=0.1)").find("unknown option `beta3`"), std::string::npos);
@@ -104,33 +104,33 @@ TEST(Optimisers, RefuseWhatTheyAreNot) {
 
 TEST(Optimisers, ContinueFromTheirState) {
   constexpr std::size_t size = 33;
-  for (const std::string& sentence : sentences()) {
+  for (const std::string& expression : expressions()) {
     for (const std::uint64_t saved : {1U, 2U, 4U}) {  // before and after a freeze
       std::vector<float> p = random_vector(size, 0);
-      const auto first = make_optimiser(test::optimiser(sentence), tensors(size));
+      const auto first = make_optimiser(test::optimiser(expression), tensors(size));
       for (std::uint64_t t = 0; t < saved; ++t) step(*first, p, random_vector(size, 1 + t), t);
       std::vector<float> q = p;
-      const auto second = make_optimiser(test::optimiser(sentence), tensors(size));
+      const auto second = make_optimiser(test::optimiser(expression), tensors(size));
       test::hand_over(*first, *second);
       for (std::uint64_t t = saved; t < 6; ++t) {
         step(*first, p, random_vector(size, 1 + t), t);
         step(*second, q, random_vector(size, 1 + t), t);
-        EXPECT_TRUE(same(p, q)) << sentence << " from step " << saved;
+        EXPECT_TRUE(same(p, q)) << expression << " from step " << saved;
       }
     }
   }
 }
 
 TEST(Optimisers, RefuseAStateOfAnotherLength) {
-  for (const std::string& sentence : sentences()) {
-    const auto optimiser = make_optimiser(test::optimiser(sentence), tensors(8));
+  for (const std::string& expression : expressions()) {
+    const auto optimiser = make_optimiser(test::optimiser(expression), tensors(8));
     test::Store store;
     optimiser->visit_state(store);
     store.reading = true;
     for (auto& [name, values] : store.floats) {
       const auto kept = values;
       values.push_back(1);
-      EXPECT_THROW(optimiser->visit_state(store), FileError) << sentence << " " << name;
+      EXPECT_THROW(optimiser->visit_state(store), FileError) << expression << " " << name;
       values = kept;
     }
   }
@@ -140,23 +140,23 @@ TEST(Optimisers, StretchByStretchIsTheSameAsWhole) {
   constexpr std::size_t size = 101;
   const std::vector<Range> stretches{{70, size}, {16, 70}, {0, 16}};
   const Layout layout({{"first", 0, {4, 4}}, {"second", 16, {54}}, {"third", 70, {31, 1}}}, size);
-  for (const std::string& sentence : sentences()) {
+  for (const std::string& expression : expressions()) {
     std::vector<float> whole = random_vector(size, 0), parts = whole;
-    const auto a = make_optimiser(test::optimiser(sentence), layout);
-    const auto b = make_optimiser(test::optimiser(sentence), layout);
+    const auto a = make_optimiser(test::optimiser(expression), layout);
+    const auto b = make_optimiser(test::optimiser(expression), layout);
     for (std::uint64_t t = 0; t < 5; ++t) {
       step(*a, whole, random_vector(size, 1 + t), t);
       step(*b, parts, random_vector(size, 1 + t), t, stretches);
-      EXPECT_TRUE(same(whole, parts)) << sentence;
+      EXPECT_TRUE(same(whole, parts)) << expression;
     }
   }
 }
 
 TEST(Optimisers, SayWhatMakesTheirBuffers) {
-  for (const std::string& sentence : sentences()) {
+  for (const std::string& expression : expressions()) {
     for (const double share : {1.0, 0.5}) {
-      if (share < 1 && sentence == "adam(weight-decay=0.1)") continue;  // refused
-      const auto optimiser = make_optimiser(test::optimiser(sentence), tensors(8));
+      if (share < 1 && expression == "adam(weight-decay=0.1)") continue;  // refused
+      const auto optimiser = make_optimiser(test::optimiser(expression), tensors(8));
       optimiser->take_shares(share);
       const auto buffers = [&] {
         test::Store store;
@@ -170,26 +170,26 @@ TEST(Optimisers, SayWhatMakesTheirBuffers) {
       const auto after = buffers();
       std::vector<float> mean(offered.begin(), offered.end());
       optimiser->apply(p, mean, 0, 0.1);
-      EXPECT_TRUE(after == (optimiser->offer_makes_buffers() ? buffers() : before)) << sentence << ", " << share;
+      EXPECT_TRUE(after == (optimiser->offer_makes_buffers() ? buffers() : before)) << expression << ", " << share;
     }
   }
 }
 
 TEST(Optimisers, LeaveZeroAtZero) {  // padding
-  for (const std::string& sentence : sentences()) {
-    const auto optimiser = make_optimiser(test::optimiser(sentence), tensors(16));
+  for (const std::string& expression : expressions()) {
+    const auto optimiser = make_optimiser(test::optimiser(expression), tensors(16));
     std::vector<float> p(16, 0.0F);
     for (std::uint64_t t = 0; t < 5; ++t) step(*optimiser, p, std::vector<float>(16, 0.0F), t);
-    EXPECT_EQ(p, std::vector<float>(16, 0.0F)) << sentence;
+    EXPECT_EQ(p, std::vector<float>(16, 0.0F)) << expression;
   }
 }
 
 TEST(Optimisers, RefuseAStretchOfNothing) {
-  for (const std::string& sentence : sentences()) {
-    const auto optimiser = make_optimiser(test::optimiser(sentence), tensors(8));
+  for (const std::string& expression : expressions()) {
+    const auto optimiser = make_optimiser(test::optimiser(expression), tensors(8));
     std::vector<float> p(8), g(8);
-    EXPECT_THROW(optimiser->apply(p, g, 1, 0.1), std::logic_error) << sentence;
-    EXPECT_THROW(optimiser->apply(std::span(p).first(4), g, 0, 0.1), std::logic_error) << sentence;
+    EXPECT_THROW(optimiser->apply(p, g, 1, 0.1), std::logic_error) << expression;
+    EXPECT_THROW(optimiser->apply(std::span(p).first(4), g, 0, 0.1), std::logic_error) << expression;
     EXPECT_THROW(optimiser->apply(std::span(p).first(1), std::span(g).first(1), SIZE_MAX, 0.1), std::logic_error);
   }
 }
@@ -197,9 +197,9 @@ TEST(Optimisers, RefuseAStretchOfNothing) {
 // Numbers of torch 2.13 for p = [1, -.5, .25, 2], lr .1, and four steps with the gradient [.5, -1, .125, 3] * (t even ?
 // 1 : -.5) + t/4 in step t.
 TEST(Adam, IsTorchs) {
-  const auto after = [](const char* sentence) {
+  const auto after = [](const char* expression) {
     std::vector<float> p{1.0F, -0.5F, 0.25F, 2.0F};
-    const auto adam = make_optimiser(test::optimiser(sentence), tensors(p.size()));
+    const auto adam = make_optimiser(test::optimiser(expression), tensors(p.size()));
     for (int t = 0; t < 4; ++t) {
       std::vector<float> g{0.5F, -1.0F, 0.125F, 3.0F};
       for (float& value : g) value = value * (t % 2 == 0 ? 1.0F : -0.5F) + 0.25F * static_cast<float>(t);
@@ -207,9 +207,9 @@ TEST(Adam, IsTorchs) {
     }
     return p;
   };
-  const auto expect = [&](const char* sentence, const std::vector<float>& wanted) {
-    const auto found = after(sentence);
-    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 4e-7) << sentence << " " << i;
+  const auto expect = [&](const char* expression, const std::vector<float>& wanted) {
+    const auto found = after(expression);
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 4e-7) << expression << " " << i;
   };
   expect("adam", {0.6689279079437256F, -0.38239216804504395F, -0.12591718137264252F, 1.7594887018203735F});
   expect("adam(beta1=0.8, beta2=0.95, eps=1e-3, weight-decay=0.1)",
@@ -222,13 +222,13 @@ TEST(Adam, IsTorchs) {
 // one. Both go as far, within 5 %; without the shares in mind the updates would go half as far.
 TEST(Adam, GoesAsFarWithSharesOfAStep) {
   constexpr std::size_t size = 2000, workers = 4, steps = 400;
-  for (const char* sentence : {"adam", "adamw(weight-decay=0)", "adam(beta1=0.8)"}) {
+  for (const char* expression : {"adam", "adamw(weight-decay=0)", "adam(beta1=0.8)"}) {
     std::vector<std::unique_ptr<Optimiser>> shared;
     for (std::size_t worker = 0; worker < workers; ++worker) {
-      shared.push_back(make_optimiser(test::optimiser(sentence), tensors(size)));
+      shared.push_back(make_optimiser(test::optimiser(expression), tensors(size)));
       shared.back()->take_shares(1.0 / workers);
     }
-    const auto whole = make_optimiser(test::optimiser(sentence), tensors(size));
+    const auto whole = make_optimiser(test::optimiser(expression), tensors(size));
     std::vector<float> a(size), b(size);
     for (std::uint64_t round = 0; round < steps; ++round) {
       std::vector<float> mean(size);
@@ -245,7 +245,7 @@ TEST(Adam, GoesAsFarWithSharesOfAStep) {
       whole->begin_step(round);
       whole->apply(b, mean, 0, 0.001);
     }
-    EXPECT_NEAR(std::reduce(a.begin(), a.end()) / std::reduce(b.begin(), b.end()), 1, 0.05) << sentence;
+    EXPECT_NEAR(std::reduce(a.begin(), a.end()) / std::reduce(b.begin(), b.end()), 1, 0.05) << expression;
   }
 }
 

@@ -121,9 +121,9 @@ const std::vector<std::string> kinds{"sgd(weight-decay=0.1)", "adamw",         "
                                      "onebit-adam(warmup=2)", "lars(trust=1)", "lamb(weight-decay=0.1)"};
 
 TEST(ParameterGroups, WithTheSameOptionsChangeNoBit) {
-  for (const std::string& sentence : kinds) {
-    const auto plain = make_optimiser(test::optimiser(sentence), network());
-    const auto own = grouped("*.bias: lr-scale=1; norm*: lr-scale=1", sentence);
+  for (const std::string& expression : kinds) {
+    const auto plain = make_optimiser(test::optimiser(expression), network());
+    const auto own = grouped("*.bias: lr-scale=1; norm*: lr-scale=1", expression);
     EXPECT_EQ(own->dense_steps(), plain->dense_steps());
     EXPECT_EQ(own->needs_whole_tensors(), plain->needs_whole_tensors());
     EXPECT_EQ(own->may_reset_buffers(), plain->may_reset_buffers());
@@ -133,7 +133,7 @@ TEST(ParameterGroups, WithTheSameOptionsChangeNoBit) {
     for (std::uint64_t t = 0; t < 5; ++t) {
       step(*plain, p, t);
       step(*own, q, t);
-      EXPECT_EQ(p, q) << sentence << ", step " << t;
+      EXPECT_EQ(p, q) << expression << ", step " << t;
     }
   }
 }
@@ -163,18 +163,18 @@ TEST(ParameterGroups, TensorsGoTheirOwnWays) {
 }
 
 TEST(ParameterGroups, HaveBuffersOfOffersIfOneOfThemHas) {
-  for (const char* sentence : {"sgd", "sgd(momentum=0)"}) {
-    const auto optimiser = grouped("*.bias: momentum=0; head.*: lr-scale=0.1", sentence);
+  for (const char* expression : {"sgd", "sgd(momentum=0)"}) {
+    const auto optimiser = grouped("*.bias: momentum=0; head.*: lr-scale=0.1", expression);
     EXPECT_FALSE(optimiser->offer_makes_buffers());
     optimiser->take_shares(0.5);
-    EXPECT_EQ(optimiser->offer_makes_buffers(), std::string_view(sentence) == "sgd");
+    EXPECT_EQ(optimiser->offer_makes_buffers(), std::string_view(expression) == "sgd");
   }
 }
 
 TEST(ParameterGroups, ContinueFromTheirState) {
   const std::string text = "*.bias: lr-scale=0.5; norm*: lr-scale=2";
-  for (const std::string& sentence : kinds) {
-    const auto first = grouped(text, sentence), second = grouped(text, sentence);
+  for (const std::string& expression : kinds) {
+    const auto first = grouped(text, expression), second = grouped(text, expression);
     std::vector<float> p = noise(0);
     for (std::uint64_t t = 0; t < 3; ++t) step(*first, p, t);
     std::vector<float> q = p;
@@ -183,7 +183,7 @@ TEST(ParameterGroups, ContinueFromTheirState) {
       step(*first, p, t);
       step(*second, q, t);
     }
-    EXPECT_EQ(p, q) << sentence;
+    EXPECT_EQ(p, q) << expression;
   }
 }
 

@@ -13,13 +13,13 @@
 namespace sotto {
 namespace {
 
-Schedule schedule(std::string_view sentence, std::uint64_t horizon = 100, std::uint64_t per_epoch = 10) {
-  return make_schedule(read_schedule(parse_sentence("lr-schedule", sentence)), horizon, {per_epoch});
+Schedule schedule(std::string_view expression, std::uint64_t horizon = 100, std::uint64_t per_epoch = 10) {
+  return make_schedule(read_schedule(parse_expression("lr-schedule", expression)), horizon, {per_epoch});
 }
 
-std::vector<double> factors(std::string_view sentence, const std::vector<std::uint64_t>& steps,
+std::vector<double> factors(std::string_view expression, const std::vector<std::uint64_t>& steps,
                             std::uint64_t horizon = 100, std::uint64_t per_epoch = 10) {
-  const auto made = schedule(sentence, horizon, per_epoch);
+  const auto made = schedule(expression, horizon, per_epoch);
   std::vector<double> values;
   for (const std::uint64_t step : steps) values.push_back(made(step));
   return values;
@@ -49,8 +49,8 @@ TEST(Schedule, Milestones) {
 
 // A rate changes at the first step that begins in its epoch, also where a step is no whole part of an epoch.
 TEST(Schedule, CountsEpochsOfTheData) {
-  const auto changes = [](std::string_view sentence, const EpochLength& epoch) {
-    const Schedule made = make_schedule(read_schedule(parse_sentence("lr-schedule", sentence)), 40, epoch);
+  const auto changes = [](std::string_view expression, const EpochLength& epoch) {
+    const Schedule made = make_schedule(read_schedule(parse_expression("lr-schedule", expression)), 40, epoch);
     std::vector<std::uint64_t> steps;
     for (std::uint64_t step = 1; step < 40; ++step) {
       if (made(step) != made(step - 1)) steps.push_back(step);
@@ -63,7 +63,7 @@ TEST(Schedule, CountsEpochsOfTheData) {
   EXPECT_EQ(changes("step(every=6, unit=epoch)", {5, 4}), (Steps{8, 15, 23, 30, 38}));
   EXPECT_EQ(changes("time-decay(rate=1, unit=epoch)", {22, 2}), (Steps{11, 22, 33}));
   EXPECT_EQ(changes("warmup(epochs=6) | constant", {5, 10}), (Steps{1, 2}));
-  EXPECT_NEAR(make_schedule(read_schedule(parse_sentence("lr-schedule", "inverse-sqrt(unit=epoch)")), 40, {5, 10})(3),
+  EXPECT_NEAR(make_schedule(read_schedule(parse_expression("lr-schedule", "inverse-sqrt(unit=epoch)")), 40, {5, 10})(3),
               1 / std::sqrt(7.0), 1e-12);
 }
 
@@ -126,8 +126,8 @@ TEST(Schedule, IsAPureFunctionOfTheStep) {
 }
 
 // The factors of a schedule after each evaluation with these metrics.
-Values after(std::string_view sentence, const Values& metrics, bool rises) {
-  Schedule made = schedule(sentence);
+Values after(std::string_view expression, const Values& metrics, bool rises) {
+  Schedule made = schedule(expression);
   Values factors;
   for (const double metric : metrics) {
     const double before = made(50);
@@ -159,8 +159,8 @@ TEST(Schedule, PlateauFallsWhereNothingImproves) {
 }
 
 TEST(Schedule, APlateauContinuesFromItsState) {
-  const char* const sentence = "plateau(factor=0.5, patience=1, cooldown=1)";
-  Schedule whole = schedule(sentence), first = schedule(sentence), second = schedule(sentence);
+  const char* const expression = "plateau(factor=0.5, patience=1, cooldown=1)";
+  Schedule whole = schedule(expression), first = schedule(expression), second = schedule(expression);
   const Values metrics{3, 4, 5, 5, 5, 2, 3, 3, 3, 3, 1, 2, 2, 2};
   for (std::size_t i = 0; i < metrics.size(); ++i) {
     Schedule& now = i < 4 ? first : second;
@@ -172,9 +172,9 @@ TEST(Schedule, APlateauContinuesFromItsState) {
   EXPECT_LT(whole(0), 0.25);
 }
 
-std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
+std::string error_of(std::string_view expression, std::uint64_t horizon = 100) {
   try {
-    schedule(sentence, horizon);
+    schedule(expression, horizon);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -182,11 +182,11 @@ std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
 }
 
 // Expects an error that contains `part`, with its caret under the last occurrence of `under` in the expression.
-void expect_error(const std::string& sentence, const std::string& part, const std::string& under) {
-  const std::string error = error_of(sentence);
+void expect_error(const std::string& expression, const std::string& part, const std::string& under) {
+  const std::string error = error_of(expression);
   EXPECT_NE(error.find("lr-schedule"), std::string::npos) << error;
   EXPECT_NE(error.find(part), std::string::npos) << error;
-  const std::string caret = "\n  " + sentence + "\n  " + std::string(sentence.rfind(under), ' ') + "^";
+  const std::string caret = "\n  " + expression + "\n  " + std::string(expression.rfind(under), ' ') + "^";
   EXPECT_NE(error.find(caret), std::string::npos) << error;
 }
 

@@ -48,10 +48,10 @@ double length(const Numbers& values) {
 using Formula =
     std::function<void(Numbers& p, const Numbers& g, Numbers& first, Numbers& second, double lr, int t, bool plain)>;
 
-void expect_formula(const std::string& sentence, bool adapts_vectors, const Formula& formula) {
+void expect_formula(const std::string& expression, bool adapts_vectors, const Formula& formula) {
   const Layout layout = four_tensors();
   std::vector<float> p = noise(layout, 0, "zero");
-  const auto optimiser = make_optimiser(test::optimiser(sentence), layout);
+  const auto optimiser = make_optimiser(test::optimiser(expression), layout);
   EXPECT_TRUE(optimiser->needs_whole_tensors());
   std::vector<Numbers> x, first, second;
   for (const Segment& segment : layout.segments()) {
@@ -72,7 +72,7 @@ void expect_formula(const std::string& sentence, bool adapts_vectors, const Form
     for (std::size_t s = 0; s < x.size(); ++s) {
       const Segment& segment = layout.segments()[s];
       for (std::size_t i = 0; i < segment.numel(); ++i) {
-        EXPECT_NEAR(p[segment.offset + i], x[s][i], 2e-6) << sentence << ", " << segment.name << " in step " << t;
+        EXPECT_NEAR(p[segment.offset + i], x[s][i], 2e-6) << expression << ", " << segment.name << " in step " << t;
       }
     }
   }
@@ -121,17 +121,17 @@ TEST(Lamb, FollowsItsFormula) {
 
 TEST(TrustRatios, RefuseACutTensor) {
   const Layout layout = four_tensors();
-  for (const char* sentence : {"lars", "lamb"}) {
-    const auto optimiser = make_optimiser(test::optimiser(sentence), layout);
+  for (const char* expression : {"lars", "lamb"}) {
+    const auto optimiser = make_optimiser(test::optimiser(expression), layout);
     std::vector<float> p(layout.size()), g(layout.size());
     const auto apply = [&](std::size_t begin, std::size_t size) {
       optimiser->apply(std::span(p).subspan(begin, size), std::span(g).subspan(begin, size), begin, 0.1);
     };
-    EXPECT_THROW(apply(0, 8), std::logic_error) << sentence;
-    EXPECT_THROW(apply(4, 28), std::logic_error) << sentence;
-    EXPECT_NO_THROW(apply(0, 12)) << sentence << ": without its padding";
-    EXPECT_NO_THROW(apply(16, 32)) << sentence;
-    EXPECT_NO_THROW(apply(12, 4)) << sentence << ": padding alone";
+    EXPECT_THROW(apply(0, 8), std::logic_error) << expression;
+    EXPECT_THROW(apply(4, 28), std::logic_error) << expression;
+    EXPECT_NO_THROW(apply(0, 12)) << expression << ": without its padding";
+    EXPECT_NO_THROW(apply(16, 32)) << expression;
+    EXPECT_NO_THROW(apply(12, 4)) << expression << ": padding alone";
   }
 }
 

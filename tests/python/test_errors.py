@@ -206,10 +206,10 @@ def test_presets_tied_to_an_optimiser_warn(pair):
 def test_a_momentum_memory_wants_a_plain_optimiser(pair):
     makers = ["momentum | topk(0.1)", "velocity | qsgd(4)", "fetch | count_sketch"]
     for said in pair.values("warned", codecs=makers, start_after=3):
-        for sentence in makers:
-            assert len(said[sentence]) == 1, said
-            made = sentence.split(" | ")[0]
-            assert f"{sentence}: `{made}` makes the momentum, and here the optimiser is yours" in said[sentence][0]
+        for expression in makers:
+            assert len(said[expression]) == 1, said
+            made = expression.split(" | ")[0]
+            assert f"{expression}: `{made}` makes the momentum, and here the optimiser is yours" in said[expression][0]
 
 
 @pytest.mark.parametrize(("options", "wanted"), [

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-SENTENCES = ["none", "f16", "int8", "qsgd(bits=4)", "topk(0.1) | f16", "sign(block=128)", "topk(0.2) | qsgd(4) | zstd"]
+CODECS = ["none", "f16", "int8", "qsgd(bits=4)", "topk(0.1) | f16", "sign(block=128)", "topk(0.2) | qsgd(4) | zstd"]
 SHAPES = [(1000,), (3, 5, 7), (1,), (), (0,), (2, 0, 3)]
 
 
@@ -16,18 +16,18 @@ def tensor_of(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("sentence", SENTENCES)
-def test_an_equal_codec_decodes(package, sentence, dtype):
+@pytest.mark.parametrize("expression", CODECS)
+def test_an_equal_codec_decodes(package, expression, dtype):
     for shape in SHAPES:
         x = tensor_of(shape, dtype)
         before = x.clone()
-        data = package.Codec(sentence).encode(x, seed=1, step=2)
+        data = package.Codec(expression).encode(x, seed=1, step=2)
         assert isinstance(data, bytes)
-        y = package.Codec(sentence).decode(data)
+        y = package.Codec(expression).decode(data)
         assert torch.equal(x, before)
         assert (y.shape, y.dtype, y.is_contiguous()) == (x.shape, x.dtype, True)
-        assert torch.equal(y, package.Codec(sentence).decode(bytearray(data)))
-        if sentence == "none":
+        assert torch.equal(y, package.Codec(expression).decode(bytearray(data)))
+        if expression == "none":
             assert torch.equal(x, y)
         elif x.numel() == 1000:
             assert (x.float() - y.float()).norm() < x.float().norm()
@@ -35,16 +35,16 @@ def test_an_equal_codec_decodes(package, sentence, dtype):
 
 def test_what_a_type_cannot_hold_is_an_error(package):
     x = torch.full((1000,), 40000.0, dtype=torch.float16)
-    for sentence in ("natural", "randomk(0.5, unbiased=true, dense=0)", "qsgd(bits=1, norm=l2)"):
-        codec = package.Codec(sentence)
+    for expression in ("natural", "randomk(0.5, unbiased=true, dense=0)", "qsgd(bits=1, norm=l2)"):
+        codec = package.Codec(expression)
         with pytest.raises(package.NumericError, match="what was decoded reaches .*, and f16 ends at 65504"):
             codec.decode(codec.encode(x))
         assert codec.decode(codec.encode(x.float())).isfinite().all()
     huge = torch.zeros(1000)
     huge[:40] = 5e37
-    for sentence in ("atomo(s=1, dense=0)", "randomk(0.1, unbiased=true, dense=0)"):
+    for expression in ("atomo(s=1, dense=0)", "randomk(0.1, unbiased=true, dense=0)"):
         with pytest.raises(package.NumericError, match="^tensor has values that this codec makes too large for floats$"):
-            package.Codec(sentence).encode(huge)
+            package.Codec(expression).encode(huge)
     huge[7] = torch.inf
     with pytest.raises(package.NumericError, match="is not finite"):
         package.Codec("atomo(s=1, dense=0)").encode(huge)
@@ -77,9 +77,9 @@ def test_bytes_that_lie_apart_are_refused(package):
     assert torch.equal(codec.decode(bytes(memoryview(apart)[::2])), codec.decode(memoryview(data)))
 
 
-@pytest.mark.parametrize("sentence", ["qsgd(4)", "topk(0.1) | f16 | zstd"])
-def test_wrong_bytes_are_wire_errors(package, sentence):
-    codec = package.Codec(sentence)
+@pytest.mark.parametrize("expression", ["qsgd(4)", "topk(0.1) | f16 | zstd"])
+def test_wrong_bytes_are_wire_errors(package, expression):
+    codec = package.Codec(expression)
     good = codec.encode(torch.randn(4, 20))
     for length in range(len(good)):
         with pytest.raises(package.WireError):
@@ -118,10 +118,10 @@ def test_bad_calls(package):
         codec.encode(torch.tensor([1.0, torch.nan]), step=7)
     x = torch.ones(3)
     for call, said in (
-        (lambda: package.Codec(None), "sentence=None: wants a codec"),
-        (lambda: package.Codec(""), "sentence='': wants a codec"),
-        (lambda: package.Codec("foo"), "sentence='foo': unknown codec"),
-        (lambda: package.Codec("ef | int8"), "sentence='ef | int8': `ef` remembers"),
+        (lambda: package.Codec(None), "codec=None: wants a codec"),
+        (lambda: package.Codec(""), "codec='': wants a codec"),
+        (lambda: package.Codec("foo"), "codec='foo': unknown codec"),
+        (lambda: package.Codec("ef | int8"), "codec='ef | int8': `ef` remembers"),
         (lambda: codec.encode([1.0, 2.0]), "wants a torch.Tensor that has values, not list"),
         (lambda: codec.encode(x.to("meta")), "not a tensor without data"),
         (lambda: codec.encode(x, seed=-1), "seed=-1: wants a whole number"),
@@ -141,7 +141,7 @@ def test_bad_calls(package):
 
 def test_what_is_said_about_a_codec(package):
     codec = package.Codec("qsgd(4)")
-    assert codec.sentence.startswith("qsgd(bits=4") and repr(codec) == f"sotto.Codec({codec.sentence!r})"
+    assert codec.text.startswith("qsgd(bits=4") and repr(codec) == f"sotto.Codec({codec.text!r})"
     contract = codec.contract((1000,))
     assert (contract.kind, contract.linear) == ("unbiased", False) and contract.omega > 0
     assert package.Codec("none").contract((5, 5)).kind == "exact"
@@ -199,24 +199,24 @@ def test_what_is_not_finite_is_not_aggregated(pair):
             assert said.startswith("NumericError: rank 1: the tensor holds ") and other[name].startswith("ConfigError: rank 1"), name
 
 
-@pytest.mark.parametrize("sentence", ["f32", "int8", "qsgd(4)", "topk(0.2) | f16", "rans"])
-def test_a_long_tensor_goes_in_several_messages(package, sentence):
+@pytest.mark.parametrize("expression", ["f32", "int8", "qsgd(4)", "topk(0.2) | f16", "rans"])
+def test_a_long_tensor_goes_in_several_messages(package, expression):
     """Normally that needs 2^29 elements; here a message takes 100."""
     x = tensor_of((50, 7), torch.float32)
-    short = package._C.TensorCodec(sentence, 1, most=100)
+    short = package._C.TensorCodec(expression, 1, most=100)
     data = short.encode(x, 1, 2)
     assert data.count(b"so\x01") >= 4  # each header begins so
     y = short.decode(data, x.numel())
     rows = [slice(begin, min(begin + 14, 50)) for begin in range(0, 50, 14)]  # whole rows, 98 elements
     each = torch.cat([short.decode(short.encode(x[r], 1, 2), x.numel()) for r in rows])
-    if sentence != "qsgd(4)":  # its random numbers depend on the number of the message
+    if expression != "qsgd(4)":  # its random numbers depend on the number of the message
         assert torch.equal(y, each)
     assert (x - y).norm() < x.norm()
     for wrong in (data[:-1], data + b"\0", data[:-60]):
         with pytest.raises(package.WireError):
             short.decode(wrong, x.numel())
     with pytest.raises(package.WireError):
-        package._C.TensorCodec(sentence, 1).decode(data, x.numel())
+        package._C.TensorCodec(expression, 1).decode(data, x.numel())
 
 
 def test_the_aggregate_of_a_long_tensor(pair):
@@ -227,10 +227,10 @@ def test_other_threads_run_while_one_waits(pair, tmp_path):
     assert pair.values("others_run_meanwhile", folder=str(tmp_path)) == [[2.0] * 4] * 2
 
 
-@pytest.mark.parametrize("sentence", ["none", "sign", "topk(0.01) | qsgd(4)"])
-def test_threads_change_no_bit(package, sentence):
+@pytest.mark.parametrize("expression", ["none", "sign", "topk(0.01) | qsgd(4)"])
+def test_threads_change_no_bit(package, expression):
     x = torch.randn(300_000)
-    one, three = package.Codec(sentence), package.Codec(sentence, threads=3)
+    one, three = package.Codec(expression), package.Codec(expression, threads=3)
     data = one.encode(x)
     assert three.encode(x) == data
     assert torch.equal(three.decode(data), one.decode(data))

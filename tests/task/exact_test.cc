@@ -31,7 +31,7 @@ double share_of_labels(auto is_counted) {
 
 std::unique_ptr<Task> named_task(std::string_view name) {
   const TaskEntry& entry = task_table().require("task", name);
-  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")), .data = made_data};
+  TaskSetup setup{.model = entry.read_model(parse_expression("model", "logreg")), .data = made_data};
   setup.batch = 0;
   return entry.make(setup);
 }

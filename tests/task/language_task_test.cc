@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/file.h"
 #include "app/data/text.h"
 #include "app/model/language_model.h"
 #include "app/task/table.h"
+#include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 #include "tests/support/message_of.h"
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view small_gpt = "gpt-mini(layers=1, heads=2, width=8, context=10)";
 
 TaskSetup setup_of(DataOptions data, std::string_view model = small_gpt) {
-  TaskSetup setup{.model = task_table().require("task", "language").read_model(parse_sentence("model", model)),
+  TaskSetup setup{.model = task_table().require("task", "language").read_model(parse_expression("model", model)),
                   .data = std::move(data)};
   setup.batch = 3;
   return setup;
@@ -74,7 +74,7 @@ TEST(Language, CountsBytesOfTokens) {
   EXPECT_NEAR(measured.value("bits"), measured.value("loss") * 1000 / bytes / std::log(2), 1e-9);
   const auto masked = task_table().require("task", "masked");
   TaskSetup setup = setup_of(data);
-  setup.model = masked.read_model(parse_sentence("model", "bert-mini(layers=1, heads=1, width=8, context=10)"));
+  setup.model = masked.read_model(parse_expression("model", "bert-mini(layers=1, heads=1, width=8, context=10)"));
   EXPECT_NEAR(masked.make(setup)->loss_of_guessing(), std::log(301), 1e-12) << "with the mark";
 }
 

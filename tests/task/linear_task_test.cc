@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sotto/core/file.h"
 #include "app/task/table.h"
+#include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 #include "tests/support/message_of.h"
 
@@ -20,7 +20,7 @@ class LinearTask : public testing::Test {
     write_file_atomic(folder_ / "train.libsvm", train);
     write_file_atomic(folder_ / "test.libsvm", test);
     const TaskEntry& entry = task_table().require("task", name);
-    TaskSetup setup{.model = entry.read_model(parse_sentence("model", model)),
+    TaskSetup setup{.model = entry.read_model(parse_expression("model", model)),
                     .data = {.data = "libsvm", .data_dir = folder_.path().string()}};
     setup.batch = batch;
     return entry.make(setup);
@@ -34,7 +34,7 @@ TEST_F(LinearTask, DealsRowsByLabel) {
   write_file_atomic(folder_ / "test.libsvm", "5 1:1\n9 1:1\n");
   for (const auto& [name, model] : {std::pair{"classify-rows", "logreg"}, std::pair{"regress-rows", "linreg"}}) {
     const TaskEntry& entry = task_table().require("task", name);
-    TaskSetup setup{.model = entry.read_model(parse_sentence("model", model)),
+    TaskSetup setup{.model = entry.read_model(parse_expression("model", model)),
                     .data = {.data = "libsvm", .data_dir = folder_.path().string()}};
     setup.batch = 3;
     setup.partition = partition_table().read("partition", "shards(1)");

@@ -6,10 +6,10 @@
 #include <set>
 #include <vector>
 
-#include "sotto/core/file.h"
 #include "app/data/text.h"
 #include "app/model/language_model.h"
 #include "app/task/masked.h"
+#include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {
@@ -94,7 +94,7 @@ class Masked : public testing::Test {
   static std::unique_ptr<Task> task_of(std::uint64_t seed, DataOptions data, std::size_t batch = 4) {
     const TaskEntry& entry = task_table().require("task", "masked");
     TaskSetup setup{
-        .model = entry.read_model(parse_sentence("model", small_bert)), .data = std::move(data), .seed = seed};
+        .model = entry.read_model(parse_expression("model", small_bert)), .data = std::move(data), .seed = seed};
     setup.batch = batch;
     return entry.make(setup);
   }

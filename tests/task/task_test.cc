@@ -35,7 +35,7 @@ constexpr std::array quick_models{
 class EveryTask : public testing::TestWithParam<std::string_view> {
  protected:
   const TaskEntry& entry_ = task_table().require("task", GetParam());
-  ModelChoice model(std::string_view text) const { return entry_.read_model(parse_sentence("model", text)); }
+  ModelChoice model(std::string_view text) const { return entry_.read_model(parse_expression("model", text)); }
   const Quick& quick_ = *std::ranges::find(quick_models, GetParam(), &Quick::task);
   TaskSetup setup_ = [this] {
     TaskSetup made{.model = model(quick_.model), .data = {.train_size = 60, .test_size = 23}};
@@ -158,7 +158,7 @@ TEST_P(EveryTask, KnowsItsModelsAndData) {
 // A rank with its own examples sees all of them and no others. Epochs are as long as without a partition.
 TEST(Partitioned, ImagesAreThoseOfTheHand) {
   const TaskEntry& entry = task_table().require("task", "classify");
-  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")),
+  TaskSetup setup{.model = entry.read_model(parse_expression("model", "logreg")),
                   .data = {.train_size = 60, .test_size = 23}};
   setup.batch = 10;
   setup.share = {1, 3};
@@ -187,7 +187,7 @@ TEST(Partitioned, ImagesAreThoseOfTheHand) {
 
 TEST(FindTask, ByModelAndData) {
   const auto found = [](std::string_view model, std::string_view data, std::string_view name = "auto") {
-    return find_task(name, parse_sentence("model", model), data).name;
+    return find_task(name, parse_expression("model", model), data).name;
   };
   EXPECT_EQ(found("lenet", "auto"), "classify");
   EXPECT_EQ(found("gpt-mini(layers=2)", "auto"), "language");
@@ -216,7 +216,7 @@ TEST(DefaultModel, IsTheFirstOfTheTask) {
     EXPECT_EQ(default_model(task.name, "auto"), task.model_names().front());
     for (const std::string_view data : task.data_names()) {
       const std::string_view model = default_model("auto", data);
-      EXPECT_NO_THROW(find_task("auto", parse_sentence("model", model), data)) << data;
+      EXPECT_NO_THROW(find_task("auto", parse_expression("model", model), data)) << data;
     }
   }
   EXPECT_NE(message_of([] { default_model("langage", "auto"); }).find("did you mean `language`?"), std::string::npos);
@@ -224,7 +224,7 @@ TEST(DefaultModel, IsTheFirstOfTheTask) {
 
 TEST(ImageTask, HasTheBatchesOfTheLoader) {
   const TaskEntry& entry = task_table().require("task", "classify");
-  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")),
+  TaskSetup setup{.model = entry.read_model(parse_expression("model", "logreg")),
                   .data = {.train_size = 60, .test_size = 23}};
   setup.batch = 10;
   setup.share = {1, 2};

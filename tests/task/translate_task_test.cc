@@ -18,7 +18,7 @@ constexpr std::string_view small_transformer =
 
 std::unique_ptr<Task> translate_task(std::string_view model = small_transformer) {
   const TaskEntry& entry = task_table().require("task", "translate");
-  TaskSetup setup{.model = entry.read_model(parse_sentence("model", model)),
+  TaskSetup setup{.model = entry.read_model(parse_expression("model", model)),
                   .data = {.train_size = 40, .test_size = 9}};
   setup.batch = 4;
   return entry.make(setup);

@@ -19,12 +19,12 @@ using test::message_of;
 
 TEST(GivenTopologies, SendToWhomTheTextSays) {
   const Topology topology = make_topology(test::topology("graph(1 2; 0; 0)"), 3);
-  EXPECT_EQ(topology.sentence(), "graph(sends_to=1 2; 0; 0)");
+  EXPECT_EQ(topology.text(), "graph(sends_to=1 2; 0; 0)");
   EXPECT_TRUE(topology.is_static() && topology.symmetric() && !topology.has_shares());
   EXPECT_EQ(topology.round(0).out(0), (std::vector{1, 2}));
   EXPECT_EQ(topology.round(0).out(2), (std::vector{0}));
-  EXPECT_EQ(make_topology(test::topology(topology.sentence()), 3).round(0), topology.round(0));
-  EXPECT_EQ(make_mixing({}, topology)->sentence(), "uniform");
+  EXPECT_EQ(make_topology(test::topology(topology.text()), 3).round(0), topology.round(0));
+  EXPECT_EQ(make_mixing({}, topology)->text(), "uniform");
 }
 
 TEST(GivenTopologies, HaveRoundsThatTakeTurns) {
@@ -33,7 +33,7 @@ TEST(GivenTopologies, HaveRoundsThatTakeTurns) {
   EXPECT_EQ(topology.round(1).out(1), std::vector{2});
   EXPECT_TRUE(topology.round(2).out(1).empty());
   EXPECT_EQ(topology.rounds_to_reach_all(), 4U);
-  EXPECT_EQ(make_topology(test::topology(topology.sentence()), 3).period(), 3U);
+  EXPECT_EQ(make_topology(test::topology(topology.text()), 3).period(), 3U);
 }
 
 TEST(GivenTopologies, AreWhatTheSameOneOfTheTableIs) {
@@ -55,13 +55,13 @@ TEST(GivenTopologies, MixWithTheirOwnShares) {
   const Topology topology = make_topology(test::topology("graph(1:0.25 2:0.25; 0:0.5; 0:0.125)"), 3);
   ASSERT_TRUE(topology.has_shares());
   const auto mixing = make_mixing({}, topology);
-  EXPECT_EQ(mixing->sentence(), "given");
+  EXPECT_EQ(mixing->text(), "given");
   const MixingMatrix matrix = MixingMatrix::of(topology.round(0), *mixing);
   const double expected[3][3] = {{0.5, 0.5, 0.125}, {0.25, 0.5, 0}, {0.25, 0, 0.875}};
   for (int to = 0; to < 3; ++to) {
     for (int from = 0; from < 3; ++from) EXPECT_EQ(matrix.at(to, from), expected[to][from]) << to << from;
   }
-  EXPECT_EQ(make_mixing(test::mixing("uniform"), topology)->sentence(), "uniform");  // a user may still ask for it
+  EXPECT_EQ(make_mixing(test::mixing("uniform"), topology)->text(), "uniform");  // a user may still ask for it
   EXPECT_NE(message_of([] {
               make_mixing(test::mixing("given"), make_topology(test::topology("ring"), 3));
             }).find("say their shares"),
@@ -104,7 +104,7 @@ class TopologyFiles : public testing::Test {
 };
 
 TEST_F(TopologyFiles, SayRoundsAndMatrices) {
-  EXPECT_EQ(make_topology(test::topology(written("[[round]]\nsends_to = [[1, 2], [0], [0]]\n")), 3).sentence(),
+  EXPECT_EQ(make_topology(test::topology(written("[[round]]\nsends_to = [[1, 2], [0], [0]]\n")), 3).text(),
             "graph(sends_to=1 2; 0; 0)");
   EXPECT_EQ(make_topology(test::topology(written("[[round]]\nsends_to = [[1], [], []]\n"
                                                  "[[round]]\nsends_to = [[], [2], []]\n"
@@ -115,7 +115,7 @@ TEST_F(TopologyFiles, SayRoundsAndMatrices) {
   EXPECT_EQ(make_topology(test::topology(written("[[round]]\nmatrix = [[0.5, 0.5, 0.125], [0.25, 0.5, 0], "
                                                  "[0.25, 0, 0.875]]\n")),
                           3)
-                .sentence(),
+                .text(),
             "graph(sends_to=1:0.25 2:0.25; 0:0.5; 0:0.125)");
 }
 

@@ -14,7 +14,7 @@ using test::message_of;
 
 TEST(Topologies, TakeTheNextPeersInEveryRound) {
   const Topology topology = make_topology(test::topology("exponential"), 8);
-  EXPECT_EQ(topology.sentence(), "exponential(peers=1)");
+  EXPECT_EQ(topology.text(), "exponential(peers=1)");
   ASSERT_EQ(topology.period(), 3U);
   for (const auto& [round, offset] : {std::pair{0, 1}, {1, 2}, {2, 4}, {3, 1}, {100, 2}}) {
     for (int rank = 0; rank < 8; ++rank) {
@@ -33,7 +33,7 @@ TEST(Topologies, HaveNamesAndIds) {
     const Topology topology = make_topology(test::topology(id), 8);
     const auto& entry = topology_table().begin()[*id - '0'];
     EXPECT_EQ(std::to_string(entry.id), id);
-    EXPECT_TRUE(topology.sentence().starts_with(std::string(entry.name))) << topology.sentence();
+    EXPECT_TRUE(topology.text().starts_with(std::string(entry.name))) << topology.text();
   }
   EXPECT_NE(message_of([] { make_topology(test::topology("6"), 8); }).find("0 to 5"), std::string::npos);
   EXPECT_NE(message_of([] { make_topology(test::topology("rink"), 8); }).find("did you mean `ring`"),
@@ -58,7 +58,7 @@ TEST(Topologies, HaveARank) {
   }
 }
 
-TEST(Topologies, ReachEveryRankAndComeAgainFromTheirSentence) {
+TEST(Topologies, ReachEveryRankAndComeAgainFromTheirText) {
   for (const TopologyEntry& entry : topology_table()) {
     for (int ranks = 2; ranks <= 16; ++ranks) {
       const std::string text = test::sample(entry, ranks);
@@ -66,7 +66,7 @@ TEST(Topologies, ReachEveryRankAndComeAgainFromTheirSentence) {
       try {
         const Topology topology = make_topology(test::topology(text), ranks);
         EXPECT_TRUE(topology.connected()) << text << ", " << ranks;
-        const Topology again = make_topology(test::topology(topology.sentence()), ranks);
+        const Topology again = make_topology(test::topology(topology.text()), ranks);
         ASSERT_EQ(again.period(), topology.period());
         for (std::size_t i = 0; i < topology.period(); ++i) EXPECT_EQ(again.round(i), topology.round(i));
       } catch (const ConfigError& refused) {

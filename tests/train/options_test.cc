@@ -155,10 +155,10 @@ TEST(Choices, ClippingNeedsAMeanGradientOrIsOfEachRanks) {
   const auto expect = [](const std::string& found, const char* part) {
     EXPECT_NE(found.find(part), std::string::npos) << found;
   };
-  for (const char* sentence : {"sync", "sync(priority=need)", "parameter_server", "push_sum", "d_psgd", "ad_psgd",
-                               "choco", "local", "diloco"}) {
-    EXPECT_EQ(refusal("norm(1, when=before)", sentence, "auto", "sign"), "") << sentence;
-    EXPECT_EQ(refusal("value(1, when=before)", sentence, "auto", "sign"), "") << sentence;
+  for (const char* expression : {"sync", "sync(priority=need)", "parameter_server", "push_sum", "d_psgd", "ad_psgd",
+                                 "choco", "local", "diloco"}) {
+    EXPECT_EQ(refusal("norm(1, when=before)", expression, "auto", "sign"), "") << expression;
+    EXPECT_EQ(refusal("value(1, when=before)", expression, "auto", "sign"), "") << expression;
   }
   EXPECT_EQ(refusal("norm(1)", "sync"), "");
   EXPECT_EQ(refusal("norm(1)", "sync", "adamw", "ef | topk(0.1)"), "");

@@ -25,9 +25,9 @@ class Draws:
 
 
 class Case:
-    def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, whole=None,
+    def __init__(self, name, codec, quantise, select=None, layout="mixed", values=None, part=None, whole=None,
                  transform=None, within=None, code=None):  # fmt: skip
-        self.name, self.sentence = name, sentence
+        self.name, self.codec = name, codec
         self.layout = LAYOUTS[layout]
         self.part = part or (0, 0, self.layout.size)  # number, begin, end
         self.pool = getattr(quantise, "scope", "segment") == "bucket"  # all pieces are one unit
@@ -43,7 +43,7 @@ class Case:
             flags, stretches = compressed(flags, stretches, *whole)
         if code:
             flags, stretches = coded_symbols(flags, stretches, code, self.runs)
-        self.sections = message(self.sentence, self.layout, self.part, self.key, flags, stretches)
+        self.sections = message(self.codec, self.layout, self.part, self.key, flags, stretches)
         self.message = bytes_of(self.sections)
 
     def stream(self, purpose, segment, known=False):
@@ -128,7 +128,7 @@ class Case:
         segments = "".join(f"segment {n} {o} {'x'.join(map(str, s)) or '-'}\n" for n, o, s in self.layout.segments)
         key = " ".join(str(self.key[k]) for k in ("seed", "rank", "generation", "step", "bucket"))
         return (
-            f"# Made by tools/golden.py; floats as their bits.\nsentence {self.sentence}\n"
+            f"# Made by tools/golden.py; floats as their bits.\nsentence {self.codec}\n"
             f"compare {self.compare}\n{segments}size {self.layout.size}\nkey {key}\n"
             f"part {' '.join(map(str, self.part))}\ninput\n{floats(self.input)}\n"
             f"message\n{rows(self.message.hex(), 64)}\ndecoded\n{floats(self.decoded)}\n"
@@ -139,7 +139,7 @@ class Case:
             runs = [(word, len(list(some))) for word, some in itertools.groupby(format(float(v), form) for v in values)]
             return " ".join(f"{word}*{count}" if count > 2 else " ".join([word] * count) for word, count in runs)
 
-        lines = [f"{self.sentence}: {numbers(self.input, 'g')}", ""]
+        lines = [f"{self.codec}: {numbers(self.input, 'g')}", ""]
         for label, data in self.sections:
             lines += [f"{data[i : i + 32].hex(' ', -4):<72} {label if i == 0 else ''}".rstrip() for i in range(0, len(data), 32)]
         return "\n".join(lines + ["", f"decoded: {numbers(self.decoded, '.6g')}"])

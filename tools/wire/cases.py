@@ -19,7 +19,7 @@ from .transform import Dct, Dct2, Fft, Hadamard, Sketch, Svd
 def clusters(**options):
     """(codec, quantiser), two arguments of a Case."""
     stage = Clusters(**options)
-    return stage.sentence(), stage
+    return stage.text(), stage
 
 
 def cluster_cases():
@@ -52,7 +52,7 @@ def cases():
     topk_small = "topk(ratio=0.4, scope=segment, dense=0)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
     return [
-        *(Case(name, sentence, quantise, **more) for name, sentence, quantise, more in CASES + FITTED_CASES),
+        *(Case(name, codec, quantise, **more) for name, codec, quantise, more in CASES + FITTED_CASES),
         # The other worked examples of docs/wire.
         Case("small-clusters", *clusters(c=1, percentile=100, raw=0, buckets=4, least=2), layout="small"),
         Case("small-quantile", "quantile(bins=256)", quantise_quantile(256), layout="small"),

@@ -73,7 +73,7 @@ class Clusters:
         self.buckets, self.least, self.rule, self.outliers, self.bins = buckets, least, sizes, outliers, bins
         self.shared, self.scope, self.tables = shared, scope, tables
 
-    def sentence(self):
+    def text(self):
         return (
             f"clusters(c={self.c}, decode={self.decode}, percentile={self.percentile}, retrain=10, sample={self.sample_size}, "
             f"raw={self.raw}, buckets={self.buckets}, least={self.least}, sizes={self.rule}, outliers={self.outliers}, bins={self.bins}"

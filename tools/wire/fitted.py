@@ -77,7 +77,7 @@ class Fitted:
     def __init__(self, bits=3, bucket=512, sample=4096, rounds=None, candidates=None):
         self.bits, self.bucket, self.size, self.rounds, self.candidates = bits, bucket, sample, rounds, candidates
 
-    def sentence(self):
+    def text(self):
         last = f"alq(%s, rounds={self.rounds})" if self.rounds else f"zipml(%s, candidates={self.candidates})"
         return last % f"bits={self.bits}, bucket={self.bucket}, sample={self.size}"
 
@@ -117,7 +117,7 @@ class Fitted:
 
 
 def case(name, quantise, **rest):
-    return name, quantise.sentence(), quantise, rest
+    return name, quantise.text(), quantise, rest
 
 
 FITTED_CASES = [

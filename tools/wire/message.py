@@ -37,11 +37,11 @@ def compressed(flags, stretches, label, code):
     return flags | 2, [("bytes of the body", struct.pack("<I", len(body))), (label, code(body))]
 
 
-def message(sentence, layout, part, key, flags, stretches):
+def message(codec, layout, part, key, flags, stretches):
     """The stretches of the message with this body, the header first. part: (number, begin, end)."""
     body = bytes_of(stretches)
     number, begin, end = part
-    contract = Hash().add(sentence).add(layout.hash()).add(begin).add(end).value
+    contract = Hash().add(codec).add(layout.hash()).add(begin).add(end).value
     header = struct.pack("<HBBHHIHH", 0x6F73, 1, flags, key["generation"], key["rank"], key["step"], key["bucket"], number)
     header += struct.pack("<III", end - begin, len(body), (contract ^ contract >> 32) & MASK)
     header += struct.pack("<I", zlib.crc32(header + body))

@@ -7,9 +7,9 @@
 #include <cctype>
 #include <utility>
 
+#include "adapters/c10d/transports.h"
 #include "app/train/record/listener.h"
 #include "sotto/aggregate/hierarchical.h"
-#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 
@@ -25,7 +25,7 @@ void unite(TrainOptions& options) {
   options.model = recorded_model(options.model);
   lower(options.data.data);
   if (options.group_size) {
-    const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
+    const AggregatorSpec aggregator = read_aggregator(parse_expression("aggregator", options.aggregator));
     if (!group_of(aggregator)) {
       throw ConfigError(named("group-size") + ": only the aggregator hierarchical has groups");
     }
@@ -109,7 +109,7 @@ void choose_algorithm(Choices& choices) {
 
 // A schedule that follows evaluations must know which of the task's metrics it follows.
 ScheduleSpec read_rates(const TrainOptions& options, const TaskEntry& task) {
-  ScheduleSpec spec = read_schedule(parse_sentence("schedule", options.schedule));
+  ScheduleSpec spec = read_schedule(parse_expression("schedule", options.schedule));
   const Spec<ScheduleEntry>* plateau = plateau_of(spec);
   if (plateau == nullptr) return spec;
   const std::string& metric = plateau->options.as<PlateauOptions>().metric;
@@ -179,7 +179,7 @@ Choices read_choices(TrainOptions said) {
   TrainOptions& options = choices.options = std::move(said);
   unite(options);
   if (options.model == "auto") options.model = default_model(options.task, options.data.data);
-  const Sentence model = parse_model("model", options.model);
+  const Expression model = parse_model("model", options.model);
   choices.task = &find_task(options.task, model, options.data.data);
   options.task = choices.task->name;
   if (options.data.data == "auto") options.data.data = choices.task->data_names().front();

@@ -44,9 +44,9 @@ bool gives(const Call& call, std::span<const std::string> known, std::string_vie
 // place, if any.
 OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, double model_momentum,
                         const std::string& made) {
-  const Sentence sentence = parse_sentence("optimiser", chosen);
-  OptimiserSpec spec = optimiser_table().read(sentence);
-  const Call& call = sentence.calls.front();
+  const Expression expression = parse_expression("optimiser", chosen);
+  OptimiserSpec spec = optimiser_table().read(expression);
+  const Call& call = expression.calls.front();
   const std::vector<std::string> known = names_of_options(spec.options);
   const auto has = [&](std::string_view option) { return std::ranges::count(known, option) > 0; };
   Call more{call.name, {}, call.position};
@@ -64,7 +64,7 @@ OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, do
       fail(fmt::format("the optimiser `{}` has no {}; it has {}", call.name, shorthand.own, fmt::join(known, ", ")));
     }
     if (gives(call, known, shorthand.own)) {
-      fail(fmt::format("the optimiser `{}` says it, too; leave one of them out", text_of(sentence, call)));
+      fail(fmt::format("the optimiser `{}` says it, too; leave one of them out", text_of(expression, call)));
     }
     add(shorthand.own, shorthand.value);
   }
@@ -79,7 +79,7 @@ OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, do
     throw ConfigError(fmt::format("{}: needs {} above 0", named("nesterov"), named("momentum")));
   }
   if (!options.momentum && open) add("momentum", format_double(momentum));
-  spec.options = read_options(sentence, more, std::move(spec.options));
+  spec.options = read_options(expression, more, std::move(spec.options));
   return spec;
 }
 

@@ -98,7 +98,7 @@ std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const Algorith
 OptionTraits ad_psgd_with(const AnyOptions& own) { return {.elastic = own.as<AdPsgdOptions>().count == "all"}; }
 
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing) {
-  if (mixing.sentence() != "uniform")
+  if (mixing.text() != "uniform")
     return "two ranks go half of the way to each other: leave " + named("mixing") + " out";
   return no_pairs(topology);
 }

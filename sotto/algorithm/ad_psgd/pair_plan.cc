@@ -23,7 +23,7 @@ PairPlan pair_plan(const Topology& topology, int rank, std::uint64_t every, bool
 }
 
 std::string no_pairs(const Topology& topology) {
-  const std::string name = fmt::format("`{}` of {} ranks", topology.sentence(), topology.ranks());
+  const std::string name = fmt::format("`{}` of {} ranks", topology.text(), topology.ranks());
   const auto sides = topology.sides();
   if (!sides) {
     return fmt::format(

@@ -167,7 +167,7 @@ std::string problem_of_choco(const Topology& topology, const Mixing& /*mixing*/)
   return fmt::format(
       "neighbours know each other's models, and `{}` changes them from round to round; ring, torus, complete and "
       "static_exponential do not",
-      topology.sentence());
+      topology.text());
 }
 
 }  // namespace sotto

@@ -56,7 +56,7 @@ std::string problem_of_d_psgd(const Topology& topology, const Mixing& mixing) {
   return fmt::format(
       "wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies metropolis is, and "
       "push_sum takes any",
-      mixing.sentence(), topology.sentence());
+      mixing.text(), topology.text());
 }
 
 }  // namespace sotto

@@ -27,7 +27,7 @@ std::string objection(const Recipe& recipe, std::span<const BucketPlan> buckets)
     if (codec->contract(bucket.layout).input != Contract::Input::gradient) continue;
     return fmt::format(
         "`{}` is for gradients alone; `sotto codec describe` says which one is for differences of models",
-        codec->traits().sentence);
+        codec->traits().text);
   }
   return "";
 }

@@ -80,7 +80,7 @@ void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expe
 StageSpecs read_downlink(const std::string& text) {
   // Parentheses around a codec let it hold a `|`.
   const bool wrapped = text.front() == '(' && text.back() == ')';
-  const Recipe recipe = read_recipe(parse_sentence("algorithm", wrapped ? text.substr(1, text.size() - 2) : text));
+  const Recipe recipe = read_recipe(parse_expression("algorithm", wrapped ? text.substr(1, text.size() - 2) : text));
   if (recipe.by_itself() || recipe.memory) {
     throw ConfigError(fmt::format(
         "down={}: what a difference leaves out is in the next one, so no memory and no aggregator can stand in it",

@@ -8,8 +8,8 @@
 
 #include "sotto/comm/emulated/links.h"
 #include "sotto/core/error.h"
+#include "sotto/core/expression.h"
 #include "sotto/core/file.h"
-#include "sotto/core/sentence.h"
 
 namespace sotto {
 namespace {

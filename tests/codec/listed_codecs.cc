@@ -15,8 +15,8 @@ std::vector<std::string> with_all(StageKind kind, std::vector<std::string> calls
   for (const StageEntry& stage : stage_table()) {
     const auto names_it = [&](const std::string& call) {
       if (call.empty()) return false;
-      const Sentence sentence = parse_sentence("test", call);
-      return std::ranges::find(sentence.calls, stage.name, &Call::name) != sentence.calls.end();
+      const Expression expression = parse_expression("test", call);
+      return std::ranges::find(expression.calls, stage.name, &Call::name) != expression.calls.end();
     };
     if (stage.kind != kind || std::ranges::any_of(calls, names_it)) continue;
     calls.emplace_back(stage.example.empty() ? stage.name : stage.example);
@@ -24,17 +24,17 @@ std::vector<std::string> with_all(StageKind kind, std::vector<std::string> calls
   return calls;
 }
 
-std::vector<std::string> list_sentences() {
+std::vector<std::string> all_listed_codecs() {
   const std::vector<std::string> selects{"",
                                          "topk(0.1)",
                                          "topk(0.3, scope=bucket, dense=0)",
                                          "threshold(0.7, dense=0)",
                                          "threshold(relative=0.5, dense=7)",
                                          "sampled_topk(0.2, dense=0)"};
-  const std::vector<std::string> transforms = with_all(
-      StageKind::transform,
-      {"dct(8)", "dct2(5)", "fft(16)", "hadamard(4)", "count_sketch(3, 10%, 10%)", "count_sketch(columns=4, keep=3)",
-       "count_min(3, 3, 5)", "svd", "svd(reshape=halves)", "svd(rank=1, exact=1)"});
+  const std::vector<std::string> transforms =
+      with_all(StageKind::transform, {"dct(8)", "dct2(5)", "fft(16)", "hadamard(4)", "count_sketch(3, 10%, 10%)",
+                                      "count_sketch(columns=4, keep=3)", "count_min(3, 3, 5)", "svd",
+                                      "svd(reshape=halves)", "svd(rank=1, exact=1)"});
   const std::vector<std::string> further =
       with_all(StageKind::select, {"atomo(3, dense=0)",
                                    "atomo(20%, p=truncate, dense=0)",
@@ -114,7 +114,7 @@ std::vector<std::string> list_sentences() {
                                      "quantile(bins=40) | minmax_sketch(groups=2, rows=3, columns=0.5)"});
   const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
   // Each stage with some stages of each other kind; all combinations would be thousands.
-  std::vector<std::string> sentences;
+  std::vector<std::string> expressions;
   for (const std::string& code :
        with_all(StageKind::code, {"rans", "rans(segment)", "rans(adaptive)", "huffman", "huffman(segment)", "elias",
                                   "elias(gaps=false)", "lz4", "blosc", "blosc(shuffle, codec=zstd)"})) {
@@ -122,16 +122,16 @@ std::vector<std::string> list_sentences() {
                              "terngrad", "quantile(bins=40) | minmax_sketch(groups=2)", "adaptive(error=0.1)",
                              "topk(0.1) | int8", "threshold(0.7) | qsgd(bits=2)", "dct(8) | qsgd",
                              "svd | atomo(s=3) | qsgd(bits=8)", "svd | topk(0.5) | topk(0.5) | bf16"}) {
-      sentences.push_back(std::string(rest) + " | " + code);
+      expressions.push_back(std::string(rest) + " | " + code);
     }
   }
   for (const std::string& transform : transforms) {
-    sentences.push_back(transform);
+    expressions.push_back(transform);
     for (const char* rest :
          {"f16", "bf16", "topk(0.3)", "randomk(0.4)", "block(2, 0.4)", "block(2, 0.4, shared, dense=0) | f16",
           "randomk(0.4, scope=bucket, dense=0)", "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)",
           "int8(block=32)", "topk(0.5) | f16 | zstd", "threshold(relative=0.5) | sign(block=8)"}) {
-      sentences.push_back(transform + " | " + rest);
+      expressions.push_back(transform + " | " + rest);
     }
   }
   for (const char* joint :
@@ -141,22 +141,22 @@ std::vector<std::string> list_sentences() {
         "svd(rank=2, exact=1) | atomo(s=2) | atomo(s=60%) | qsgd(bits=8)",
         "dct2(4) | topk(count=3, scope=chunk, dense=0)", "dct2(7) | topk(0.3, scope=chunk) | qsgd",
         "dct(8) | topk(0.2, scope=chunk, dense=7) | int8", "fft(16) | topk(count=2, scope=chunk)"}) {
-    sentences.emplace_back(joint);
+    expressions.emplace_back(joint);
   }
   for (const std::string& select : further) {
     for (const char* rest : {"", " | qsgd", " | f16", " | int8(block=32)", " | zstd"}) {
-      sentences.push_back(select + rest);
+      expressions.push_back(select + rest);
     }
   }
   for (const std::string& select : selects) {
     for (const std::string& quantise : quantises) {
       for (const std::string& code : codes) {
-        std::string sentence;
+        std::string expression;
         for (const std::string& stage : {select, quantise, code}) {
-          if (!sentence.empty() && !stage.empty()) sentence += " | ";
-          sentence += stage;
+          if (!expression.empty() && !stage.empty()) expression += " | ";
+          expression += stage;
         }
-        if (!sentence.empty()) sentences.push_back(sentence);
+        if (!expression.empty()) expressions.push_back(expression);
       }
     }
   }
@@ -166,20 +166,20 @@ std::vector<std::string> list_sentences() {
         "clusters(c=3, buckets=40, raw=5, least=3, shared=true)", "clusters(c=2, decode=centre, raw=2, shared=true)",
         "clusters(c=2, buckets=40, raw=5, shared=true, tables=10/10)",
         "clusters(c=5, buckets=70, least=2, raw=2, shared=true, scope=bucket)"}) {
-    for (const char* code : {"", " | zstd"}) sentences.push_back(std::string(quantise) + code);
+    for (const char* code : {"", " | zstd"}) expressions.push_back(std::string(quantise) + code);
   }
-  return sentences;
+  return expressions;
 }
 
 // Codecs such that each call, as it is written, occurs in four of them, or in all where fewer have it.
-std::vector<std::string> sample(const std::vector<std::string>& sentences) {
+std::vector<std::string> sample(const std::vector<std::string>& expressions) {
   constexpr int enough = 4;
   std::map<std::string, int> kept;
   std::vector<std::string> some;
-  for (const std::string& text : sentences) {
-    const Sentence sentence = parse_sentence("test", text);
+  for (const std::string& text : expressions) {
+    const Expression expression = parse_expression("test", text);
     std::vector<std::string> calls;
-    for (const Call& call : sentence.calls) calls.emplace_back(text_of(sentence, call));
+    for (const Call& call : expression.calls) calls.emplace_back(text_of(expression, call));
     if (std::ranges::all_of(calls, [&](const std::string& call) { return kept[call] >= enough; })) continue;
     for (const std::string& call : calls) ++kept[call];
     some.push_back(text);
@@ -191,15 +191,15 @@ std::vector<std::string> sample(const std::vector<std::string>& sentences) {
 
 const bool is_sample = SOTTO_TEST_SAMPLE || !SOTTO_SANITIZED;
 
-std::vector<std::string> listed_sentences() { return is_sample ? sample(list_sentences()) : list_sentences(); }
+std::vector<std::string> listed_codecs() { return is_sample ? sample(all_listed_codecs()) : all_listed_codecs(); }
 
-const std::vector<std::string>& all_sentences() {
-  static const std::vector<std::string> sentences = [] {
-    std::vector<std::string> all = listed_sentences();
-    std::ranges::move(generated_sentences(is_sample ? 100 : 400), std::back_inserter(all));
+const std::vector<std::string>& all_codecs() {
+  static const std::vector<std::string> expressions = [] {
+    std::vector<std::string> all = listed_codecs();
+    std::ranges::move(generated_codecs(is_sample ? 100 : 400), std::back_inserter(all));
     return all;
   }();
-  return sentences;
+  return expressions;
 }
 
 }  // namespace sotto::testing

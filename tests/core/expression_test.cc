@@ -6,8 +6,8 @@
 #include "helpers.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
+#include "sotto/core/expression.h"
 #include "sotto/core/random.h"
-#include "sotto/core/sentence.h"
 #include "sotto/core/table.h"
 
 namespace sotto {
@@ -15,8 +15,8 @@ namespace {
 
 using test::error_of;
 
-TEST(Sentence, CallsAndArguments) {
-  const Sentence s = parse_sentence("codec", " ef|topk( 0.01 , scope = bucket )  |\n qsgd ( bits=4 ) | f32() ");
+TEST(Expression, CallsAndArguments) {
+  const Expression s = parse_expression("codec", " ef|topk( 0.01 , scope = bucket )  |\n qsgd ( bits=4 ) | f32() ");
   EXPECT_EQ(s.option, "codec");
   ASSERT_EQ(s.calls.size(), 4U);
   EXPECT_EQ(s.calls[0].name, "ef");
@@ -39,8 +39,9 @@ TEST(Sentence, CallsAndArguments) {
   EXPECT_EQ(text_of(s, s.calls[3]), "f32()");
 }
 
-TEST(Sentence, ValuesHoldSentencesOfTheirOwn) {
-  const Sentence s = parse_sentence("aggregator", "hierarchical(inner=(ef | topk(0.01, scope=row)), f(g(1), 2), dir=)");
+TEST(Expression, ValuesHoldExpressions) {
+  const Expression s =
+      parse_expression("aggregator", "hierarchical(inner=(ef | topk(0.01, scope=row)), f(g(1), 2), dir=)");
   ASSERT_EQ(s.calls.size(), 1U);
   ASSERT_EQ(s.calls[0].arguments.size(), 3U);
   EXPECT_EQ(s.calls[0].arguments[0].value, "(ef | topk(0.01, scope=row))");
@@ -51,8 +52,8 @@ TEST(Sentence, ValuesHoldSentencesOfTheirOwn) {
   EXPECT_EQ(text_of(s, s.calls[0]), s.text);
 }
 
-TEST(Sentence, NamesAndKeysMayHoldDigitsAndDashes) {
-  const Sentence s = parse_sentence("x", "step-lr_2(at-most=-1e-3, 30/60/80, 5%)");
+TEST(Expression, NamesAndKeysMayHoldDigitsAndDashes) {
+  const Expression s = parse_expression("x", "step-lr_2(at-most=-1e-3, 30/60/80, 5%)");
   EXPECT_EQ(s.calls[0].name, "step-lr_2");
   EXPECT_EQ(s.calls[0].arguments[0].key, "at-most");
   EXPECT_EQ(s.calls[0].arguments[0].value, "-1e-3");
@@ -60,7 +61,7 @@ TEST(Sentence, NamesAndKeysMayHoldDigitsAndDashes) {
   EXPECT_EQ(s.calls[0].arguments[2].value, "5%");
 }
 
-TEST(Sentence, ErrorsPutACaretUnderTheCharacter) {
+TEST(Expression, ErrorsPutACaretUnderTheCharacter) {
   struct Bad {
     const char* text;
     const char* message;  // the whole message
@@ -132,12 +133,12 @@ TEST(Sentence, ErrorsPutACaretUnderTheCharacter) {
                       "  ef |?\n"
                       "      ^"}};
   for (const Bad& bad : all) {
-    EXPECT_EQ(error_of<ConfigError>([&] { parse_sentence("codec", bad.text); }), bad.message);
+    EXPECT_EQ(error_of<ConfigError>([&] { parse_expression("codec", bad.text); }), bad.message);
   }
 }
 
-TEST(Sentence, FailAtShowsTheCall) {
-  const Sentence s = parse_sentence("codec", "ef | topk(1.5)");
+TEST(Expression, FailAtShowsTheCall) {
+  const Expression s = parse_expression("codec", "ef | topk(1.5)");
   const Call& call = s.calls[1];
   const std::string message =
       error_of<ConfigError>([&] { fail_at(s, call, call.arguments[0].value_position, "ratio must be in (0, 1]"); });
@@ -149,7 +150,7 @@ TEST(Sentence, FailAtShowsTheCall) {
 
 // Any bytes are an expression or a ConfigError, with a caret unless nothing was said, and the calls of an expression
 // lie inside its text.
-TEST(Sentence, RandomTexts) {
+TEST(Expression, RandomTexts) {
   constexpr std::string_view alphabet = "ab1(()),||== \t%._-\x00\xFF";
   Philox random(1, Purpose::test);
   int good = 0;
@@ -161,13 +162,13 @@ TEST(Sentence, RandomTexts) {
               : alphabet[random.below(static_cast<std::uint32_t>(alphabet.size()))];
     }
     try {
-      const Sentence s = parse_sentence("x", text);
+      const Expression s = parse_expression("x", text);
       ++good;
       ASSERT_FALSE(s.calls.empty());
       for (const Call& call : s.calls) {
         ASSERT_EQ(text_of(s, call).substr(0, call.name.size()), call.name);
         // The text of a call, parsed alone, gives the same call.
-        const Sentence again = parse_sentence("x", text_of(s, call));
+        const Expression again = parse_expression("x", text_of(s, call));
         ASSERT_EQ(again.calls.size(), 1U) << text;
         ASSERT_EQ(again.calls[0].arguments.size(), call.arguments.size()) << text;
         for (std::size_t j = 0; j < call.arguments.size(); ++j) {
@@ -182,7 +183,7 @@ TEST(Sentence, RandomTexts) {
       ASSERT_EQ(std::string_view(error.what()).ends_with('^'), !blank) << text;
     }
     try {
-      const Sentence arguments = parse_arguments("x", text, text.size() / 2);
+      const Expression arguments = parse_arguments("x", text, text.size() / 2);
       ASSERT_EQ(text_of(arguments, arguments.calls.at(0)), text);
     } catch (const ConfigError& error) {
       ASSERT_TRUE(std::string_view(error.what()).ends_with('^')) << text;
@@ -228,7 +229,7 @@ TEST(Table, NamesTheNearest) {
   const auto none = [] { return AnyOptions(); };
   const std::array<Entry, 2> entries{{{"topk", none}, {"f32", none}}};
   const Table<Entry> table("codec stage", entries);
-  const Sentence s = parse_sentence("codec", "f32 | tpok");
+  const Expression s = parse_expression("codec", "f32 | tpok");
   EXPECT_EQ(table.read(s, s.calls[0]).entry, &entries[1]);
   EXPECT_EQ(error_of<ConfigError>([&] { table.read(s, s.calls[1]); }),
             "codec tpok: unknown codec stage `tpok`; did you mean `topk`? known: topk, f32\n"

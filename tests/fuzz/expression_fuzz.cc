@@ -22,7 +22,7 @@ namespace {
 
 // Codecs made of stages, and the names of memories, aggregators and presets.
 std::vector<std::string> all_texts() {
-  std::vector<std::string> texts = testing::generated_sentences(200);
+  std::vector<std::string> texts = testing::generated_codecs(200);
   const auto add = [&](const auto& table) {
     for (int i = 0; i < 10; ++i) {  // so that they are not rare
       for (const auto& entry : table) texts.emplace_back(entry.name);
@@ -40,13 +40,13 @@ std::vector<std::string> all_texts() {
 // Now and then appends one of these texts to the input, or replaces the input by it.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   using namespace sotto;
-  static const auto sentences = all_texts();
+  static const auto expressions = all_texts();
   Philox random(seed, Purpose::test);
   const std::uint32_t way = random.below(64);
   if (way > 1) return LLVMFuzzerMutate(data, size, most);
-  const std::string& sentence = sentences[random.below(static_cast<std::uint32_t>(sentences.size()))];
+  const std::string& expression = expressions[random.below(static_cast<std::uint32_t>(expressions.size()))];
   std::string text = way == 0 || size == 0 ? "" : std::string(reinterpret_cast<const char*>(data), size) + " | ";
-  text += sentence;
+  text += expression;
   text.resize(std::min(text.size(), most));
   std::memcpy(data, text.data(), text.size());
   return text.size();
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   if (read_recipe(canonical).text() != canonical) {
-    std::fprintf(stderr, "sentence_fuzz: %s reads back as another method\n", canonical.c_str());
+    std::fprintf(stderr, "expression_fuzz: %s reads back as another method\n", canonical.c_str());
     std::abort();
   }
   return 0;

@@ -1,4 +1,4 @@
-#include "sotto/core/sentence.h"
+#include "sotto/core/expression.h"
 
 #include <fmt/format.h>
 
@@ -40,19 +40,19 @@ class Parser {
  public:
   Parser(std::string_view option, std::string_view text) : option_(option), text_(text) {}
 
-  Sentence parse() {
+  Expression parse() {
     require_printable();
     if (at_end()) throw ConfigError(named(option_) + ": it is empty; leave it out, or say what it is to be");
     at_ = 0;
-    Sentence sentence{std::string(option_), std::string(text_), {}};
+    Expression expression{std::string(option_), std::string(text_), {}};
     do {
-      sentence.calls.push_back(call());
+      expression.calls.push_back(call());
     } while (accept('|'));
     if (!at_end()) fail(at_, "expected `|` or the end" + found());
-    return sentence;
+    return expression;
   }
 
-  Sentence parse_arguments(std::size_t begin) {
+  Expression parse_arguments(std::size_t begin) {
     require_printable();
     Call call{std::string(text_), {}, 0};
     at_ = begin;
@@ -182,14 +182,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Sentence parse_sentence(std::string_view option, std::string_view text) { return Parser(option, text).parse(); }
+Expression parse_expression(std::string_view option, std::string_view text) { return Parser(option, text).parse(); }
 
-Sentence parse_arguments(std::string_view option, std::string_view text, std::size_t begin) {
+Expression parse_arguments(std::string_view option, std::string_view text, std::size_t begin) {
   return Parser(option, text).parse_arguments(begin);
 }
 
-std::string_view text_of(const Sentence& sentence, const Call& call) {
-  const std::string_view text = sentence.text;
+std::string_view text_of(const Expression& expression, const Call& call) {
+  const std::string_view text = expression.text;
   std::size_t end = call.position + call.name.size();
   std::size_t next = end;
   while (next < text.size() && is_space(text[next])) ++next;
@@ -205,8 +205,8 @@ std::string_view text_of(const Sentence& sentence, const Call& call) {
   return text.substr(call.position, end - call.position);
 }
 
-Place place_of(const Sentence& sentence, const Call& call) {
-  return {sentence.option, sentence.text, std::string(text_of(sentence, call)), call.position};
+Place place_of(const Expression& expression, const Call& call) {
+  return {expression.option, expression.text, std::string(text_of(expression, call)), call.position};
 }
 
 void fail_at(const Place& place, const std::string& message) {
@@ -216,8 +216,8 @@ void fail_at(const Place& place, const std::string& message) {
       fmt::format("{}: {}{}", named(place.option, call), message, with_caret(place.text, place.position)));
 }
 
-void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message) {
-  Place place = place_of(sentence, call);
+void fail_at(const Expression& expression, const Call& call, std::size_t position, const std::string& message) {
+  Place place = place_of(expression, call);
   place.position = position;
   fail_at(place, message);
 }

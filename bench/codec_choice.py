@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Which codec to begin with: final losses, step times and bytes of codecs and of DDP's hooks, with two ranks.
 
-    python bench/sentences.py --job gpt --data FILE                   losses; FILE: a megabyte of English text, or that as .xz
-    python bench/sentences.py --job gpt --data FILE --speed 3         speeds, as root, on a machine with nothing else to do
+    python bench/codec_choice.py --job gpt --data FILE                   losses; FILE: a megabyte of English text, or that as .xz
+    python bench/codec_choice.py --job gpt --data FILE --speed 3         speeds, as root, on a machine with nothing else to do
 
 Jobs: `gpt`, a transformer of 3.3 million parameters that predicts bytes, AdamW; `lenet`, LeNet on MNIST (--data: its
 folder), SGD with momentum; `lenet-adamw`, the same with AdamW. Two processes of one thread, batches of 4 x 64 bytes or of
@@ -13,7 +13,7 @@ turns, N times. A contender that begins dense, or with a larger ratio, is measur
 that the kernel counts on the cable. A finished run becomes a row of --results and is not repeated; without --data the
 table of the existing rows is printed.
 
-Run it with the installed package or a build: PYTHONPATH=build/release/python python bench/sentences.py ...
+Run it with the installed package or a build: PYTHONPATH=build/release/python python bench/codec_choice.py ...
 """
 
 import argparse
@@ -83,11 +83,11 @@ class Training:
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
         from torch.nn.parallel import DistributedDataParallel
 
-        import sentence_jobs
+        import codec_choice_jobs
         import sotto
 
         torch.manual_seed(seed)
-        net = sentence_jobs.Gpt() if job == "gpt" else sentence_jobs.lenet()
+        net = codec_choice_jobs.Gpt() if job == "gpt" else codec_choice_jobs.lenet()
         rate, self.signs = RATES[job] * besides.get("rate", 1), besides.get("signs", False)
         if job == "lenet" or self.signs:
             self.optimiser = torch.optim.SGD(net.parameters(), lr=rate, momentum=0 if self.signs else 0.9)
@@ -164,7 +164,7 @@ def be_a_rank(arguments):
     import torch
     import torch.distributed as dist
 
-    from sentence_jobs import Digits, Text
+    from codec_choice_jobs import Digits, Text
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -265,7 +265,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--steps", type=int, help="default: 100, or 300 for LeNet")
     parser.add_argument("--speed", type=int, default=0, metavar="ROUNDS", help="measure speeds in this many rounds")
-    parser.add_argument("--results", default="runs/sentences.csv", help="CSV file of the results of finished runs")
+    parser.add_argument("--results", default="runs/codec_choice.csv", help="CSV file of the results of finished runs")
     parser.add_argument("--be-a-rank", metavar="RUNS", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     arguments.steps = arguments.steps or STEPS[arguments.job]

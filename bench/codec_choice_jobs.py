@@ -1,4 +1,4 @@
-"""The jobs of bench/sentences.py: two models, and batches of a text or of MNIST."""
+"""The jobs of bench/codec_choice.py: two models, and batches of a text or of MNIST."""
 
 import gzip
 import lzma

@@ -26,7 +26,7 @@ struct Call {
 
 // `call | call | ...`, as a user writes it in a flag, an argument or a file. `option` is the name of the option that
 // has this text as its value: "codec".
-struct Sentence {
+struct Expression {
   std::string option;
   std::string text;
   std::vector<Call> calls;
@@ -42,20 +42,21 @@ struct Place {
 
 // Parses call { "|" call }, where a call is name [ "(" [ argument { "," argument } ] ")" ], and an argument [ key "=" ]
 // value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
-Sentence parse_sentence(std::string_view option, std::string_view text);
+Expression parse_expression(std::string_view option, std::string_view text);
 
 // Parses arguments without a call around them, such as those from `begin` on in "*.bias: lr-scale=0.5". In errors the
 // whole text stands for the call.
-Sentence parse_arguments(std::string_view option, std::string_view text, std::size_t begin);
+Expression parse_arguments(std::string_view option, std::string_view text, std::size_t begin);
 
 // The text of one call, as the user wrote it: "topk(1.5)".
-std::string_view text_of(const Sentence& sentence, const Call& call);
+std::string_view text_of(const Expression& expression, const Call& call);
 
-Place place_of(const Sentence& sentence, const Call& call);
+Place place_of(const Expression& expression, const Call& call);
 
 // Throws ConfigError: the option with the call as its value, the message, then the expression and a caret.
 [[noreturn]] void fail_at(const Place& place, const std::string& message);
-[[noreturn]] void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message);
+[[noreturn]] void fail_at(const Expression& expression, const Call& call, std::size_t position,
+                          const std::string& message);
 
 // The known name nearest to `name` by edit distance, else the first that begins with it; "" when none is near enough to
 // be a misspelling.

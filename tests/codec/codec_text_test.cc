@@ -19,8 +19,8 @@ std::string error_of(const std::function<void()>& action) {
   return "accepted";
 }
 
-std::string codec_error(const std::string& sentence) {
-  return error_of([&] { make_codec(read_stages(sentence)); });
+std::string codec_error(const std::string& expression) {
+  return error_of([&] { make_codec(read_stages(expression)); });
 }
 
 ::testing::AssertionResult has(const std::string& text, const std::string& part) {
@@ -28,8 +28,8 @@ std::string codec_error(const std::string& sentence) {
   return ::testing::AssertionFailure() << "no \"" << part << "\" in:\n" << text;
 }
 
-TEST(Sentence, IsMadeCanonical) {
-  const auto canonical = [](const char* text) { return make_codec(read_stages(text))->traits().sentence; };
+TEST(CodecText, IsMadeCanonical) {
+  const auto canonical = [](const char* text) { return make_codec(read_stages(text))->traits().text; };
   EXPECT_EQ(canonical("topk(1%)"), "topk(ratio=0.01, scope=segment, dense=1024) | f32");
   EXPECT_EQ(canonical("zstd"), "f32 | zstd(level=1)");
   EXPECT_EQ(canonical("topk | qsgd(2) | zstd(3)"),
@@ -37,7 +37,7 @@ TEST(Sentence, IsMadeCanonical) {
   EXPECT_EQ(canonical("int8"), "int8(block=256, stochastic=false)");
 }
 
-TEST(Sentence, RefusesWrongOrderAndDoubles) {
+TEST(CodecText, RefusesWrongOrderAndDoubles) {
   EXPECT_TRUE(has(codec_error("qsgd | topk"), "the order is transform | select | quantise | code"));
   EXPECT_TRUE(has(codec_error("qsgd | topk"), "qsgd | topk\n"));
   EXPECT_TRUE(has(codec_error("topk | threshold(1)"), "a second select stage"));
@@ -46,7 +46,7 @@ TEST(Sentence, RefusesWrongOrderAndDoubles) {
   EXPECT_TRUE(has(codec_error("ef | topk"), "unknown codec stage `ef`"));
 }
 
-TEST(Sentence, PutsTheCaretUnderTheMistake) {
+TEST(CodecText, PutsTheCaretUnderTheMistake) {
   const std::string error = codec_error("topk(0.1) | threshold(1) | f16");
   const std::size_t line = error.find("topk(0.1) | threshold(1) | f16");
   const std::size_t caret = error.find('^');
@@ -57,7 +57,7 @@ TEST(Sentence, PutsTheCaretUnderTheMistake) {
   EXPECT_EQ(caret_column - text_column, std::string("topk(0.1) | ").size()) << error;
 }
 
-TEST(Sentence, RefusesBadOptions) {
+TEST(CodecText, RefusesBadOptions) {
   for (const char* bad : {"topk(1.5)",
                           "topk(0)",
                           "topk(-1)",

@@ -1,12 +1,12 @@
-#include "app/cli/swept_sentence.h"
+#include "app/cli/swept_codec.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "app/tune/value_range.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/core/error.h"
-#include "app/tune/value_range.h"
 
 namespace sotto {
 namespace {
@@ -36,40 +36,41 @@ void add_values(const std::string& text, std::vector<std::string>& values) {
   for (std::string& value : range->values()) values.push_back(std::move(value));
 }
 
-std::string filled_in(std::string_view sentence, const std::string& value) {
+std::string filled_in(std::string_view expression, const std::string& value) {
   std::string text;
-  for (std::size_t at = sentence.find(place); at != sentence.npos; at = sentence.find(place)) {
-    text.append(sentence.substr(0, at)).append(value);
-    sentence.remove_prefix(at + place.size());
+  for (std::size_t at = expression.find(place); at != expression.npos; at = expression.find(place)) {
+    text.append(expression.substr(0, at)).append(value);
+    expression.remove_prefix(at + place.size());
   }
-  return text.append(sentence);
+  return text.append(expression);
 }
 
 // Measurements leave the memory out, so a sweep of its options alone would make equal rows.
-void require_swept_codec(const std::string& sentence, const std::string& filled) {
-  const std::size_t codec = sentence.find('|');
-  if (codec < sentence.size() && sentence.rfind(place) > codec) return;
+void require_swept_codec(const std::string& expression, const std::string& filled) {
+  const std::size_t codec = expression.find('|');
+  if (codec < expression.size() && expression.rfind(place) > codec) return;
   const Recipe recipe = read_recipe(filled);
   if (!recipe.memory || !recipe.preset.empty()) return;
   throw ConfigError(
       fmt::format("--codec {}: {{}} is in the memory, which is not measured here; put it into the stages, as in "
                   "--codec \"ef | topk({{}})\"",
-                  sentence));
+                  expression));
 }
 
 }  // namespace
 
-bool is_swept(std::string_view sentence) { return sentence.find(place) != sentence.npos; }
+bool is_swept(std::string_view expression) { return expression.find(place) != expression.npos; }
 
-std::vector<SweptSentence> sweep(const std::string& sentence, std::span<const std::string> texts) {
-  if (!is_swept(sentence)) {
-    throw ConfigError("--codec \"" + sentence + "\": has no {} where values could go, as in --codec \"qsgd(bits={})\"");
+std::vector<SweptCodec> sweep(const std::string& expression, std::span<const std::string> texts) {
+  if (!is_swept(expression)) {
+    throw ConfigError("--codec \"" + expression +
+                      "\": has no {} where values could go, as in --codec \"qsgd(bits={})\"");
   }
   std::vector<std::string> values;
   for (const std::string& text : texts) add_values(text, values);
-  std::vector<SweptSentence> swept;
-  for (const std::string& value : values) swept.push_back({filled_in(sentence, value), value});
-  require_swept_codec(sentence, swept.front().sentence);
+  std::vector<SweptCodec> swept;
+  for (const std::string& value : values) swept.push_back({filled_in(expression, value), value});
+  require_swept_codec(expression, swept.front().text);
   return swept;
 }
 
