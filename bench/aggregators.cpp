@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "app/data/dataset.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "app/data/dataset.h"
 #include "sotto/kernels/matrix.h"
 
 namespace {

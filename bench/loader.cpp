@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/data/loader.h"
+#include "sotto/core/error.h"
 
 namespace {
 

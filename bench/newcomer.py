@@ -77,8 +77,8 @@ def main():
             for _ in range(arguments.newcomers):
                 ranks.append(Lines(command))
             announced, _ = coordinator.wait_for(f"generation .*: ranks? .*{arguments.ranks - 1}", came)
-            begun, first = ranks[0].wait_for(r"step (\d+)  goes on with", announced)
-            came_in, last = ranks[0].wait_for(rf"step (\d+)  goes on with {arguments.ranks} rank", announced)
+            begun, first = ranks[0].wait_for(r"step (\d+)  continues with", announced)
+            came_in, last = ranks[0].wait_for(rf"step (\d+)  continues with {arguments.ranks} rank", announced)
             _, took = ranks[0].wait_for(r"newcomers have the state: ([\d.]+) MB in ([\d.]+) s", announced)
             first, last, alone, took = int(first[1]), int(last[1]), float(took[1]) * 1e6 / rate, float(took[2])
             with open(pathlib.Path(folder) / "run/steps.csv", newline="") as file:

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "adapters/c10d/store_service.h"
-#include "sotto/comm/communicator.h"
 #include "adapters/c10d/transports.h"
+#include "sotto/comm/communicator.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"

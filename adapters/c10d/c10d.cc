@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/group/bounded.h"
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/c10d_memory.h"
 #include "adapters/c10d/c10d_reason.h"
-#include "sotto/comm/comm_thread.h"
 #include "adapters/c10d/gloo_mailbox.h"
 #include "adapters/c10d/store.h"
+#include "sotto/comm/comm_thread.h"
+#include "sotto/comm/group/bounded.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/core/error.h"
 #include "sotto/core/mutex.h"
@@ -127,11 +127,11 @@ class C10dCommunicator final : public Communicator {
     std::string reason = "timed out";
     try {
       const auto until = Clock::now() + deadline() + std::chrono::seconds(1);  // Gloo's own error says more
-      const auto made =
-          bounded(until, stop,
-                  [store = as_c10d(meeting_->section(group), deadline()), rank = rank(), size = size(), settings = settings_]() -> GroupPtr {
-                    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, settings);
-                  });
+      const auto made = bounded(until, stop,
+                                [store = as_c10d(meeting_->section(group), deadline()), rank = rank(), size = size(),
+                                 settings = settings_]() -> GroupPtr {
+                                  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, settings);
+                                });
       if (made) return *made;
       if (const int signal = stop ? stop() : 0; signal != 0) {
         const std::string error = failure("connect", -1, "stopped by a signal");

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "sotto/comm/broken_pipes.h"
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/c10d_reason.h"
-#include "sotto/comm/interfaces.h"
+#include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/group/meeting.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

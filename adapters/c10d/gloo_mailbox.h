@@ -5,8 +5,8 @@
 #include <memory>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "sotto/comm/mailbox.h"
 #include "sotto/comm/group/meeting.h"
+#include "sotto/comm/mailbox.h"
 
 namespace sotto {
 

@@ -10,8 +10,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
-#include "sotto/comm/group/meeting.h"
 #include "adapters/c10d/staged.h"
+#include "sotto/comm/group/meeting.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -30,7 +30,7 @@ std::string nccl_library() { return fmt::format("NCCL {}.{}.{}", NCCL_MAJOR, NCC
 void require_nccl(const World& world) {
   const int devices = at::detail::getCUDAHooks().deviceCount();
   if (devices >= world.local_size) return;
-  throw ConfigError(fmt::format("{}: each rank needs a GPU of its own, and this host has {} for {}{}",
+  throw ConfigError(fmt::format("{}: each rank needs its own GPU, and this host has {} for {}{}",
                                 named("backend", "nccl"), devices, world.local_size,
                                 devices == 0 ? ", or no driver for one; choose " + named("backend", "gloo") : ""));
 }

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sotto/comm/broken_pipes.h"
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
+#include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/core/error.h"
 

@@ -20,7 +20,7 @@ class Meeting;
 std::unique_ptr<Communicator> over_process_group(c10d::ProcessGroup& group, std::chrono::milliseconds deadline);
 
 // Makes a meeting of the group's ranks in its store. Every rank makes it, in the same order; it does not wait.
-// ConfigError for a group without a store (MPI): give over_process_group() a group of its own.
+// ConfigError for a group without a store (MPI): give over_process_group() its own group.
 std::shared_ptr<Meeting> meet(c10d::ProcessGroup& group);
 
 // Makes a communicator of the same ranks on its own Gloo connections. They are made through the meeting and, for a Gloo

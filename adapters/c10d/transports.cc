@@ -5,10 +5,10 @@
 #include <array>
 
 #include "adapters/c10d/gloo.h"
-#include "sotto/comm/mpi/mpi.h"
 #include "adapters/c10d/nccl.h"
-#include "sotto/comm/tcp/tcp.h"
 #include "adapters/c10d/two_ranks.h"
+#include "sotto/comm/mpi/mpi.h"
+#include "sotto/comm/tcp/tcp.h"
 
 namespace sotto {
 namespace {
@@ -24,8 +24,10 @@ constexpr std::array gloo_refuses{
 constexpr std::string_view mpirun_chooses =
     "it is mpirun that chooses networks (Open MPI: its parameter btl_tcp_if_include)";
 constexpr std::array mpi_refuses{
-    Transport::Refusal{"interface", mpirun_chooses},          Transport::Refusal{"address", mpirun_chooses},
-    Transport::Refusal{"secret", in_the_clear},               Transport::Refusal{"relay", "MPI chooses its ways"},
+    Transport::Refusal{"interface", mpirun_chooses},
+    Transport::Refusal{"address", mpirun_chooses},
+    Transport::Refusal{"secret", in_the_clear},
+    Transport::Refusal{"relay", "MPI chooses its ways"},
     Transport::Refusal{"streams", "MPI chooses its connections"},
 };
 constexpr std::string_view nccl_chooses = "NCCL chooses networks, as its variables say (NCCL_SOCKET_IFNAME=eth0)";
@@ -38,14 +40,14 @@ constexpr std::array nccl_refuses{
 };
 
 constexpr std::array entries{
-    Transport{.name = "tcp",
-              .summary = "TCP, on any machine, private with a secret",
-              .takes = Transport::Takes::all,
-              .require = [](const World&) {},
-              .make = connect_tcp,
-              .check = [](const std::string&) {
-                return try_two_ranks(connect_tcp, "") + "; other interfaces want a secret";
-              }},
+    Transport{
+        .name = "tcp",
+        .summary = "TCP, on any machine, private with a secret",
+        .takes = Transport::Takes::all,
+        .require = [](const World&) {},
+        .make = connect_tcp,
+        .check =
+            [](const std::string&) { return try_two_ranks(connect_tcp, "") + "; other interfaces want a secret"; }},
     Transport{.name = "gloo",
               .summary = "TCP by Gloo, in the clear",
               .taken = networks,

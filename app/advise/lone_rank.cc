@@ -1,9 +1,9 @@
 #include "app/advise/lone_rank.h"
 
-#include "sotto/algorithm/compute.h"
-#include "sotto/core/timer.h"
 #include "app/train/options/buckets.h"
 #include "app/train/options/optimiser.h"
+#include "sotto/algorithm/compute.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 

@@ -4,9 +4,9 @@
 #include <ctime>
 
 #include "app/advise/lone_rank.h"
+#include "app/train/folder/weights.h"
 #include "sotto/core/median.h"
 #include "sotto/core/timer.h"
-#include "app/train/folder/weights.h"
 
 namespace sotto {
 namespace {

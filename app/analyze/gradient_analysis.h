@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/analyze/tensor_statistics.h"
-#include "sotto/codec/basis.h"
 #include "app/train/record/capture.h"
+#include "sotto/codec/basis.h"
 
 namespace sotto {
 

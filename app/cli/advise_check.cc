@@ -4,9 +4,9 @@
 
 #include "app/cli/train_job.h"
 #include "app/cli/trials.h"
-#include "sotto/core/error.h"
 #include "app/launch/signals.h"
 #include "app/report/recorded_run.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 

@@ -12,7 +12,7 @@ namespace sotto {
 
 // The result of one training of the check. Its losses are not finite if it diverged or failed.
 struct CheckedRun {
-  std::string error{};  // why it failed, unless it diverged
+  std::string error{};                                           // why it failed, unless it diverged
   double first_loss = std::numeric_limits<double>::quiet_NaN();  // before the first step
   double last_loss = first_loss;                                 // the mean over the last tenth of the steps
   std::string tested{"-"};                                       // the goal metric on the test examples

@@ -5,10 +5,10 @@
 #include "app/cli/codec_actions.h"
 #include "app/cli/flags.h"
 #include "app/cli/vector_file.h"
+#include "app/report/text_table.h"
 #include "sotto/codec/basis.h"
 #include "sotto/codec/transform/chunks.h"
 #include "sotto/core/error.h"
-#include "app/report/text_table.h"
 
 namespace sotto {
 namespace {

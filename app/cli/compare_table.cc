@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "sotto/core/file.h"
 #include "app/report/spread.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {
@@ -90,7 +90,8 @@ TextTable to_table(std::span<const ComparedRow> rows, std::string_view goal, con
     }
     const Metric& metric = runs[0].goal;
     const auto of = [&](auto figure, auto text) {
-      return over_seeds(runs, [&](const RunSummary& run) { return std::optional<double>(figure(run)); }, text);
+      return over_seeds(
+          runs, [&](const RunSummary& run) { return std::optional<double>(figure(run)); }, text);
     };
     std::string tested = over_seeds(
         runs, [](const RunSummary& run) { return run.tested; }, [&](double v) { return metric.with_unit(v); });

@@ -11,10 +11,10 @@
 #include "app/cli/rank_range.h"
 #include "app/http/exposition.h"
 #include "app/http/server.h"
+#include "app/train/stop_signal.h"
 #include "sotto/comm/secret.h"
 #include "sotto/core/error.h"
 #include "sotto/core/mutex.h"
-#include "app/train/stop_signal.h"
 
 namespace sotto {
 namespace {

@@ -11,11 +11,6 @@
 #include "app/cli/commands.h"
 #include "app/cli/data_info.h"
 #include "app/cli/flags.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/output.h"
-#include "sotto/core/table.h"
-#include "sotto/core/thread_pool.h"
 #include "app/data/dataset.h"
 #include "app/data/download.h"
 #include "app/data/pairs.h"
@@ -26,6 +21,11 @@
 #include "app/launch/console.h"
 #include "app/report/text_table.h"
 #include "app/train/stop_signal.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/output.h"
+#include "sotto/core/table.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 namespace {

@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "app/cli/flags.h"
-#include "sotto/core/error.h"
-#include "sotto/core/output.h"
 #include "app/data/dataset.h"
 #include "app/data/download.h"
 #include "app/data/pairs.h"
@@ -21,6 +19,8 @@
 #include "app/data/text.h"
 #include "app/launch/console.h"
 #include "app/report/text_table.h"
+#include "sotto/core/error.h"
+#include "sotto/core/output.h"
 
 namespace sotto {
 namespace {
@@ -64,8 +64,8 @@ void describe(const Rows& rows, Split split) {
   for (const float label : rows.labels) ++counts[label];
   line(name_of(split),
        fmt::format("{} rows of {} feature{}, {:.1f} of them not 0 in a row, {} different labels", rows.size(),
-                   rows.features, rows.features == 1 ? "" : "s", static_cast<double>(rows.columns.size()) / static_cast<double>(rows.size()),
-                   counts.size()));
+                   rows.features, rows.features == 1 ? "" : "s",
+                   static_cast<double>(rows.columns.size()) / static_cast<double>(rows.size()), counts.size()));
   line("", counts_text(counts, [](float label) { return fmt::format("{}", label); }));
   if (const std::string meaning = rows.meaning(); meaning.find(':') != meaning.npos) line("", meaning);
   if (!rows.remark.empty()) line("", rows.remark);

@@ -5,10 +5,10 @@
 #include "app/cli/commands.h"
 #include "app/cli/compare.h"
 #include "app/cli/train_flags.h"
-#include "sotto/core/error.h"
-#include "sotto/core/output.h"
 #include "app/launch/signals.h"
 #include "app/train/folder/run_folder.h"
+#include "sotto/core/error.h"
+#include "sotto/core/output.h"
 
 namespace sotto {
 namespace {

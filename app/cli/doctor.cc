@@ -9,15 +9,15 @@
 #include <system_error>
 #include <thread>
 
+#include "adapters/c10d/transports.h"
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
+#include "app/report/text_table.h"
 #include "sotto/comm/interfaces.h"
-#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
-#include "app/report/text_table.h"
 
 namespace sotto {
 namespace {

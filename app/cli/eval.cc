@@ -4,13 +4,13 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
+#include "app/train/evaluator.h"
+#include "app/train/folder/checkpoint.h"
+#include "app/train/record/progress.h"
+#include "app/train/stop_signal.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/output.h"
-#include "app/train/folder/checkpoint.h"
-#include "app/train/evaluator.h"
-#include "app/train/record/progress.h"
-#include "app/train/stop_signal.h"
 
 namespace sotto {
 namespace {

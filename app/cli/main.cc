@@ -14,16 +14,16 @@
 #include <system_error>
 #include <vector>
 
+#include "adapters/c10d/compute_threads.h"
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "adapters/c10d/compute_threads.h"
+#include "app/launch/fork_server.h"
+#include "app/launch/launcher.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
 #include "sotto/core/table.h"
-#include "app/launch/fork_server.h"
-#include "app/launch/launcher.h"
 
 namespace sotto {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
+#include "app/train/stop_signal.h"
 #include "sotto/comm/relay/server.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
-#include "app/train/stop_signal.h"
 
 namespace sotto {
 namespace {

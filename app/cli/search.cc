@@ -8,11 +8,11 @@
 #include <limits>
 #include <numeric>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/launch/signals.h"
 #include "app/report/run_summary.h"
 #include "app/train/folder/checkpoint.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

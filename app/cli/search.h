@@ -8,9 +8,9 @@
 
 #include "app/cli/train_job.h"
 #include "app/cli/trials.h"
-#include "sotto/core/timer.h"
 #include "app/launch/launcher.h"
 #include "app/tune/halving.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 

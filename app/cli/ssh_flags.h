@@ -1,7 +1,7 @@
 #pragma once
 
-#include "sotto/core/options.h"
 #include "app/launch/remote.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "adapters/c10d/transports.h"
 #include "app/cli/commands.h"
 #include "app/cli/freed_memory.h"
 #include "app/cli/train_elastic.h"
@@ -18,17 +19,16 @@
 #include "app/cli/train_hosts.h"
 #include "app/cli/train_job.h"
 #include "app/cli/train_replay.h"
-#include "sotto/comm/interfaces.h"
+#include "app/launch/signals.h"
+#include "app/train/folder/run_folder.h"
+#include "app/train/options/choices.h"
 #include "sotto/comm/group/membership.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/secret.h"
-#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/output.h"
-#include "app/launch/signals.h"
-#include "app/train/options/choices.h"
-#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 namespace {
@@ -103,7 +103,7 @@ int print_dry_run(const Choices& choices) {
     return 0;
   }
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
-             run.bytes_vary   ? " of random gradients; the number depends on their values"
+             run.bytes_vary  ? " of random gradients; the number depends on their values"
              : least == most ? ""
                              : fmt::format(" at most, {} at least", least / run.exchanges));
   if (!often) {
@@ -130,7 +130,8 @@ int run_rank(const Choices& choices, const World& world) {
 int join_coordinator(const TrainOptions& options, const World& coordinator) {
   Console console;
   LaunchSpec spec = train_job(options);
-  const auto secret = options.transport.secret.empty() ? std::nullopt : std::optional(read_secret(options.transport.secret));
+  const auto secret =
+      options.transport.secret.empty() ? std::nullopt : std::optional(read_secret(options.transport.secret));
   spec.coordinated = {
       .id = join_job(coordinator, secret), .most = std::exchange(spec.ranks, 1), .wait = coordinator.coordinator_wait};
   const LaunchResult result = launch(spec, console);
@@ -153,7 +154,8 @@ World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_
     throw ConfigError(said +
                       ": needs --train-dir, the same for all ranks, since ranks that join later continue that run");
   }
-  if (!options.transport.secret.empty()) static_cast<void>(read_secret(options.transport.secret));  // before anybody is waited for
+  if (!options.transport.secret.empty())
+    static_cast<void>(read_secret(options.transport.secret));  // before anybody is waited for
   options.master = text;
   World world;
   world.host = place.host;
@@ -179,7 +181,8 @@ void require_elastic_job(const OwnOptions& own) {
 
 // Whether nobody else can read or change what ranks send over `tcp`. With a relay they need a secret anyway.
 bool are_private(const TrainOptions& options, const OwnOptions& own, const World& world) {
-  if (!own.hosts.hosts.empty() || !options.transport.secret.empty() || !world.secret.empty() || !options.transport.relay.empty())
+  if (!own.hosts.hosts.empty() || !options.transport.secret.empty() || !world.secret.empty() ||
+      !options.transport.relay.empty())
     return true;
   const bool here = world.starter == "single" || world.local_size == world.size;
   return here && is_loopback(world.host) && options.transport.interface.empty() && options.transport.address.empty();

@@ -5,15 +5,15 @@
 #include <array>
 #include <filesystem>
 
-#include "sotto/algorithm/algorithm.h"
 #include "adapters/c10d/transports.h"
-#include "sotto/comm/transport.h"
 #include "app/data/partition.h"
+#include "app/task/table.h"
+#include "app/train/options/amp.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/transport.h"
 #include "sotto/optim/clip.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/schedule.h"
-#include "app/task/table.h"
-#include "app/train/options/amp.h"
 
 namespace sotto {
 
@@ -25,8 +25,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},
-      {"Ranks and network",
-       {"ranks", "backend", "master", "deadline", "disk-deadline", "link", "threads"}},
+      {"Ranks and network", {"ranks", "backend", "master", "deadline", "disk-deadline", "link", "threads"}},
       {"Training",
        {"epochs",   "max-steps", "batch-size",   "test-batch-size", "accumulate", "amp",  "optimiser",        "lr",
         "lr-scale", "momentum",  "nesterov",     "weight-decay",    "group",      "clip", "average-iterates", "ema",

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "app/cli/ssh_flags.h"
-#include "sotto/comm/transport.h"
 #include "app/launch/hosts_job.h"
 #include "app/train/options/options.h"
+#include "sotto/comm/transport.h"
 
 namespace sotto {
 

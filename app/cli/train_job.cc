@@ -7,13 +7,13 @@
 #include <filesystem>
 
 #include "app/cli/flags.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/output.h"
 #include "app/report/run_summary.h"
 #include "app/report/text_table.h"
 #include "app/train/folder/checkpoint.h"
 #include "app/train/folder/run_folder.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/output.h"
 
 namespace sotto {
 

@@ -19,8 +19,8 @@
 #include "app/report/run_summary.h"
 #include "app/report/step_rows.h"
 #include "app/train/folder/checkpoint.h"
-#include "app/train/record/membership_csv.h"
 #include "app/train/folder/run_folder.h"
+#include "app/train/record/membership_csv.h"
 
 namespace sotto {
 namespace fs = std::filesystem;
@@ -28,8 +28,9 @@ namespace {
 
 // Options that change no bit of what is trained.
 constexpr std::array<std::string_view, 14> free_options{
-    "replay",     "train-dir",      "data-dir",       "backend", "checkpoint-every", "checkpoint-minutes", "keep-best",
-    "csv-format", "check-replicas", "measure-errors", "csv-tag", "capture",          "tensorboard",        "metrics-port"};
+    "replay",      "train-dir",   "data-dir",       "backend",        "checkpoint-every", "checkpoint-minutes",
+    "keep-best",   "csv-format",  "check-replicas", "measure-errors", "csv-tag",          "capture",
+    "tensorboard", "metrics-port"};
 
 // What a run has recorded of itself, since its last start.
 struct Record {

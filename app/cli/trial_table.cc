@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "app/cli/train_command.h"
-#include "sotto/core/error.h"
 #include "app/report/spread.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 

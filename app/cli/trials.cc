@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/report/recorded_run.h"
 #include "app/report/run_summary.h"
 #include "app/train/options/choices.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

@@ -15,15 +15,15 @@
 #include "app/cli/train_flags.h"
 #include "app/cli/train_job.h"
 #include "app/cli/trial_table.h"
+#include "app/launch/remote.h"
+#include "app/report/step_rows.h"
+#include "app/train/folder/folder_lock.h"
+#include "app/train/folder/run_folder.h"
+#include "app/train/options/choices.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/output.h"
 #include "sotto/core/table.h"
-#include "app/launch/remote.h"
-#include "app/report/step_rows.h"
-#include "app/train/options/choices.h"
-#include "app/train/folder/folder_lock.h"
-#include "app/train/folder/run_folder.h"
 
 namespace sotto {
 namespace {

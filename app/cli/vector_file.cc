@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "app/cli/torch_file.h"
+#include "app/train/record/capture.h"
 #include "sotto/codec/npy_file.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/record/capture.h"
 
 namespace sotto {
 namespace {

@@ -14,14 +14,14 @@
 #include "app/cli/report.h"
 #include "app/cli/watch_view.h"
 #include "app/http/server.h"
+#include "app/report/page_frame.h"
+#include "app/train/stop_signal.h"
 #include "sotto/comm/visible_text.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/output.h"
 #include "sotto/core/timer.h"
-#include "app/report/page_frame.h"
-#include "app/train/stop_signal.h"
 
 namespace sotto {
 namespace {

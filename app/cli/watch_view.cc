@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sotto/algorithm/algorithm.h"
 #include "app/cli/text_plot.h"
 #include "app/report/text_table.h"
 #include "app/train/options/choices.h"
+#include "sotto/algorithm/algorithm.h"
 
 namespace sotto {
 namespace {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "app/data/unpack.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/file_reader.h"
-#include "app/data/unpack.h"
 
 namespace sotto {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/data/dataset.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/data/pickle.h"
 #include "app/data/pixels.h"
 #include "app/data/unpack.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

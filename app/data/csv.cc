@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "app/data/text_lines.h"
 #include "sotto/core/csv_table.h"
 #include "sotto/core/text.h"
-#include "app/data/text_lines.h"
 
 namespace sotto {
 namespace {

@@ -5,13 +5,13 @@
 #include <array>
 #include <stdexcept>
 
-#include "sotto/core/error.h"
 #include "app/data/cifar.h"
 #include "app/data/digits.h"
 #include "app/data/image_folder.h"
 #include "app/data/made_cifar.h"
 #include "app/data/mnist.h"
 #include "app/data/svhn.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

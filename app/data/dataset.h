@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "app/data/source.h"
 #include "sotto/core/batch.h"
 #include "sotto/core/random.h"
-#include "app/data/source.h"
 
 namespace sotto {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "sotto/core/random.h"
 #include "app/data/dataset.h"
 #include "app/data/pixels.h"
+#include "sotto/core/random.h"
 
 namespace sotto {
 

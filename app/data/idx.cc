@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <span>
 
+#include "app/data/unpack.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/data/unpack.h"
 
 namespace sotto {
 namespace {

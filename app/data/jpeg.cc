@@ -9,8 +9,8 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "sotto/core/error.h"
 #include "app/data/exif.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <charconv>
 
-#include "sotto/core/text.h"
 #include "app/data/text_lines.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

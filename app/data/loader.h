@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "sotto/core/batch.h"
 #include "app/data/augment.h"
 #include "app/data/dataset.h"
 #include "app/data/order.h"
+#include "sotto/core/batch.h"
 
 namespace sotto {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <span>
 
-#include "sotto/core/random.h"
 #include "app/data/dataset.h"
+#include "sotto/core/random.h"
 
 namespace sotto {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "app/data/idx.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/data/idx.h"
 
 namespace sotto {
 namespace {

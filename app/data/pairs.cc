@@ -6,13 +6,13 @@
 #include <array>
 #include <iterator>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/text.h"
 #include "app/data/made_pairs.h"
 #include "app/data/pixels.h"
 #include "app/data/text_lines.h"
 #include "app/data/unpack.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "sotto/core/error.h"
 #include "app/data/jpeg.h"
 #include "app/data/png.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 

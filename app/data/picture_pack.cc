@@ -10,14 +10,14 @@
 #include <string_view>
 #include <utility>
 
-#include "sotto/core/atomic_file.h"
-#include "sotto/core/bytes.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file_reader.h"
 #include "app/data/image_folder.h"
 #include "app/data/picture.h"
 #include "app/data/picture_set.h"
 #include "app/data/pixels.h"
+#include "sotto/core/atomic_file.h"
+#include "sotto/core/bytes.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file_reader.h"
 
 namespace sotto {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/thread_pool.h"
 #include "app/data/dataset.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 

@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/data/picture.h"
 #include "app/data/view.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

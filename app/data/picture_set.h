@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/thread_pool.h"
 #include "app/data/dataset.h"
 #include "app/data/pixels.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/batch.h"
 #include "app/data/dataset.h"
+#include "sotto/core/batch.h"
 
 namespace sotto {
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/data/csv.h"
 #include "app/data/libsvm.h"
 #include "app/data/made_rows.h"
 #include "app/data/pixels.h"
 #include "app/data/unpack.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/rows.h"
 #include "app/data/source.h"
 #include "app/data/text_lines.h"
+#include "sotto/core/rows.h"
 
 namespace sotto {
 

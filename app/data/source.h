@@ -3,8 +3,8 @@
 #include <memory>
 #include <string_view>
 
-#include "sotto/core/table.h"
 #include "app/data/options.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/data/matlab.h"
 #include "app/data/pixels.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 

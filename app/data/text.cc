@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/data/made_text.h"
 #include "app/data/text_lines.h"
 #include "app/data/unpack.h"
 #include "app/data/vocabulary.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

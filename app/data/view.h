@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "sotto/core/random.h"
 #include "app/data/picture.h"
+#include "sotto/core/random.h"
 #include "sotto/kernels/blend.h"
 
 namespace sotto {

@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// Answers requests of browsers and of programs that watch a run, on a thread of its own: one request a connection. A
+// Answers requests of browsers and of programs that watch a run, on its own thread: one request a connection. A
 // request has at most 8 KiB, and a client 10 s to send it and 10 s to take the answer. Of more than 64 connections the
 // oldest is closed. There is no encryption and no password.
 class HttpServer {

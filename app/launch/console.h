@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sotto/core/timer.h"
 #include "app/launch/message.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 

@@ -1,5 +1,5 @@
-#include "adapters/c10d/store_service.h"
 #include "app/launch/coordinator.h"
+#include "adapters/c10d/store_service.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,13 +24,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto settle = 1s;           // after a rank has come, for others that come with it
-constexpr auto silence = 30s;         // of a rank that is lost
-constexpr auto brief_silence = 3s;    // the same while the group changes, and the others wait
-constexpr auto cut_silence = 1s;      // then, if others say that its connections were closed
-constexpr auto return_silence = 10s;  // then, of members of a restarted coordinator
-constexpr auto lingering = 2s;        // for ranks that come as the job ends
-constexpr auto between_doubts = 1s, doubts_at_once = 4s;  // a line a second, but for the first ones
+constexpr auto settle = 1s;                                  // after a rank has come, for others that come with it
+constexpr auto silence = 30s;                                // of a rank that is lost
+constexpr auto brief_silence = 3s;                           // the same while the group changes, and the others wait
+constexpr auto cut_silence = 1s;                             // then, if others say that its connections were closed
+constexpr auto return_silence = 10s;                         // then, of members of a restarted coordinator
+constexpr auto lingering = 2s;                               // for ranks that come as the job ends
+constexpr auto between_doubts = 1s, doubts_at_once = 4s;     // a line a second, but for the first ones
 constexpr std::string_view heading = "sotto coordinator 2";  // of the file of its state
 constexpr std::string_view no_secret = "none";               // in that file
 
@@ -100,7 +100,7 @@ Descriptor lock_state(const std::string& path) {
       throw ConfigError(fmt::format("{}: another coordinator works with this file; end it first, or name another file",
                                     named("state", path)));
     }
-    struct stat about{};
+    struct stat about {};
     if (fstat(file.get(), &about) != 0 || about.st_nlink > 0) return file;  // else its holder has just ended its job
   }
 }

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "app/launch/console.h"
+#include "app/launch/launcher.h"
 #include "sotto/comm/group/generations.h"
 #include "sotto/comm/group/membership.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"
-#include "app/launch/console.h"
-#include "app/launch/launcher.h"
 
 namespace sotto {
 

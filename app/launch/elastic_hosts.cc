@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "adapters/c10d/store_service.h"
+#include "app/launch/hosts_job.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
 #include "sotto/core/option_name.h"
-#include "app/launch/hosts_job.h"
 
 namespace sotto {
 namespace {

@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string>
 
-#include "sotto/core/error.h"
 #include "app/launch/local_job.h"
 #include "app/launch/share.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 

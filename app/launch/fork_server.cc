@@ -19,8 +19,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/launch/spawn.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/launch/share.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

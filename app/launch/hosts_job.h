@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/secret.h"
-#include "sotto/comm/world.h"
-#include "sotto/core/option_name.h"
 #include "app/launch/elastic_group.h"
 #include "app/launch/job.h"
 #include "app/launch/remote.h"
+#include "sotto/comm/secret.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/option_name.h"
 
 namespace sotto {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "sotto/core/timer.h"
 #include "app/launch/launcher.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 

@@ -13,18 +13,18 @@
 #include <optional>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/launch/hosts_job.h"
 #include "app/launch/job.h"
 #include "app/launch/local_job.h"
 #include "app/launch/signals.h"
 #include "app/launch/spawn.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
 
-// Everything that a job waits for wakes this process up, but for the end of a process on a kernel without pidfds (before
-// Linux 5.3).
+// Everything that a job waits for wakes this process up, but for the end of a process on a kernel without pidfds
+// (before Linux 5.3).
 constexpr std::chrono::milliseconds longest_wait{1000};
 
 struct Running {
@@ -91,10 +91,9 @@ int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& 
 
 LaunchResult launch(const LaunchSpec& spec, Console& console) {
   std::optional<LaunchResult> ended;
-  const int stop =
-      launch_all({&spec, 1}, 1, console,
-                 {.progress = [&](std::size_t /*job*/, std::string_view text) { console.progress(text); },
-                  .ended = [&](std::size_t /*job*/, const LaunchResult& result) { ended = result; }});
+  const int stop = launch_all({&spec, 1}, 1, console,
+                              {.progress = [&](std::size_t /*job*/, std::string_view text) { console.progress(text); },
+                               .ended = [&](std::size_t /*job*/, const LaunchResult& result) { ended = result; }});
   LaunchResult found = ended.value_or(LaunchResult{.status = 128 + stop});
   found.signal = stop;
   for (const std::string& line : found.lines) console.line(stderr, line);

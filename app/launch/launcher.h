@@ -10,16 +10,17 @@
 #include <string_view>
 #include <vector>
 
+#include "app/launch/console.h"
 #include "sotto/comm/group/generations.h"
 #include "sotto/comm/world.h"
-#include "app/launch/console.h"
 
 namespace sotto {
 
 struct JobHosts;
 struct JobShare;
 
-// The members of a generation (comm/group/generations.h) of a job in which it is known beforehand how its group will change.
+// The members of a generation (comm/group/generations.h) of a job in which it is known beforehand how its group will
+// change.
 struct PlannedGroup {
   std::vector<int> ids;                   // ascending
   std::vector<int> newcomers{};           // ids that are started for this group; in the first group, all

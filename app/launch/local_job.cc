@@ -1,5 +1,5 @@
-#include "adapters/c10d/store_service.h"
 #include "app/launch/local_job.h"
+#include "adapters/c10d/store_service.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,11 +15,11 @@
 #include <utility>
 
 #include "adapters/c10d/compute_threads.h"
+#include "app/launch/message.h"
+#include "app/launch/share.h"
 #include "sotto/core/error.h"
 #include "sotto/core/option_name.h"
 #include "sotto/core/options.h"
-#include "app/launch/message.h"
-#include "app/launch/share.h"
 
 namespace sotto {
 namespace {

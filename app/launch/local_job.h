@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/comm/group/generations.h"
-#include "sotto/comm/world.h"
 #include "app/launch/elastic_group.h"
 #include "app/launch/job.h"
 #include "app/launch/message.h"
 #include "app/launch/spawn.h"
+#include "sotto/comm/group/generations.h"
+#include "sotto/comm/world.h"
 
 namespace sotto {
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "sotto/comm/group/membership.h"
 #include "app/launch/local_job.h"
+#include "sotto/comm/group/membership.h"
 
 namespace sotto {
 

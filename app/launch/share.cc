@@ -23,13 +23,13 @@
 #include <utility>
 #include <vector>
 
+#include "app/launch/launcher.h"
+#include "app/launch/spawn.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/output.h"
 #include "sotto/core/timer.h"
-#include "app/launch/launcher.h"
-#include "app/launch/spawn.h"
 
 namespace sotto {
 namespace {

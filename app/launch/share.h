@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "sotto/core/option_name.h"
 #include "app/launch/message.h"
+#include "sotto/core/option_name.h"
 
 namespace sotto {
 

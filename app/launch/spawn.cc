@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/launch/fork_server.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/segment_calls.h"
 #include "app/model/model.h"
+#include "sotto/core/segment_calls.h"
 
 namespace sotto {
 

@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/model/flat_module.h"
 #include "app/model/image_network.h"
 #include "app/model/library.h"
 #include "app/model/torch_error.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "app/model/network.h"
 #include "sotto/core/batch.h"
 #include "sotto/core/options.h"
-#include "app/model/network.h"
 
 namespace sotto {
 

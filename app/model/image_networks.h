@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "sotto/core/batch.h"
 #include "app/model/image_network.h"
+#include "sotto/core/batch.h"
 
 namespace sotto {
 

@@ -6,10 +6,10 @@
 #include <span>
 #include <string_view>
 
+#include "app/model/model.h"
 #include "sotto/core/options.h"
 #include "sotto/core/segment_calls.h"
 #include "sotto/core/table.h"
-#include "app/model/model.h"
 
 namespace sotto {
 

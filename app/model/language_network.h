@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "sotto/core/options.h"
 #include "app/model/network.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 

@@ -5,11 +5,11 @@
 #include <span>
 #include <string_view>
 
+#include "app/model/model.h"
 #include "sotto/core/options.h"
 #include "sotto/core/rows.h"
 #include "sotto/core/segment_calls.h"
 #include "sotto/core/table.h"
-#include "app/model/model.h"
 
 namespace sotto {
 

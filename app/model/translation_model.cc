@@ -5,10 +5,10 @@
 #include <array>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "app/model/flat_module.h"
 #include "app/model/torch_error.h"
 #include "app/model/transformer.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "app/model/model.h"
 #include "sotto/core/options.h"
 #include "sotto/core/segment_calls.h"
 #include "sotto/core/table.h"
-#include "app/model/model.h"
 
 namespace sotto {
 

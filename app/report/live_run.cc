@@ -10,9 +10,9 @@
 #include <map>
 #include <system_error>
 
+#include "app/train/folder/folder_lock.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/folder/folder_lock.h"
 
 namespace sotto {
 namespace {

@@ -39,7 +39,8 @@ void add_lines(const Report& report, std::string_view name, F&& curve_of, CurveP
 std::vector<CurvePlot> plots_of(const Report& report) {
   std::vector<CurvePlot> plots;
   CurvePlot loss{"loss-of-steps", "Training loss of each step", {}};
-  add_lines(report, "train", [](const RecordedRun& run) { return run.loss; }, loss);
+  add_lines(
+      report, "train", [](const RecordedRun& run) { return run.loss; }, loss);
   plots.push_back(std::move(loss));
   std::vector<std::string_view> known;
   for (const RecordedRun& of : report.runs) {
@@ -65,10 +66,12 @@ std::vector<CurvePlot> plots_of(const Report& report) {
     }
   }
   CurvePlot consensus{"consensus", "Distance of the ranks' models at evaluations", {}};
-  add_lines(report, "distance", [](const RecordedRun& run) { return run.consensus; }, consensus);
+  add_lines(
+      report, "distance", [](const RecordedRun& run) { return run.consensus; }, consensus);
   if (!consensus.lines.empty()) plots.push_back(std::move(consensus));
   CurvePlot rate{"learning-rate", "Learning rate", {}};
-  add_lines(report, "lr", [](const RecordedRun& run) { return run.rate; }, rate);
+  add_lines(
+      report, "lr", [](const RecordedRun& run) { return run.rate; }, rate);
   plots.push_back(std::move(rate));
   return plots;
 }
@@ -151,7 +154,7 @@ Json json_of_times(const Report& report) {
       for (const RankTimes& rank : of) {
         hidden += rank.means.hidden().value_or(std::nan("")) / static_cast<double>(of.size());
       }
-      const auto mean = [&](double Recorder::Figures::* figure) { return number(mean_of(of, figure)); };
+      const auto mean = [&](double Recorder::Figures::*figure) { return number(mean_of(of, figure)); };
       rows.push_back({{"group", g},
                       {"rank", entry.first},
                       {"step", mean(&Recorder::Figures::step_ms)},

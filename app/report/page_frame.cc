@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "sotto/core/version.h"
 #include "app/report/markup.h"
 #include "app/report/page_parts.h"
+#include "sotto/core/version.h"
 
 namespace sotto {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <map>
 
+#include "app/train/record/consensus_csv.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/record/consensus_csv.h"
 
 namespace sotto {
 namespace {
@@ -155,7 +155,7 @@ std::vector<RankTimes> times_of(std::span<const StepFigures> rows) {
   return times;
 }
 
-double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::* figure) {
+double mean_of(std::span<const RankTimes> ranks, double Recorder::Figures::*figure) {
   double sum = 0;
   for (const RankTimes& rank : ranks) sum += rank.means.*figure;
   return sum / static_cast<double>(ranks.size());

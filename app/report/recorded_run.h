@@ -9,8 +9,8 @@
 #include "app/report/run_summary.h"
 #include "app/report/settings.h"
 #include "app/task/table.h"
-#include "app/train/record/codec_error_csv.h"
 #include "app/train/options/options.h"
+#include "app/train/record/codec_error_csv.h"
 #include "app/train/record/recorder.h"
 
 namespace sotto {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "sotto/core/options.h"
 #include "app/report/step_rows.h"
 #include "app/train/record/evaluations.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 namespace fs = std::filesystem;

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/report/text_table.h"
 #include "app/task/table.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

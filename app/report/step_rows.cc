@@ -7,9 +7,9 @@
 #include <map>
 #include <string_view>
 
+#include "app/train/record/membership_csv.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "app/train/record/membership_csv.h"
 
 namespace sotto {
 namespace {

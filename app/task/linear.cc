@@ -10,13 +10,13 @@
 #include <numeric>
 #include <utility>
 
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 #include "app/data/order.h"
 #include "app/data/rows.h"
 #include "app/model/linear_model.h"
 #include "app/task/model_task.h"
 #include "app/task/regress.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

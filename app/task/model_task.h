@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "sotto/core/hash.h"
 #include "app/task/task.h"
+#include "sotto/core/hash.h"
 
 namespace sotto {
 

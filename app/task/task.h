@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/layout.h"
-#include "sotto/core/segment_calls.h"
 #include "app/data/epochs.h"
 #include "app/data/options.h"
 #include "app/task/metric.h"
+#include "sotto/core/layout.h"
+#include "sotto/core/segment_calls.h"
 
 namespace sotto {
 
@@ -39,8 +39,8 @@ class Task {
   virtual std::uint64_t sample_hash(Split split) const = 0;
   // Which batch of which epoch a position is.
   virtual const Epochs& epochs() const = 0;
-  // Goes on where other ranks stopped reading, with this share of the examples from then on. FileError when they cannot
-  // have read that much.
+  // Continues where other ranks stopped reading, with this share of the examples from then on. FileError when they
+  // cannot have read that much.
   virtual void go_on(const ReadingStart& start, Share share) = 0;
 
   // gradient() += scale * d(mean loss of a batch)/d(parameters); returns that loss. The examples of the batch are a

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <utility>
 
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 #include "app/data/order.h"
 #include "app/data/text.h"
 #include "app/task/model_task.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

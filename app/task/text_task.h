@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/random.h"
 #include "app/model/language_model.h"
 #include "app/task/table.h"
+#include "sotto/core/random.h"
 
 namespace sotto {
 

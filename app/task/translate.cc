@@ -8,13 +8,13 @@
 #include <numeric>
 #include <utility>
 
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 #include "app/data/length_order.h"
 #include "app/data/pairs.h"
 #include "app/model/translation_model.h"
 #include "app/task/bleu.h"
 #include "app/task/model_task.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

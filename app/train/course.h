@@ -39,7 +39,7 @@ class Course {
   std::uint64_t scheduled_step(std::uint64_t step) const { return batches_at(step) / accumulate_; }
 
   // The course from `step` on, with steps of another size. It is complete only after set_epochs() with the epochs of a
-  // task that goes on from start().
+  // task that continues from start().
   Course changed(std::uint64_t step, const StepSize& size) const;
   void set_epochs(const Epochs& epochs) { epochs_ = epochs; }
 

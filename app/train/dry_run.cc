@@ -19,8 +19,8 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/codec/sample.h"
-#include "sotto/comm/secret.h"
 #include "sotto/comm/emulated/threads.h"
+#include "sotto/comm/secret.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 
@@ -78,7 +78,7 @@ void check_files(const Choices& choices) {
   if (!options.transport.secret.empty()) read_secret(options.transport.secret);
 }
 
-// The same if it could not go on from its newest checkpoint. Whether the parts of that are whole is not looked at.
+// The same if it could not continue from its newest checkpoint. Whether the parts of that are whole is not looked at.
 void check_resume(const Choices& choices, Task& task, const RunPlan& plan) {
   const TrainOptions& options = choices.options;
   const std::string method = text_of(plan.phases);

@@ -32,18 +32,18 @@ struct MeanModel {
 };
 MeanModel mean_model(std::span<const float> parameters, Communicator& communicator);
 
-// The quality of a run's model on the test examples. If ranks have models of their own, it is that of their mean.
+// The quality of a run's model on the test examples. If ranks have their own models, it is that of their mean.
 struct TestResult {
   Metrics metrics;
   Metric goal;
-  // If ranks have models of their own; otherwise empty and 0:
+  // If ranks have their own models; otherwise empty and 0:
   std::vector<double> rank_goals;  // the goal metric of each rank's own model
   double consensus_distance = 0;   // the root of the mean over ranks of |x_r - mean|^2
 
   std::string text() const;  // one line
 };
 
-// Collective. Ranks share out the examples of a common model. A rank first evaluates a model of its own on all
+// Collective. Ranks share out the examples of a common model. A rank first evaluates its own model on all
 // examples, if it has one. `after_batch` hears of each evaluation. Nothing if it broke off an evaluation of some rank.
 std::optional<TestResult> test_together(Replica& replica, bool replicated, const Metric& goal,
                                         Communicator& communicator, const AfterBatch& after_batch);

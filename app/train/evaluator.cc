@@ -133,7 +133,7 @@ void EvalOptions::visit(OptionVisitor& v) {
   v.option("test-size", test_size, "use only the first N test examples; 0: all; auto: as the run did", {0, 1e7});
   v.option("eval-batch-size", batch_size, "examples at a time", Bounds::at_least(1));
   v.option("texts", texts, "folder for the translations of the test data: step_N.txt, a line a sentence");
-  v.option("follow", follow, "go on looking for new checkpoints, also of a folder that is not there yet");
+  v.option("follow", follow, "continue looking for new checkpoints, also of a folder that is not there yet");
   v.option("poll", poll, "seconds between two looks", Bounds::positive());
 }
 

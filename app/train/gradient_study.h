@@ -21,7 +21,7 @@ void check_capture_folder(const Choices& choices);
 // ConfigError, on all ranks, if the algorithm cannot tell what its memory holds, which is to be captured.
 void check_captured_memory(const Choices& choices, Algorithm& algorithm, std::span<const BucketPlan> buckets);
 
-// Works on copies of a rank's own gradient, on a thread of its own, while training goes on: captures them, and measures
+// Works on copies of a rank's own gradient, on its own thread, while training continues: captures them, and measures
 // the codec on them. The next gradient that is due waits for the thread.
 class GradientStudy {
  public:

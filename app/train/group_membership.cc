@@ -8,15 +8,15 @@
 #include <span>
 #include <utility>
 
+#include "adapters/c10d/compute_threads.h"
 #include "app/train/folder/file_work.h"
 #include "app/train/record/membership_csv.h"
 #include "app/train/stop_signal.h"
 #include "sotto/aggregate/aggregate.h"
-#include "adapters/c10d/compute_threads.h"
 
 namespace sotto {
 
-// Ranks that count together go on from the steps that they have made on average. Each rank keeps what it held back;
+// Ranks that count together continue from the steps that they have made on average. Each rank keeps what it held back;
 // newcomers get everything else from the first rank that was there before. A generation in which that step was not
 // taken does not count: who came with it is a newcomer again. So what the ranks do next depends on what membership.csv
 // says, and not on how far each of them was.
@@ -96,7 +96,8 @@ void GroupMembership::begin_step(std::uint64_t step, std::uint64_t first, std::u
 
 void GroupMembership::require_group(std::uint64_t done) const {
   if (heartbeat_ == nullptr || !heartbeat_->is_over()) return;
-  const std::string reason = fmt::format("rank {}: a rank of its group was lost after step {}", session_.world().id, done);
+  const std::string reason =
+      fmt::format("rank {}: a rank of its group was lost after step {}", session_.world().id, done);
   session_.communicator().give_up(reason);  // otherwise others would take this rank for one whose connections broke
   throw CommError(reason);
 }
@@ -151,8 +152,8 @@ void GroupMembership::keep_together(std::uint64_t done) {
   keep(done);
 }
 
-// For ranks that count together: each goes on from where it was. It counts as the step that they have made on average,
-// but lies before the meeting that they have not finished.
+// For ranks that count together: each continues from where it was. It counts as the step that they have made on
+// average, but lies before the meeting that they have not finished.
 void GroupMembership::keep_what_is_left(std::uint64_t finished) {
   if (rollback_ == nullptr || !session_.together()) return;
   OwnSpeed& own_speed = *session_.algorithm().own_speed();
@@ -171,12 +172,12 @@ void GroupMembership::note_save() {
 
 void GroupMembership::end_in_failure(const std::string& checkpoint) const {
   throw EndedWithCheckpoint(
-      spelled(fmt::format("{}; {}; {} goes on from there", session_.world().failure, checkpoint, named("resume")),
+      spelled(fmt::format("{}; {}; {} continues from there", session_.world().failure, checkpoint, named("resume")),
               session_.choices().spelling));
 }
 
-// Others want to join, or, with a coordinator, some of its ranks end while the rest go on. If all want to end, the run
-// does. Ranks of one launcher end together, because its signal reaches some hosts later than others.
+// Others want to join, or, with a coordinator, some of its ranks end while the rest continue. If all want to end, the
+// run does. Ranks of one launcher end together, because its signal reaches some hosts later than others.
 bool GroupMembership::agreed_change(std::uint64_t done) {
   if (heartbeat_ == nullptr) return false;
   const bool follows = session_.follows();
@@ -200,7 +201,8 @@ void GroupMembership::leave(std::uint64_t done) {
   if (interruption.failed()) interruption.end_in_error(session_.rank(), done);
   if (const int signal = StopSignal::caught(); signal != 0) {
     throw Stopped(
-        fmt::format("rank {}: stopped by a signal after step {}; the others go on", session_.world().id, done), signal);
+        fmt::format("rank {}: stopped by a signal after step {}; the others continue", session_.world().id, done),
+        signal);
   }
   throw GroupChange(fmt::format("{} after step {}",
                                 session_.followers().empty() ? "the group changes" : "newcomers have caught up", done));

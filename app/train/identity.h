@@ -30,7 +30,7 @@ void require_identity(const std::string& folder, const checkpoint::Metadata& fou
 // These functions are collective. ConfigError on every rank if a rank's number differs from rank 0's: "rank 2
 // OTHERWISE".
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator);
-// Error on every rank if replicas differ after that step. No option is wrong then, and no rank can go on.
+// Error on every rank if replicas differ after that step. No option is wrong then, and no rank can continue.
 void require_same_parameters(std::span<const float> parameters, std::uint64_t step, Communicator& communicator);
 
 // Ranks that were started by hand with different flags must not train a mixture: they need equal options, equal links,

@@ -30,7 +30,7 @@ class Interruption {
   }
   bool failed() const { return error_ != nullptr; }
 
-  // Whether this rank wishes all ranks to stop after the same step: to end or, if they can go on afterwards, for a
+  // Whether this rank wishes all ranks to stop after the same step: to end or, if they can continue afterwards, for a
   // checkpoint.
   bool wished(bool can_go_on) const;
   void saved() { since_checkpoint_.lap(); }

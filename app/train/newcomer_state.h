@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// Gives newcomers the state of rank `donor`, on a thread of its own, so that others may train meanwhile. It is sent
+// Gives newcomers the state of rank `donor`, on its own thread, so that others may train meanwhile. It is sent
 // over the link of each rank once: the donor sends each chunk to the first newcomer, and each newcomer passes it on to
 // the next one while it receives another. So it takes about as long as one rank needs to receive the state, however
 // many newcomers there are. Other ranks keep their values.

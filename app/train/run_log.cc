@@ -77,7 +77,8 @@ void RunLog::flush() {
 
 RunTotals RunLog::totals() const {
   return {before_.seconds + steps_.seconds,
-          before_.bytes_sent + (session_.own_speed() ? session_.algorithm().status().traffic.bytes_sent : steps_.bytes_sent)};
+          before_.bytes_sent +
+              (session_.own_speed() ? session_.algorithm().status().traffic.bytes_sent : steps_.bytes_sent)};
 }
 
 Traffic RunLog::traffic() const {

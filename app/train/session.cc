@@ -121,9 +121,9 @@ bool Session::may_follow(std::uint64_t step) {
   constexpr std::uint64_t first_steps = 1000;
   const Optimiser& optimiser = replica_.optimiser();
   const bool may_be_old = optimiser.to_evaluate().empty() && (optimiser.may_reset_buffers() || step >= first_steps);
-  return algorithm_->elastic()->following() != nullptr && world_.failure.empty() && idle_ == 0 && options().partition == "iid" &&
-         !averages_batch_norm_ && replica_.loss_scale() == nullptr && schedule_.plateau() == nullptr &&
-         optimiser.offers_gradient() && (replicated() || may_be_old) &&
+  return algorithm_->elastic()->following() != nullptr && world_.failure.empty() && idle_ == 0 &&
+         options().partition == "iid" && !averages_batch_norm_ && replica_.loss_scale() == nullptr &&
+         schedule_.plateau() == nullptr && optimiser.offers_gradient() && (replicated() || may_be_old) &&
          std::ranges::all_of(plan_.phases,
                              [this](const Phase& phase) { return ignores_zeros(phase.recipe, replica_.buckets()); });
 }
@@ -171,7 +171,7 @@ void Session::resume(RunTotals& totals, const std::function<void(const std::stri
   if (written_by != ranks()) {
     say(
         fmt::format("rank count changed from {} to {}: what is left of epoch {} comes first, what ranks held back "
-                    "becomes their mean, schedules go on by examples",
+                    "becomes their mean, schedules continue by examples",
                     written_by, ranks(), course_.epoch_of(step)));
   }
   enter(step);

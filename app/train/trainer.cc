@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <utility>
 
+#include "adapters/c10d/compute_threads.h"
 #include "app/train/group_membership.h"
 #include "app/train/options/choices.h"
 #include "app/train/run_log.h"
 #include "app/train/session.h"
 #include "app/train/stop_signal.h"
 #include "app/train/training_loop.h"
-#include "adapters/c10d/compute_threads.h"
 #include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/group/membership.h"
 #include "sotto/core/error.h"
@@ -109,7 +109,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       throw;
     } catch (const NotWanted&) {
       throw;
-    } catch (const CommError& error) {  // the job ends, or nobody says how it goes on
+    } catch (const CommError& error) {  // the job ends, or nobody says how it continues
       if (world.coordinated) save_alone(std::move(choices), world, rollback, error.what());
       throw;
     }
@@ -120,7 +120,7 @@ TrainResult train_with_heartbeat(const Choices& choices, World world) {
   // What a newcomer cannot read should be its error alone. The others wait for it from its first heartbeat on or, if
   // they have a coordinator, since it has come.
   if (world.generation > 1) make_task(choices, {0, 1});
-  // Later generations go on in the folder, which the first one may have lost a rank too early to look at.
+  // Later generations continue in the folder, which the first one may have lost a rank too early to look at.
   const TrainOptions& options = choices.options;
   if (!world.coordinated && world.generation == 1 && !options.resume && !options.train_dir.empty())
     require_unused(options.train_dir);

@@ -67,7 +67,7 @@ void TrainingLoop::begin() {
     // Before rows of steps are cut that a later checkpoint counts on. While newcomers follow, some ranks have no state.
     if (folder.newest_checkpoint() > done_ && session_.followers().empty()) save(Kept::by_clock);
     const int ranks = session_.trainers() + session_.idle();
-    log_.say(fmt::format("step {}  goes on with {} rank{}{}", done_, ranks, ranks == 1 ? "" : "s",
+    log_.say(fmt::format("step {}  continues with {} rank{}{}", done_, ranks, ranks == 1 ? "" : "s",
                          session_.followers().empty() ? "" : "; newcomers get their model meanwhile"));
   } else if (choices.options.resume) {
     RunTotals before;

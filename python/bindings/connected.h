@@ -7,9 +7,9 @@
 #include <chrono>
 #include <memory>
 
+#include "adapters/c10d/process_group.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/comm/group/meeting.h"
-#include "adapters/c10d/process_group.h"
 
 namespace sotto::python {
 

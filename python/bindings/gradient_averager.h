@@ -98,7 +98,7 @@ class GradientAverager {
   StateValues state();
   // The names of those values of state() that are the same on all ranks, and must be.
   std::vector<std::string> shared();
-  // Goes on before this step, from a state() taken there. A FileError leaves everything as it was.
+  // Continues before this step, from a state() taken there. A FileError leaves everything as it was.
   void load(std::uint64_t step, const StateValues& values);
   // Continues before this step with another group of ranks. Each memory becomes the mean of the memories in `states`;
   // all else is reset unless it is the same on all ranks. With the states of all ranks, as much is owed to the mean

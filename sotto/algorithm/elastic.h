@@ -36,7 +36,7 @@ class Elastic {
   // or, for this rank's own former self, elastic.
   virtual void take_over(std::span<const FormerRank> each) = 0;
   // Called after take_over() if the group changed while it trained, on ranks that are new in it, too: these have taken
-  // over nothing. Where each rank has a model of its own, all continue from the exact mean of the models of those that
+  // over nothing. Where each rank has its own model, all continue from the exact mean of the models of those that
   // are not new; in all other cases the parameters are the same already. Collective.
   virtual void sync_after_change(Worker& /*worker*/, bool /*is_new*/) {}
   // Takes the steps that a follower keeps, but begins none after `until`. Returns whether none is left. Then the model

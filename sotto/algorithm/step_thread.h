@@ -26,11 +26,13 @@ class StepThread {
   void post_measured(std::function<void()> work);
   CommThread::Waits take_waits() { return thread_.take_waits(); }  // of measured work
   // Waits for all posted work, or until enough() (CommThread::wait()); the time counts as waiting of this step.
-  void wait(Step& now, const std::function<bool()>& enough = [] { return false; });
+  void wait(
+      Step& now, const std::function<bool()>& enough = [] { return false; });
   // Computes the gradient of this step, and then does the rest. In a group with followers, first calls the roll, unless
   // the last one is still called; throws if that found a rank gone. If computing or the rest fails, waits for the
   // posted work, and throws that error, not one of the work.
-  void compute(Worker& worker, Step& now, const BucketCalls& calls = {}, const std::function<void()>& rest = [] {});
+  void compute(
+      Worker& worker, Step& now, const BucketCalls& calls = {}, const std::function<void()>& rest = [] {});
   // In any group: lets all ranks agree whether one of them was asked to stop, before the work that is posted next.
   // Calls the roll if some rank's last step took long, as `seconds` says of this one. agreed() is known after wait().
   void agree(bool stop, double seconds);

@@ -83,7 +83,7 @@ class SyncByNeed final : public Algorithm {
     Part& part = buckets_[index];
     if (!part.open) return;
     thread_.wait(*now_, [&part] { return part.exchanged.load(std::memory_order_acquire); });
-    if (!part.exchanged) throw std::logic_error("a step goes on after one that failed");
+    if (!part.exchanged) throw std::logic_error("a step continues after one that failed");
     const Range range = aggregator_.buckets()[index].range;
     worker_->optimiser().apply(worker_->parameters().subspan(range.begin, range.size()),
                                worker_->gradient().subspan(range.begin, range.size()), range.begin, lr_);

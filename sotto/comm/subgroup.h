@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// Some ranks of a communicator as a group of their own, numbered in the given order. It uses the parent's exchanges, so
+// Some ranks of a communicator as their own group, numbered in the given order. It uses the parent's exchanges, so
 // it works with any backend, and its traffic counts there, too. Each of these ranks makes it, without communication. It
 // is used from the parent's thread, and the parent must outlive it. Messages of both between one pair of ranks stay in
 // order. It cannot be cloned.

@@ -33,11 +33,12 @@ struct TransportOptions {
   void visit(OptionVisitor& v) {
     v.option("interface", interface, "network interface that the transport uses");
     v.option("address", address, "address that the transport binds; empty: the one that routes to the master");
-    v.option("secret", secret, "file with the secret of all ranks, which makes connections private; `sotto secret new`");
+    v.option("secret", secret,
+             "file with the secret of all ranks, which makes connections private; `sotto secret new`");
     v.option("relay", relay,
              "HOST:PORT of `sotto relay`, for a rank that others cannot reach, as behind NAT; wants a `secret`");
-    v.option("streams", streams,
-             "connections to each peer, which share long messages: for links with delay and losses", {1, 64});
+    v.option("streams", streams, "connections to each peer, which share long messages: for links with delay and losses",
+             {1, 64});
   }
 };
 
@@ -55,8 +56,8 @@ struct Transport {
   std::string_view needs{};  // what it needs from the machine, in words that follow "which wants"; empty: nothing
   // How the ranks find each other, as such a clause; empty: they meet in a store at World::host and World::port.
   std::string_view own_meeting{};
-  Takes takes = Takes::named;                   // all TransportOptions, or those that `taken` names
-  std::span<const std::string_view> taken{};    // the others are refused, with these reasons:
+  Takes takes = Takes::named;                 // all TransportOptions, or those that `taken` names
+  std::span<const std::string_view> taken{};  // the others are refused, with these reasons:
   std::span<const Refusal> refusals{};
 
   // Why it takes no such option, as a clause; nothing if it does.

@@ -37,7 +37,7 @@ Character first_character(std::string_view text) {
 struct CodeRange {
   char32_t first, last;
 };
-// Controls, and characters without a look of their own: marks of direction, joiners, separators of lines, tags.
+// Controls, and characters without their own look: marks of direction, joiners, separators of lines, tags.
 constexpr std::array<CodeRange, 11> hidden{{{0, 0x1F},
                                             {0x7F, 0x9F},
                                             {0xAD, 0xAD},

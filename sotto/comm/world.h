@@ -21,8 +21,8 @@ struct World {
   std::uint16_t port = 0;
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
   const StoreService* stores = nullptr;  // how that store is served and reached (group/store.h)
-  std::string secret;       // file with the secret of the job (secret.h), from the starter; empty: none
-  std::string prefix;       // of keys in the store: a restarted job must not read the keys of an old one
+  std::string secret;                    // file with the secret of the job (secret.h), from the starter; empty: none
+  std::string prefix;                    // of keys in the store: a restarted job must not read the keys of an old one
 
   // If the group may change while the job runs (membership.h):
   bool elastic = false;

@@ -41,9 +41,8 @@ class Adam final : public Optimiser {
     const double t = steps_.front();
     const auto ahead = static_cast<float>(options_.beta1 / (1 - std::pow(options_.beta1, t + 1)));
     const auto fresh = static_cast<float>((1 - options_.beta1) / (1 - std::pow(options_.beta1, t)));
-    follow(gradient, begin, t, [&](std::size_t i, float g, float m, float root) {
-      gradient[i] = (ahead * m + fresh * g) / root;
-    });
+    follow(gradient, begin, t,
+           [&](std::size_t i, float g, float m, float root) { gradient[i] = (ahead * m + fresh * g) / root; });
     return gradient;
   }
   bool offer_makes_buffers() const override { return looks_ahead(); }
@@ -63,9 +62,8 @@ class Adam final : public Optimiser {
     if (pull != 0) {
       for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += pull * p[i];
     }
-    follow(mean, begin, t, [&](std::size_t i, float /*g*/, float m, float root) {
-      p[i] = shrink * p[i] - rate * m / root;
-    });
+    follow(mean, begin, t,
+           [&](std::size_t i, float /*g*/, float m, float root) { p[i] = shrink * p[i] - rate * m / root; });
   }
 
   void visit_state(StateVisitor& visitor) override {
@@ -80,8 +78,8 @@ class Adam final : public Optimiser {
   // Whether each worker makes the directions of its steps, and servers only step.
   bool looks_ahead() const { return share_ < 1; }
 
-  // Takes the gradients into both running means, and calls take(i, g, m, root) for each, where root is what m is divided
-  // by.
+  // Takes the gradients into both running means, and calls take(i, g, m, root) for each, where root is what m is
+  // divided by.
   template <class Take>
   void follow(std::span<const float> gradients, std::size_t begin, double t, const Take& take) {
     const double new2 = 1 - options_.beta2;

@@ -22,7 +22,8 @@ class Optimiser {
   virtual void begin_step(std::uint64_t /*step*/) {}
   // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
   // one with each worker's gradient. Called before the first step, on all ranks. Adagrad heeds it, because its sum of
-  // squares would grow faster otherwise; and SGD and Adam, whose running means are then made by each worker, in offer().
+  // squares would grow faster otherwise; and SGD and Adam, whose running means are then made by each worker, in
+  // offer().
   virtual void take_shares(double /*share*/) {}
   // Whether this rank offers its gradient in all steps.
   virtual bool offers_gradient() const { return true; }

@@ -87,10 +87,9 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int ranks : {1, 2, 3, 4, 7}) {
-    for (const char* method :
-         {"none", "f16", "bf16", "ef | f16", "ef | dct(8) | f16", "ef | randomk(0.01)", "ef | randomk(0.2) | f16",
-          "ef | block(16, 0.1, shared)", "randomk(0.1, unbiased=true)", "ef | count_sketch(3, 10%, 10%)",
-          "ef | count_min(3, 5%, 5%)"}) {
+    for (const char* method : {"none", "f16", "bf16", "ef | f16", "ef | dct(8) | f16", "ef | randomk(0.01)",
+                               "ef | randomk(0.2) | f16", "ef | block(16, 0.1, shared)", "randomk(0.1, unbiased=true)",
+                               "ef | count_sketch(3, 10%, 10%)", "ef | count_min(3, 5%, 5%)"}) {
       all.push_back({ranks, method, "all_reduce"});
     }
     for (const char* method : {"none",

@@ -223,7 +223,9 @@ TEST(Gossiping, RefusesAWeightThatIsNone) {
 
 TEST(Gossiping, OfModelsRefusesWhatIsForGradients) {
   for (const char* codec : {"qsgd", "topk(0.1)", "int8", "sign", "ef | f16", "power(1)"}) {
-    EXPECT_NE(message_of([&] { make({"ring", "uniform", codec}, 0, 2); }).find("models are exchanged"),
+    EXPECT_NE(message_of([&] {
+                make({"ring", "uniform", codec}, 0, 2);
+              }).find("models are exchanged"),
               std::string::npos)
         << codec;
   }

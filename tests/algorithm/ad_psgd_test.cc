@@ -148,7 +148,7 @@ TEST(AdPsgd, CountsTheStepsOfAllTogether) {
           known[rank] = counting->own_speed()->rank_steps();
           EXPECT_EQ(known[rank][rank], step);
           EXPECT_GE(counting->own_speed()->rate_step(), meeting);
-          communicator.barrier();  // no rank goes on before all have looked
+          communicator.barrier();  // no rank continues before all have looked
         });
         for (const auto& steps : known) EXPECT_EQ(steps, known[0]) << job.topology;
         EXPECT_EQ(std::accumulate(known[0].begin(), known[0].end(), std::uint64_t{0}), made);
@@ -159,7 +159,7 @@ TEST(AdPsgd, CountsTheStepsOfAllTogether) {
   }
 }
 
-// After a meeting each rank goes on from its own step.
+// After a meeting each rank continues from its own step.
 TEST(AdPsgd, MeetsWhenOneIsAskedAndGoesOn) {
   for (const int asked : {0, 3}) {
     run_threads(4, 60s, [&](Communicator& communicator) {

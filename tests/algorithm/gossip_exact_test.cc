@@ -102,7 +102,7 @@ TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
         found[rank][step] = mass_of(*made);
       }
     });
-    const auto total = [&](std::uint64_t step, double Mass::* part) {
+    const auto total = [&](std::uint64_t step, double Mass::*part) {
       double all = 0;
       for (const auto& rank : found) all += rank[step].*part;
       return all;

@@ -194,7 +194,7 @@ TEST_P(Graphs, DoTheSameHoweverItIsCut) {
   }
 }
 
-// Backward goes on after the first bucket only when that has left. It would wait for ever if all buckets left at the
+// Backward continues after the first bucket only when that has left. It would wait for ever if all buckets left at the
 // end.
 TEST(Graphs, SendBucketsWhileOthersAreComputed) {
   for (const GossipJob& job : {GossipJob{"push_sum", "exponential"}, {"choco", "ring"}}) {
@@ -300,7 +300,7 @@ TEST(Graphs, ReportTheErrorOfTheWorker) {
   }
 }
 
-// The bytes follow the number of peers of each phase, and a resume in any phase goes on with the same bits.
+// The bytes follow the number of peers of each phase, and a resume in any phase continues with the same bits.
 TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
   for (const char* expression : {"push_sum", "push_sum(overlap=true)"}) {
     run_threads(8, 20s, [&](Communicator& communicator) {

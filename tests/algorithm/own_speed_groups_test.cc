@@ -1,4 +1,4 @@
-// Ranks at their own speed whose group changes: each goes on from where it was.
+// Ranks at their own speed whose group changes: each continues from where it was.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ TEST_P(OwnSpeedGroups, GoOnFromWhatIsLeft) {
   const auto [algorithm, optimiser] = GetParam();
   const bool serves = std::string_view(algorithm).starts_with("parameter_server");
   const bool dedicated = std::string_view(algorithm).find("dedicated") != std::string_view::npos;
-  const bool of_workers = std::string_view(optimiser) != "adagrad";  // each makes a momentum of its own
+  const bool of_workers = std::string_view(optimiser) != "adagrad";  // each makes its own momentum
   for (const bool first_is_new : {false, true}) {
     std::vector<Left> left = leave(algorithm, optimiser, 4);
     left.pop_back();
@@ -164,7 +164,7 @@ struct Case {
   const char *algorithm, *optimiser;
   int ranks;                // of the former group
   std::vector<int> former;  // the former number of each rank of the new one
-  std::vector<bool> keeps;  // whether each goes on with the buffers that it had
+  std::vector<bool> keeps;  // whether each continues with the buffers that it had
 };
 
 void expect_kept(const Case& one) {

@@ -212,7 +212,7 @@ TEST(Relays, BringAllToEachMeetingWithFewLetters) {
       constexpr std::uint64_t meetings = 4;
       const int caller = static_cast<int>(seed) % ranks;
       std::vector<std::vector<std::uint64_t>> steps(meetings + 1);
-      const auto advance = [&](int rank) {  // goes on when all have come, takes steps, and meets when called
+      const auto advance = [&](int rank) {  // continues when all have come, takes steps, and meets when called
         Roll& roll = crowd.roll(rank);
         while (roll.all_have(Roll::Await::meeting)) {
           auto& met = steps[roll.meeting()];

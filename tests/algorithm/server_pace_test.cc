@@ -118,7 +118,7 @@ constexpr std::array together = {"gradients=2",
                                  "dedicated=true, mode=stale, servers=1"};
 
 // They meet once all of them together have made enough steps, however few the slow one made, or when one is asked to
-// stop; and go on from there.
+// stop; and continue from there.
 TEST(ServerPace, CountsTogether) {
   for (const char* expression : together) {
     for (const bool asked : {false, true}) {

@@ -27,7 +27,7 @@ def test_every_rank_captures_gradient_and_memory(good, tmp_path):
     good("train", *flags, "plain")
     assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "plain")["parameters_sha256"], "no bit depends on it"
     first = [vector(tmp_path / "seen", f"gradient-000000-r{rank}") for rank in range(2)]
-    assert not np.array_equal(*first), "ranks have batches of their own"
+    assert not np.array_equal(*first), "ranks have their own batches"
     for rank in range(2):
         held = np.zeros_like(first[0])
         for step in range(5):

@@ -198,7 +198,7 @@ def test_a_failure_ends_the_job(coordinator, join, good, tmp_path, on_failure):
     if on_failure == "stop":
         assert not saved
     else:
-        assert len(saved) == 1 and f"a checkpoint was written after step {saved[0]}; --resume goes on from there" in first.err, first.err
+        assert len(saved) == 1 and f"a checkpoint was written after step {saved[0]}; --resume continues from there" in first.err, first.err
         good("train", *LONG[:-2], "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", saved[0] + 5)
 
 
@@ -331,7 +331,7 @@ def test_a_job_that_gives_up_leaves_a_checkpoint(coordinator, join, good, tmp_pa
     assert "they lost each other 5 times" in boss.err, boss.err
     (saved,) = folder.glob("model_step_*")
     step = int(saved.name.split("_")[-1])
-    assert step >= 20 and any(f"a checkpoint was written after step {step}; --resume goes on from there" in job.err for job in jobs), jobs[0].err + jobs[1].err
+    assert step >= 20 and any(f"a checkpoint was written after step {step}; --resume continues from there" in job.err for job in jobs), jobs[0].err + jobs[1].err
     good("train", *LONG[:-2], "--train-dir", "run", "--resume", "--ranks", 2, "--max-steps", step + 5)
 
 

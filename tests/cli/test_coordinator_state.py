@@ -79,7 +79,7 @@ def test_a_silent_rank_0_loses_the_run_folder(start, coordinator, join, tmp_path
     assert generation(jobs, folder, 2)[2] == [1, 2]
     os.kill(stopped, signal.SIGCONT)
     lost.finish()
-    assert lost.status == 1 and "rank 0: the job goes on without it, with ranks 1, 2" in lost.err, lost.err
+    assert lost.status == 1 and "rank 0: the job continues without it, with ranks 1, 2" in lost.err, lost.err
     for job in [*jobs, boss]:
         job.finish()
         assert job.status == 0, job.err
@@ -105,7 +105,7 @@ def test_waiting_ranks_leave_out_a_silent_one(coordinator, start, tmp_path):
         line = boss.process.stderr.readline()
         assert line, "the coordinator ended"
     os.kill(lost.ranks()[0], signal.SIGCONT)
-    assert lost.finish().status == 1 and "the job goes on without it" in lost.err, lost.err
+    assert lost.finish().status == 1 and "the job continues without it" in lost.err, lost.err
     for job in [*jobs, boss]:
         assert job.finish().status == 0, job.err
     assert len(members(folder)[-1][2]) == 1 and summary(folder)["steps"] == 600

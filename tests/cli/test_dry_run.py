@@ -83,7 +83,7 @@ def test_a_resume(good, run):
         assert "--resume run/model_step_2: it was written with" in words, words
     good(*SHORT, "--algorithm", "parameter_server", "--train-dir", "served")
     words = refused_alike(run, ["train", "--resume", "--train-dir", "served", "--max-steps", 4, "--ranks", 3])
-    assert "`parameter_server` cannot go on with another number" in words
+    assert "`parameter_server` cannot continue with another number" in words
 
 
 @pytest.mark.parametrize("codec, varies", [("none", False), ("qsgd(4)", False), ("qsgd(4) | rans", True), ("ef | topk(0.01)", True)])

@@ -54,7 +54,7 @@ def test_the_rest_equals_a_run_with_fewer_ranks(start, good, tmp_path, backend, 
     first, then = members(tmp_path / "run")
     assert first == (1, 0, [0, 1, 2, 3]) and then[0] == 2 and then[2] == [0, 2, 3]
     step = then[1]
-    assert 90 < step < 400 and f"step {step}  goes on with 3 ranks" in job.err
+    assert 90 < step < 400 and f"step {step}  continues with 3 ranks" in job.err
     twin = ["sync", *algorithm[1:], "--aggregator", "gather"] if algorithm[0].startswith("parameter_server") else algorithm
     good(*flags[:-2], "--algorithm", *twin, "--max-steps", step, "--ranks", 4, "--train-dir", "same")
     good(*flags, "--algorithm", *twin, "--ranks", 3, "--train-dir", "same", "--resume")
@@ -225,7 +225,7 @@ def test_checkpoints_of_a_lost_group_do_not_survive(start, good, tmp_path, on_fa
         assert job.status == 0 and newest == 50, job.err
         assert members(folder)[-1] == (2, 32, [0])
     else:
-        assert job.status == 1 and newest == 33 and "; there is a checkpoint of step 33 already; --resume goes on from there" in job.err, job.err
+        assert job.status == 1 and newest == 33 and "; there is a checkpoint of step 33 already; --resume continues from there" in job.err, job.err
         assert len(rows) >= 33
 
 
@@ -238,7 +238,7 @@ def test_too_few_are_left(start, good, tmp_path):
     kill(job, 2)
     job.finish()
     lost = r"sotto: rank 2 was killed by signal 9 \(SIGKILL\); one rank is left, and 2 are needed"
-    step = int(re.fullmatch(lost + r"; a checkpoint was written after step (\d+); --resume goes on from there", job.err.splitlines()[-1])[1])
+    step = int(re.fullmatch(lost + r"; a checkpoint was written after step (\d+); --resume continues from there", job.err.splitlines()[-1])[1])
     assert job.status == 1 and step >= 100, job.err
     job.nothing_left()
     resumed = good("train", *LONG[:-2], "--max-steps", step + 10, "--ranks", 2, "--train-dir", "run", "--resume")
@@ -257,7 +257,7 @@ def test_a_failure_ends_the_job_with_a_checkpoint(start, good, tmp_path, ranks):
     step = int(re.search(r"a checkpoint was written after step (\d+)", job.err)[1])
     assert 50 < step < 200
     last = job.err.splitlines()[-1]
-    assert last == f"sotto: rank 1 was killed by signal 9 (SIGKILL); a checkpoint was written after step {step}; --resume goes on from there"
+    assert last == f"sotto: rank 1 was killed by signal 9 (SIGKILL); a checkpoint was written after step {step}; --resume continues from there"
     job.nothing_left()
     assert [row[2] for row in members(tmp_path / "run")] == [[0, 1, 2]], "a generation that only saves is none"
     good(*flags, "--ranks", 3, "--train-dir", "run", "--resume")
@@ -272,7 +272,7 @@ def test_gossip_goes_back_to_its_last_checkpoint(start, good, tmp_path):
     at_step(job, tmp_path / "run", 60)
     kill(job, 1)
     job.finish()
-    last = r"; (?:a checkpoint was written after step (\d+)|there is a checkpoint of step (\d+) already); --resume goes on from there\n$"
+    last = r"; (?:a checkpoint was written after step (\d+)|there is a checkpoint of step (\d+) already); --resume continues from there\n$"
     written, already = re.search(last, job.err).groups()
     step = int(written or already)
     assert step >= 60 and step == max(int(path.name.split("_")[-1]) for path in (tmp_path / "run").glob("model_step_*"))

@@ -23,7 +23,7 @@ def test_ctrl_c_while_a_rank_hangs(start, tmp_path):
     job.finish()
     assert job.status == 143, job.err
     assert "rank 2 did not answer, and was killed; a checkpoint is written by ranks 0, 1" in job.err
-    assert "the job was stopped by signal 15 (SIGTERM)" in job.err and "--resume goes on from there" in job.err
+    assert "the job was stopped by signal 15 (SIGTERM)" in job.err and "--resume continues from there" in job.err
     assert len(checkpoints(tmp_path / "run")) == 1
     job.nothing_left()
 

@@ -123,7 +123,7 @@ def test_too_few_are_left(net, elastic, tmp_path):  # noqa: F811
     step = max(int(path.name.rsplit("_", 1)[1]) for path in (tmp_path / "run").glob("model_step_*"))
     lost = f"ranks 2, 3 are lost: {net.hosts[1]}: ssh was killed by signal 9"
     assert said(job) == [f"{lost}; a checkpoint is written by ranks 0, 1",
-                         f"{lost}; 2 ranks are left, and 3 are needed; a checkpoint was written after step {step}; --resume goes on from there"]
+                         f"{lost}; 2 ranks are left, and 3 are needed; a checkpoint was written after step {step}; --resume continues from there"]
     all_gone(net, job)
 
 
@@ -132,7 +132,7 @@ def test_a_failure_ends_the_job_with_a_checkpoint(net, elastic, tmp_path):  # no
     os.kill(ssh_to(job, net.hosts[1]), signal.SIGKILL)
     assert job.finish().status == 1
     (step,) = (int(path.name.rsplit("_", 1)[1]) for path in (tmp_path / "run").glob("model_step_*"))
-    assert said(job)[-1].endswith(f"a checkpoint was written after step {step}; --resume goes on from there")
+    assert said(job)[-1].endswith(f"a checkpoint was written after step {step}; --resume continues from there")
     all_gone(net, job)
 
 

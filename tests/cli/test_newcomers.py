@@ -32,7 +32,7 @@ def test_the_others_go_on_meanwhile(start, good, tmp_path, rank, backend, link, 
     at_step(job, folder, 20)
     kill(job, rank, signal.SIGKILL)
     assert job.finish().status == 0, job.err
-    assert "goes on with 2 ranks; newcomers get their model meanwhile" in job.err
+    assert "continues with 2 ranks; newcomers get their model meanwhile" in job.err
     size, seconds = map(float, re.search(r"newcomers have the state: ([\d.]+) MB in ([\d.]+) s", job.err).groups())
     assert size >= 0.0314 and seconds > size * 8 / (float(link.removesuffix("kbit")) / 1000) * 0.9, "parameters, and what the link needs"
     groups = rows_of(folder, "membership.csv")
@@ -65,7 +65,7 @@ def test_rounds_of_local_steps(start, good, tmp_path, rank, step, round_steps, m
     at_step(job, folder, step)
     kill(job, rank)
     assert job.finish().status == 0, job.err
-    assert "goes on with 2 ranks; newcomers get their model meanwhile" in job.err
+    assert "continues with 2 ranks; newcomers get their model meanwhile" in job.err
     assert float(re.findall(r"([\d.e+-]+) apart", job.err)[-1]) < 1e-4, "the end of a round"
     groups = rows_of(folder, "membership.csv")
     assert [group["new"] for group in groups[1:]] == [str(rank), ""] and all(group["members"] == "0 1 2" for group in groups)
@@ -133,4 +133,4 @@ def test_where_they_wait(start, tmp_path, method):
     at_step(job, folder, members(folder)[-1][1] + 3)
     job.process.send_signal(signal.SIGINT)
     job.finish()
-    assert "goes on with 2 ranks\n" in job.err and "meanwhile" not in job.err
+    assert "continues with 2 ranks\n" in job.err and "meanwhile" not in job.err

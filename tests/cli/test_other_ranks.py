@@ -100,7 +100,7 @@ def test_of_codecs_and_algorithms(good, tmp_path, how):
     first, *_, last = losses(run).values()
     assert last < first < 2.5
     seen = [row["loss"] for row in rows(run) if 10 <= int(row["step"]) < 18]
-    assert len(set(seen)) == len(seen) > 0, "each rank has examples of its own"
+    assert len(set(seen)) == len(seen) > 0, "each rank has its own examples"
 
 
 def test_the_loss_scale_goes_on(good, tmp_path):
@@ -123,7 +123,7 @@ def test_algorithms_that_cannot_say_what_to_do(good, run, flags, named, tmp_path
     good(*FLAGS, "--ranks", 4, "--max-steps", 4, *flags, "--train-dir", "run")
     job = run(*FLAGS, "--ranks", 2, *flags, "--train-dir", "run", "--resume")
     assert job.status == 2 and job.err.count("sotto: ") == 1, job.err
-    assert f"written with ranks 4, this run has 2, and {named} cannot go on with another number" in job.err
+    assert f"written with ranks 4, this run has 2, and {named} cannot continue with another number" in job.err
     weights = job.err.split("from the mean model with ")[1].split()
     assert weights == ["--weights", "run/model_step_4/model.safetensors"]
     good(*FLAGS, "--ranks", 2, *flags, *weights, "--max-steps", 2, "--train-dir", "other")

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "job.h"
 #include "adapters/c10d/gloo.h"
+#include "job.h"
 
 namespace sotto {
 

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "../support/thread_limit.h"
-#include "gloo_group.h"
-#include "adapters/c10d/store_service.h"
 #include "adapters/c10d/gloo.h"
+#include "adapters/c10d/store_service.h"
+#include "gloo_group.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -256,7 +256,8 @@ std::vector<std::string> listening_at(int port) {
 
 TEST(StoreServer, ListensOnTheLoopbackAloneUnlessToldOtherwise) {
   const auto all = run_processes(1, limit, [](int) {
-    if (listening_at(StoreServer(c10d_stores(), "127.0.0.1").port()) != std::vector<std::string>{"0100007F"}) throw Error("elsewhere");
+    if (listening_at(StoreServer(c10d_stores(), "127.0.0.1").port()) != std::vector<std::string>{"0100007F"})
+      throw Error("elsewhere");
     for (const std::string& address : listening_at(StoreServer(c10d_stores(), "localhost").port())) {
       if (address != "0100007F" && address != "00000000000000000000000001000000") throw Error("localhost " + address);
     }
@@ -270,7 +271,8 @@ TEST(StoreServer, ListensOnTheLoopbackAloneUnlessToldOtherwise) {
 }
 
 TEST(StoreServer, SaysAtOnceThatAHostIsUnknown) {
-  expect_contains(error_of([] { StoreServer(c10d_stores(), "no-such-host.invalid"); }), "the host `no-such-host.invalid`");
+  expect_contains(error_of([] { StoreServer(c10d_stores(), "no-such-host.invalid"); }),
+                  "the host `no-such-host.invalid`");
 }
 
 TEST(StoreServer, NamesAPortInUse) {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "processes.h"
 #include "adapters/c10d/store_service.h"
+#include "processes.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"

@@ -9,9 +9,9 @@
 #include <tuple>
 
 #include "mailbox_laws.h"
-#include "sotto/comm/inbox.h"
 #include "sotto/comm/emulated/shaped.h"
 #include "sotto/comm/emulated/threads.h"
+#include "sotto/comm/inbox.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -1,6 +1,6 @@
+#include "sotto/comm/group/membership.h"
 #include "adapters/c10d/store.h"
 #include "adapters/c10d/store_service.h"
-#include "sotto/comm/group/membership.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/group/application.h"
 #include "adapters/c10d/c10d_reason.h"
+#include "sotto/comm/group/application.h"
 #include "sotto/comm/group/heartbeat.h"
-#include "sotto/comm/interfaces.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/group/membership_keys.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/tcp/places.h"
 #include "sotto/core/error.h"
 
@@ -255,7 +255,7 @@ TEST_F(Membership, MembersLeaveTheirGroupAndLearnOfTheNext) {
   ASSERT_TRUE(next);
   EXPECT_EQ(next->size, 1);
   EXPECT_EQ(next->generation, 2U);
-  EXPECT_EQ(left_out, "rank 2: the job goes on without it, with ranks 0");
+  EXPECT_EQ(left_out, "rank 2: the job continues without it, with ranks 0");
 }
 
 // Members 4 and 7, which have met.
@@ -413,7 +413,7 @@ TEST(MembershipStore, SaysInOneSentenceThatItIsGone) {
   };
   try {
     next_generation(world, "rank 1 is gone", false, stop);
-    FAIL() << "there is nobody to say who goes on";
+    FAIL() << "there is nobody to say who continues";
   } catch (const CommError& error) {
     EXPECT_EQ(error.what(), "the launcher at 127.0.0.1:" + std::to_string(world.port) +
                                 " closed the connection: it ended or was killed; its own output says why");

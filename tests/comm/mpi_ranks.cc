@@ -19,9 +19,9 @@
 
 #include "laws.h"
 #include "mailbox_laws.h"
+#include "sotto/comm/emulated/shaped.h"
 #include "sotto/comm/mpi/mpi.h"
 #include "sotto/comm/mpi/session.h"
-#include "sotto/comm/emulated/shaped.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -12,10 +12,10 @@
 #include <tuple>
 #include <vector>
 
+#include "adapters/c10d/transports.h"
 #include "job.h"
 #include "sotto/comm/relay/server.h"
 #include "sotto/comm/secret.h"
-#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 
 namespace sotto {
@@ -41,7 +41,7 @@ class SecretFile {
   std::string path_ = std::filesystem::temp_directory_path() / ("sotto-test-secret-" + std::to_string(maker_));
 };
 
-// A relay in a process of its own, which goes with the process that first asked for it.
+// A relay in its own process, which goes with the process that first asked for it.
 inline std::string relay_place() {
   static const ServerProcess server([](const auto& ready) {
     std::promise<int> port;

@@ -13,13 +13,13 @@
 #include <filesystem>
 #include <thread>
 
+#include "adapters/c10d/process_group.h"
+#include "adapters/c10d/store.h"
 #include "gloo_group.h"
 #include "laws.h"
 #include "polled_work.h"
 #include "processes.h"
-#include "adapters/c10d/store.h"
 #include "sotto/comm/group/meeting.h"
-#include "adapters/c10d/process_group.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

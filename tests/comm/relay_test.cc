@@ -55,7 +55,7 @@ TEST_F(RelayTest, CarriesBytesBothWaysAndTheirEnds) {
   caller.shutdown(Tcp::socket::shutdown_send);
   EXPECT_EQ(hear(taker, there.size() + 1), there);
   asio::write(taker, asio::buffer(back));
-  EXPECT_EQ(hear(caller, back.size()), back) << "the other direction goes on";
+  EXPECT_EQ(hear(caller, back.size()), back) << "the other direction continues";
   EXPECT_EQ(relay_->pairs(), 1U);
   taker.shutdown(Tcp::socket::shutdown_send);
   expect_closed(caller);

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "sotto/comm/mailbox.h"
 #include "sotto/comm/emulated/threads.h"
+#include "sotto/comm/mailbox.h"
 #include "sotto/core/error.h"
 #include "sotto/core/mutex.h"
 

@@ -8,12 +8,12 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "adapters/c10d/nccl.h"
+#include "adapters/c10d/staged.h"
 #include "gloo_group.h"
 #include "laws.h"
 #include "polled_work.h"
 #include "sotto/comm/mailbox.h"
-#include "adapters/c10d/nccl.h"
-#include "adapters/c10d/staged.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -195,8 +195,8 @@ TEST(Nccl, SaysWhatIsMissing) {
     require_nccl(world);
     ADD_FAILURE() << "no error";
   } catch (const ConfigError& error) {
-    expect_contains(error.what(), nccl_library().empty() ? "this program was built without NCCL"
-                                                         : "each rank needs a GPU of its own");
+    expect_contains(error.what(),
+                    nccl_library().empty() ? "this program was built without NCCL" : "each rank needs its own GPU");
   }
 }
 

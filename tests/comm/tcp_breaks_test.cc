@@ -43,7 +43,7 @@ TEST_P(Breaks, AreMendedWhereverTheyHappen) {
   const std::vector<Bytes> messages{message(1, 1), message(0, 0), message(3'000'000, 2), message(600'000, 3),
                                     message(100, 4)};
   const std::size_t hello = TcpHello::bytes;
-  std::deque<Middlebox> boxes;  // they stay, since io_ goes on
+  std::deque<Middlebox> boxes;  // they stay, since io_ continues
   for (const int way : {0, 1}) {
     for (const std::size_t bytes : {std::size_t{1},
                                     std::size_t{23},

@@ -145,7 +145,7 @@ TEST_F(Lines, SayThatNobodyListens) {
   EXPECT_EQ(rank(0).losses[1], "the connection was closed: the peer ended or was killed");
   rank(0).losses.clear();
   rank(0).lines.resume(1);
-  EXPECT_TRUE(rank(0).losses.contains(1)) << "and go on to say so";
+  EXPECT_TRUE(rank(0).losses.contains(1)) << "and continue to say so";
 }
 
 TEST_F(Lines, SayThatAPlaceIsNone) {

@@ -58,11 +58,12 @@ class Rank final : public TcpOwner {
   Rank(asio::io_context& io, int rank, int size, std::shared_ptr<const Tls> tls,
        const std::vector<std::unique_ptr<Rank>>& all, const Deadline& deadline = std::chrono::minutes(10),
        int streams = 1, const std::optional<asio::ip::tcp::endpoint>& relay = std::nullopt)
-      : lines(io, rank, size, {.options = {.streams = streams},
-                             .address = asio::ip::address_v4::loopback(),
-                             .tls = std::move(tls),
-                             .deadline = deadline,
-                             .relay = relay},
+      : lines(io, rank, size,
+              {.options = {.streams = streams},
+               .address = asio::ip::address_v4::loopback(),
+               .tls = std::move(tls),
+               .deadline = deadline,
+               .relay = relay},
               *this),
         all_(all) {}
 

@@ -1,4 +1,4 @@
-// Strangers that connect to a rank's door: the run goes on, and the log says who was refused.
+// Strangers that connect to a rank's door: the run continues, and the log says who was refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>

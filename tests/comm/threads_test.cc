@@ -19,8 +19,8 @@
 #include "../support/message_of.h"
 #include "../support/thread_limit.h"
 #include "laws.h"
-#include "sotto/comm/mailbox.h"
 #include "sotto/comm/emulated/shaped.h"
+#include "sotto/comm/mailbox.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

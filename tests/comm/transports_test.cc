@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "adapters/c10d/transports.h"
 #include "laws.h"
 #include "mailbox_laws.h"
 #include "over_transport.h"
-#include "adapters/c10d/transports.h"
 #include "sotto/comm/emulated/shaped.h"
 
 namespace sotto {

@@ -2,8 +2,8 @@
 #include <fstream>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/data/dataset.h"
+#include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/data/archive.h"
 #include "app/data/download.h"
+#include "sotto/core/error.h"
 
 namespace {
 

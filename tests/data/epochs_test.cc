@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "sotto/core/random.h"
 #include "app/data/length_order.h"
 #include "app/data/order.h"
+#include "sotto/core/random.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/data/loader.h"
 #include "app/data/view.h"
+#include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"
 

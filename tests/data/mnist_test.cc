@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/data/dataset.h"
 #include "app/data/idx.h"
+#include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
+#include "app/data/dataset.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "app/data/dataset.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "app/data/exif.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "app/data/exif.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/file.h"
 #include "app/data/dataset.h"
 #include "app/data/pairs.h"
 #include "app/data/rows.h"
 #include "app/data/text.h"
+#include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "app/data/matlab.h"
+#include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"
 

@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 #include "app/data/dataset.h"
 #include "app/data/pairs.h"
 #include "app/data/rows.h"
 #include "app/data/unpack.h"
 #include "app/data/vocabulary.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {

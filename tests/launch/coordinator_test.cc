@@ -1,5 +1,5 @@
-#include "adapters/c10d/store_service.h"
 #include "app/launch/coordinator.h"
+#include "adapters/c10d/store_service.h"
 
 #include <gtest/gtest.h>
 

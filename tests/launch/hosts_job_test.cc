@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "sotto/core/timer.h"
 #include "app/launch/share.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

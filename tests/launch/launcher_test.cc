@@ -1,5 +1,5 @@
-#include "adapters/c10d/store_service.h"
 #include "app/launch/launcher.h"
+#include "adapters/c10d/store_service.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,9 +14,9 @@
 #include <string>
 #include <thread>
 
+#include "app/launch/signals.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
-#include "app/launch/signals.h"
 
 namespace sotto {
 namespace {
@@ -198,8 +198,8 @@ TEST(Launcher, TheSecondSignalKills) {
   EXPECT_LT(outcome.seconds, generous);
 }
 
-// A thread with an empty signal mask, as OpenMP has where a command built a model before it starts ranks. The kernel may
-// give it each signal of this process.
+// A thread with an empty signal mask, as OpenMP has where a command built a model before it starts ranks. The kernel
+// may give it each signal of this process.
 class OtherThread {
  public:
   ~OtherThread() { done_.set_value(); }
@@ -216,8 +216,9 @@ TEST(Launcher, NoticesEndsIfAnotherThreadGetsSignals) {
 
 TEST(Launcher, PassesOnASignalOfAnotherThread) {
   const OtherThread other;
-  const auto outcome = run(2, "trap 'exit 130' INT; [ $SOTTO_RANK = 0 ] && sleep 0.2 && kill -INT $PPID; "
-                              "while :; do sleep 0.05; done");
+  const auto outcome = run(2,
+                           "trap 'exit 130' INT; [ $SOTTO_RANK = 0 ] && sleep 0.2 && kill -INT $PPID; "
+                           "while :; do sleep 0.05; done");
   EXPECT_EQ(outcome.result.status, 130);
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/random.h"
 #include "app/model/image_model.h"
+#include "sotto/core/random.h"
 
 namespace sotto {
 

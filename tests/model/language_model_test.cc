@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/random.h"
 #include "app/model/language_network.h"
+#include "sotto/core/random.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

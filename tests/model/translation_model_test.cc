@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "sotto/core/random.h"
 #include "app/model/transformer.h"
+#include "sotto/core/random.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {

@@ -95,7 +95,7 @@ TEST(Capture, StopsAtItsLimitAndKeepsWhatItHas) {
   EXPECT_NE(resumed.take_remark(), "") << "what was there counts";
   Capture other(plan, 0, 2);
   other.write(2, layout, values, {});
-  EXPECT_EQ(names_in(folder).back(), "gradient-000002-r0.npy") << "each rank has a share of its own";
+  EXPECT_EQ(names_in(folder).back(), "gradient-000002-r0.npy") << "each rank has its own share";
 }
 
 TEST(Capture, NeverWritesMoreThanIsForeseen) {

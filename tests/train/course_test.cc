@@ -20,7 +20,7 @@ TEST(Course, OfARunWhoseRanksStayCountsItsSteps) {
   for (std::uint64_t step = 0; step < 20; ++step) EXPECT_EQ(course.scheduled_step(step), step);
 }
 
-// An order that goes on there tells what is left of the epoch.
+// An order that continues there tells what is left of the epoch.
 Course changed(const Course& before, std::uint64_t step, const StepSize& size, std::size_t examples) {
   Course course = before.changed(step, size);
   ExampleOrder order(examples, {.ranks = static_cast<int>(size.ranks), .batch = size.batch});

@@ -44,7 +44,7 @@ TEST(Interruption, AnyClockThatCountsMakesAllSave) {
     Interruption often(communicator.rank() == 0 ? 1e-12 : 0, communicator.rank()), never(0, communicator.rank()),
         seldom(1e6, communicator.rank());
     EXPECT_EQ(often.wished(true), communicator.rank() == 0);
-    EXPECT_FALSE(often.wished(false)) << "where ranks cannot go on, they do not stop for a checkpoint";
+    EXPECT_FALSE(often.wished(false)) << "where ranks cannot continue, they do not stop for a checkpoint";
     EXPECT_TRUE(often.agreed_late(communicator));
     EXPECT_FALSE(never.agreed_late(communicator));
     EXPECT_FALSE(seldom.agreed_late(communicator));

@@ -60,7 +60,7 @@ TEST_P(NewcomerStateLaw, NewcomersGetAllOfItAndOthersNothing) {
     auto own = communicator.clone();
     const Communicator& link = *own;
     NewcomerState state(std::move(own), donor, one.newcomers, [&](StateCopy& copy) { held.visit_shared(copy); });
-    if (rank == donor) held = held_by(7, elements);  // it goes on
+    if (rank == donor) held = held_by(7, elements);  // it continues
     while (!state.wait_for(std::chrono::seconds(1))) continue;
     if (is_new) state.give([&](StateCopy& copy) { held.visit_shared(copy); });
     if (rank == donor) held = given;

@@ -122,7 +122,7 @@ TEST(OtherRanks, AreRefusedWithWhatToDoInstead) {
   EXPECT_NE(why(manifest).find("it was written with seed 7, this run has 1"), std::string::npos);
   manifest.identity["seed"] = "1";
   options.algorithm = "parameter_server";
-  EXPECT_NE(why(manifest).find("`parameter_server` cannot go on with another number"), std::string::npos);
+  EXPECT_NE(why(manifest).find("`parameter_server` cannot continue with another number"), std::string::npos);
   EXPECT_NE(why(manifest).find("runs/a/model_step_4/model.safetensors"), std::string::npos);
 }
 

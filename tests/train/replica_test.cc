@@ -225,7 +225,7 @@ TEST_F(ReplicaTest, WhatIsEvaluatedBeforeTheFirstStepIsTheModel) {
   EXPECT_TRUE(std::ranges::equal(worker.to_evaluate(), task.parameters()));
 }
 
-// A resumed run goes on with the counts of the batches of its epoch, and with the seconds and bytes spent.
+// A resumed run continues with the counts of the batches of its epoch, and with the seconds and bytes spent.
 TEST_F(ReplicaTest, CountsComeBackFromACheckpoint) {
   const test::TempFolder temp;
   task.trained() = {0.1, 3};

@@ -19,7 +19,7 @@ class FileWork {
   // The ranks wait for each other for at most `limit`.
   FileWork(Communicator& communicator, std::chrono::seconds limit) : communicator_(communicator), limit_(limit) {}
 
-  // Collective. Runs `work` on every rank, on a thread of its own, and returns when all have ended. If `work` throws,
+  // Collective. Runs `work` on every rank, on its own thread, and returns when all have ended. If `work` throws,
   // the exception is thrown on that rank, and a CommError with the same words on all others. CommError also if a rank
   // is not heard of within the communicator's deadline, or still works at the limit; `doing` names the work: "write the
   // checkpoint". This rank's own work has always ended when run() returns or throws.

@@ -66,11 +66,11 @@ void require_other_ranks(const Choices& choices, const std::string& folder, cons
   }
   const bool has_nodes = choices.options.node_size > 1;
   if (choices.algorithm.entry->traits.other_ranks && !has_nodes) return;
-  throw ConfigError(
-      fmt::format("{}, and `{}`{} cannot go on with another number; use the same, or start a run of its own from the "
-                  "mean model with {}",
-                  refusal, choices.algorithm.entry->name, has_nodes ? " between nodes" : "",
-                  named("weights", (std::filesystem::path(folder) / checkpoint::model_file).string())));
+  throw ConfigError(fmt::format(
+      "{}, and `{}`{} cannot continue with another number; use the same, or start a run of its own from the "
+      "mean model with {}",
+      refusal, choices.algorithm.entry->name, has_nodes ? " between nodes" : "",
+      named("weights", (std::filesystem::path(folder) / checkpoint::model_file).string())));
 }
 
 }  // namespace

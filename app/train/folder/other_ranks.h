@@ -11,10 +11,10 @@
 
 namespace sotto {
 
-// ConfigError, which says what to do instead, if a run of this identity cannot go on from the checkpoint in `folder`:
-// if that is of another model, other data, and so on, or of another number of ranks and the algorithm needs the same;
-// in a job whose group `changes` that is allowed anyway. The codec is not compared, since the steps at which it changes
-// depend on the checkpoint's course. Returns whether the number of ranks is the same.
+// ConfigError, which says what to do instead, if a run of this identity cannot continue from the checkpoint in
+// `folder`: if that is of another model, other data, and so on, or of another number of ranks and the algorithm needs
+// the same; in a job whose group `changes` that is allowed anyway. The codec is not compared, since the steps at which
+// it changes depend on the checkpoint's course. Returns whether the number of ranks is the same.
 bool require_resumable(const Choices& choices, const std::string& folder, const Manifest& manifest,
                        checkpoint::Metadata identity, bool changes);
 

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 namespace {
 
-// The options for a replay of this run: the same, in a folder of its own.
+// The options for a replay of this run: the same, in its own folder.
 TrainOptions replayable(TrainOptions options) {
   options.train_dir.clear();
   options.resume = false;

@@ -42,13 +42,13 @@ class RunFolder {
   RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation, const std::string& run);
 
   const std::filesystem::path& path() const { return path_; }
-  // Throws, alike on all ranks, if this run cannot go on from a checkpoint with this manifest.
+  // Throws, alike on all ranks, if this run cannot continue from a checkpoint with this manifest.
   using Check = std::function<void(const Manifest&)>;
   // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
   // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
   std::vector<std::string> choose_checkpoint(const Check& check);
   std::uint64_t newest_checkpoint();  // its step, whole or not; 0 if there is none
-  // To go on from a state in memory, which belongs to this manifest. Checkpoints of later steps, which another group
+  // To continue from a state in memory, which belongs to this manifest. Checkpoints of later steps, which another group
   // made, are removed with the next save(). Not collective, as the next one.
   void go_back_to(const Manifest& manifest);
   std::string run() const;  // Manifest::run

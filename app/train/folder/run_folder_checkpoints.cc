@@ -83,7 +83,7 @@ void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best, st
 struct RunFolder::Shared {
   const Layout &layout, &buffer_layout;
   std::vector<float> buffers;
-  MeanModel mean;                     // of ranks with models of their own
+  MeanModel mean;                     // of ranks with their own models
   std::span<const float> parameters;  // those to evaluate
 };
 

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "adapters/c10d/transports.h"
 #include "app/task/table.h"
 #include "app/train/options/buckets.h"
 #include "app/train/options/optimiser.h"
@@ -19,7 +20,6 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
-#include "adapters/c10d/transports.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -80,7 +80,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option(
       "node-size", node_size,
       "ranks that share a model: their gradients are averaged, and the first of them exchanges models with those of "
-      "other nodes; 0: the ranks of a host; 1: each rank has a model of its own",
+      "other nodes; 0: the ranks of a host; 1: each rank has its own model",
       {0, 65535});
   v.option("final-average", final_average, "end with the exact mean of the ranks' models on every rank");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
@@ -125,7 +125,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("lr-shrink-every", lr_shrink_every, "steps between two shrinkages", count);
   v.option("seed", seed, "seed of everything random", Bounds::at_least(0));
 
-  v.option("overlap", overlap, "send while this rank computes: buckets while backward goes on; no bit depends on it");
+  v.option("overlap", overlap, "send while this rank computes: buckets while backward continues; no bit depends on it");
   v.option("buckets", buckets,
            "which tensors are exchanged at once: layer (those of each module), whole (all), or as many as fit into a "
            "size such as 25MB, at least one");
@@ -154,7 +154,7 @@ void TrainOptions::visit(OptionVisitor& v) {
            "METRIC=VALUE: end when an evaluation reaches that, as accuracy=0.97 or loss=0.1; auto: after the epochs");
   v.option("keep-best", keep_best,
            "write a checkpoint of each evaluation that is the best one so far, and keep the last of these");
-  v.option("resume", resume, "go on from the newest checkpoint of `train-dir`, with any number of ranks");
+  v.option("resume", resume, "continue from the newest checkpoint of `train-dir`, with any number of ranks");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
   v.option(
       "capture", capture,

@@ -5,9 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "sotto/comm/transport.h"
-#include "sotto/core/options.h"
 #include "app/data/options.h"
+#include "sotto/comm/transport.h"
 #include "sotto/core/options.h"
 
 namespace sotto {

@@ -139,7 +139,8 @@ std::uint64_t most_captured_bytes(const Layout& layout) {
 
 CapturePlan read_capture(std::string_view option, std::string_view text) {
   constexpr std::string_view form =
-      "it is written every=N,dir=DIR, and may go on with ranks=all, memory=true, format=npy or safetensors, limit=16GB";
+      "it is written every=N,dir=DIR, and may continue with ranks=all, memory=true, format=npy or safetensors, "
+      "limit=16GB";
   CapturePlan plan;
   const std::string said = named(option, text);
   const auto fail = [&](std::string_view why) { throw ConfigError(fmt::format("{}: {}", said, why)); };

@@ -14,7 +14,7 @@ struct ConsensusRow : EvaluationRow {  // without a split and metrics
   std::vector<double> rank_goals;  // the goal metric of each rank's own model
 };
 
-// Rank 0 writes consensus.csv, in runs whose ranks have models of their own.
+// Rank 0 writes consensus.csv, in runs whose ranks have their own models.
 std::unique_ptr<Listener> make_consensus_csv(const Choices& choices);
 
 // The rows of a run's consensus.csv, without a last line that a crash cut off; nothing if there is no such file.

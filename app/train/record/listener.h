@@ -46,7 +46,7 @@ std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, in
 // check_tensorboard().
 std::unique_ptr<Listener> make_tensorboard(const Choices& choices);
 
-// ConfigError if a run that does not go on would add to the events of another one.
+// ConfigError if a run that does not continue would add to the events of another one.
 void check_tensorboard(const TrainOptions& options);
 
 // Writes each rank's steps and evaluations as the programs of Stochastic Gradient Push do (Assran et al., ICML 2019): a

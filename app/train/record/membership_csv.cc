@@ -91,14 +91,14 @@ void require_follows(const GenerationRow& row, const GenerationRow& before) {
     throw FileError(fmt::format("step {} is before step {}, with which generation {} began", row.step, before.step,
                                 before.generation));
   }
-  if (row.newcomers == row.ids) throw FileError("all its members are new, and nobody had the state to go on from");
+  if (row.newcomers == row.ids) throw FileError("all its members are new, and nobody had the state to continue from");
   for (const int id : row.ids) {
     if (std::ranges::binary_search(row.newcomers, id) || std::ranges::binary_search(before.ids, id)) continue;
     throw FileError(fmt::format("rank {} was no member of generation {}, and is not new", id, before.generation));
   }
 }
 
-// The place in `rows`, in which each is a start or goes on from an earlier one, of what the last row goes on from.
+// The place in `rows`, in which each is a start or continues from an earlier one, of what the last row continues from.
 std::size_t place_before(const std::vector<GenerationRow>& rows) {
   const GenerationRow& row = rows.back();
   for (std::size_t at = rows.size() - 1; at-- > 0;) {

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdio>
 
-#include "sotto/algorithm/algorithm.h"
 #include "app/http/exposition.h"
 #include "app/http/server.h"
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/core/mutex.h"
 #include "sotto/core/version.h"
 
@@ -87,9 +87,10 @@ class MetricsPage final : public Listener {
     out.one("sotto_learning_rate", "gauge", "Learning rate of the last step.", row.lr);
     out.one("sotto_epoch", "gauge", "Passes over the training data before the last step.", row.epoch);
     out.one("sotto_step_seconds", "gauge", "Time of rank 0's last step.", row.step_ms / 1e3);
-    out.head("sotto_phase_seconds", "gauge",
-             "Parts of that: compute, of it data, wait; and of the exchange, which may go on beside computing: encode, "
-             "network, decode.");
+    out.head(
+        "sotto_phase_seconds", "gauge",
+        "Parts of that: compute, of it data, wait; and of the exchange, which may continue beside computing: encode, "
+        "network, decode.");
     const std::array<std::pair<std::string_view, double>, 6> phases{{{"compute", row.compute_ms},
                                                                      {"data", row.data_ms},
                                                                      {"wait", row.wait_ms},

@@ -54,7 +54,7 @@ class SgpCsv final : public Listener {
  public:
   explicit SgpCsv(const Choices& choices) : options_(choices.options) {}
 
-  // A run that goes on keeps the rows before its first step, and continues their means.
+  // A run that continues keeps the rows before its first step, and continues their means.
   void begin(const RunStart& start) override {
     rank_ = start.rank;
     path_ = start.folder / fmt::format("{}out_r{}_n{}.csv", options_.csv_tag, start.rank, start.ranks);

@@ -28,8 +28,8 @@ struct Summary {
   std::uint64_t steps = 0;                // of the whole run; if ranks go at their own speed, the mean over ranks
   std::vector<std::uint64_t> rank_steps;  // in that case, the steps of each rank
   std::optional<double> loss_scale;       // at the end, if losses are scaled
-  std::uint64_t skipped_steps = 0;  // in that case, those that overflowed; if ranks have models of their own, of all
-  int signal = 0;                   // the signal that ended the run early, or 0
+  std::uint64_t skipped_steps = 0;        // in that case, those that overflowed; if ranks have their own models, of all
+  int signal = 0;                         // the signal that ended the run early, or 0
   TestResult tested;
   bool diverged = false;                                  // that test makes no sense (makes_sense())
   std::optional<EvaluationRow> best;                      // by the goal metric

@@ -15,7 +15,7 @@ std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(opt
 // a large momentum on top of it goes too far.
 bool sends_late(const AlgorithmOptions& options, std::span<const BucketPlan> buckets) {
   for (const Phase& phase : options.phases) {
-    if (phase.recipe.by_itself()) return true;  // power, which has a memory of its own
+    if (phase.recipe.by_itself()) return true;  // power, which has its own memory
     if (!phase.recipe.memory || !phase.recipe.memory.entry->holds) continue;
     const auto codec = make_codec(phase.recipe.stages);
     for (const BucketPlan& bucket : buckets) {

@@ -207,7 +207,7 @@ void LocalSteps::average_models(Worker& worker) {
 }
 
 // Visits the state without that of the aggregator. A wish to stop is no part of it: it does not hold for a run that
-// goes on from there.
+// continues from there.
 void LocalSteps::visit_own(StateVisitor& visitor) {
   ScopedState own(visitor, plan_.name);
   group_.outer().visit_state(own);

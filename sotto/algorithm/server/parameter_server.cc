@@ -48,7 +48,7 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
         steps_(static_cast<std::size_t>(plan.ranks)) {
     const int rank = communicator.rank();
     if (rank >= plan.servers) return;
-    // The server has codecs of its own, because its thread works beside this rank's worker.
+    // The server has its own codecs, because its thread works beside this rank's worker.
     const auto threads = std::make_shared<ThreadPool>(options.codec_threads);
     server_ = std::make_unique<Server>(
         plan, rank, shards_[static_cast<std::size_t>(rank)], make_codec(options.recipe().stages, threads),
@@ -59,7 +59,7 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
         fmt::format("parameter_server: models go back as {}{}", text_of(down),
                     Downlink(down, threads, buckets).sends_models() ? "" : ", of the difference to what workers have");
     if (plan.rate_share() < 1) {
-      remark_ += "; with sgd and adam each worker has a momentum of its own, which looks ahead to that of the others";
+      remark_ += "; with sgd and adam each worker has its own momentum, which looks ahead to that of the others";
     }
   }
 
@@ -139,7 +139,7 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
     serves_on_ = server_->has_begun();
   }
 
-  // A shard whose server is lost goes on from the mean of the models that workers have.
+  // A shard whose server is lost continues from the mean of the models that workers have.
   void sync_after_change(Worker& worker, bool is_new) override {
     if (!plan_.in_step()) {  // otherwise all workers have the same model
       float workers = trained_ ? 1.0F : 0.0F;
@@ -183,8 +183,8 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
 
   std::uint64_t& own_steps() { return steps_[static_cast<std::size_t>(communicator_.rank())]; }
 
-  // Whether the optimiser of this rank goes on with the buffers that it has: those of its server's shard, or of its own
-  // gradients. A new rank has those of another.
+  // Whether the optimiser of this rank continues with the buffers that it has: those of its server's shard, or of its
+  // own gradients. A new rank has those of another.
   bool keeps_buffers(Optimiser& optimiser) const {
     const auto are_of_workers = [&](double share) {
       optimiser.take_shares(share);
@@ -252,7 +252,7 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
   bool rests_ = false;
   bool trained_ = false;     // this rank was a worker of a former group
   double former_share_ = 1;  // the rate_share() of that group
-  bool serves_on_ = false;   // its server goes on as one of that group
+  bool serves_on_ = false;   // its server continues as one of that group
   int exceptions_ = std::uncaught_exceptions();
   std::vector<float> shard_model_;
   std::string remark_;

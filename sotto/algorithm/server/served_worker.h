@@ -29,7 +29,7 @@ class ServedWorker {
   void end_idle_step(Step& now);
   // Waits until all ranks rest; `step` is the one that comes next.
   void rest(std::uint64_t step);
-  // All ranks stopped, and now go on. REQUIRES drain().
+  // All ranks stopped, and now continue. REQUIRES drain().
   void go_on() { stop_ = ServerNote::never; }
   // Closes the mailboxes. REQUIRES drain().
   void leave() noexcept;

@@ -177,7 +177,7 @@ void Server::update_when_enough(Turn& turn) {
   answer(waiting, turn);
 }
 
-// The workers that wait and are not too far ahead of the slowest one that goes on.
+// The workers that wait and are not too far ahead of the slowest one that continues.
 Server::Clients Server::released() {
   const auto done = [](const Client& client) { return client.next + (client.state == State::waits ? 1 : 0); };
   std::uint64_t least = ServerNote::never;

@@ -46,7 +46,7 @@ class Server {
   // At rest: the model that all ranks must have. The caller gives it to them, and then calls all_know().
   std::span<const float> model() const { return plan_.in_step() && !downlink_.sends_models() ? known_ : model_; }
   void all_know();
-  void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now go on
+  void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now continue
   // Instead of the first begin(): all ranks have these parameters.
   void start_from(std::span<const float> parameters);
   bool has_begun() const { return begun_ != 0; }

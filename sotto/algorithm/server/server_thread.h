@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// Runs a server on a thread of its own, from the first step of all ranks until they rest.
+// Runs a server on its own thread, from the first step of all ranks until they rest.
 class ServerThread {
  public:
   // Takes mail from `requests`. Calls `on_failure` when the server fails, so that nobody waits for its answers in vain.

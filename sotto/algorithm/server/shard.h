@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// The buckets that one server owns. They stand in a vector of its own, one after the other.
+// The buckets that one server owns. They stand in its own vector, one after the other.
 class Shard {
  public:
   struct Part {

@@ -37,8 +37,8 @@ struct Links {
 // Parses "100mbit", "1gbit,5ms", "20kbit, 200us" or "50ms": a rate (bit, kbit, mbit, gbit), a latency (us, ms, s) or
 // both. ConfigError.
 LinkShape parse_link(std::string_view option, std::string_view text);
-// The same, or reads the TOML file (docs/transports.md) at this path, which ends in .toml. ConfigError names file, line and
-// key. Ranks in the file are 0 .. size-1.
+// The same, or reads the TOML file (docs/transports.md) at this path, which ends in .toml. ConfigError names file, line
+// and key. Ranks in the file are 0 .. size-1.
 Links parse_links(std::string_view option, const std::string& text, int size);
 
 // Parse a number above 0 with a unit, "100mbit" or "5ms", and return bits per second or seconds. ConfigError starts

@@ -11,7 +11,7 @@ namespace sotto {
 // What a rank says of itself when it asks the coordinator of a job for a place in it: which secret it has, and where it
 // runs. It shows that it has the secret without saying it: every secret has a pair of keys (Ed25519), and the rank
 // signs the name of the job and its own id. So a coordinator sees that two ranks have the same secret, even if it has
-// none itself, and nobody can use the words of another rank for an id of his own.
+// none itself, and nobody can use the words of another rank for his own id.
 struct Application {
   std::string key;   // the public key of its secret, in hexadecimal digits; empty: it has none
   std::string from;  // "node1 (process 42)"

@@ -36,7 +36,7 @@ class BlockedRequest {
 // or nothing if there is none by `until` or when `stop` says so. Rethrows what the work throws; Error if no thread is
 // available.
 //
-// The work runs on a thread of its own, since a library's blocking call cannot be cancelled. Work that takes longer is
+// The work runs on its own thread, since a library's blocking call cannot be cancelled. Work that takes longer is
 // abandoned together with its thread, so it must own whatever it uses: no references. While too many are abandoned, and
 // block still, no work is begun: a server that is stopped for hours is asked again and again.
 template <class Work>

@@ -12,7 +12,7 @@
 
 namespace sotto {
 
-// What the others do when a rank fails: they go on without it, end, or first write a checkpoint together.
+// What the others do when a rank fails: they continue without it, end, or first write a checkpoint together.
 enum class OnFailure { go_on, stop, checkpoint };
 OnFailure read_on_failure(std::string_view text);  // `continue`, `stop` or `checkpoint`; ConfigError for another text
 
@@ -36,7 +36,7 @@ class Generations {
   void come(int id);  // a rank waits for the next generation
   // It was killed, hangs, or has ended in an error. `why` may be empty if it is that of a rank lost just before.
   void lose(int id, const std::string& why);
-  void withdraw(int id, const std::string& why);  // it was asked to end, and the others go on
+  void withdraw(int id, const std::string& why);  // it was asked to end, and the others continue
   void leave(int id);                             // it has come to the end of the run
   // A member has left its group, and waits for the next one. `moved`: the group began at a later step
   // than the one before it, so the run makes progress.

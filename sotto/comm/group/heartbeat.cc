@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "sotto/comm/group/bounded_store.h"
-#include "sotto/comm/group/store.h"
 #include "sotto/comm/group/membership_keys.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {
@@ -51,7 +51,7 @@ void Heartbeat::run() {
     try {
       if (!store && !ends_) {
         store = std::make_shared<BoundedStore>(world_.store_service().join(world_.host, world_.port, reach_limit, stop),
-                                                  "the coordinator", reach_limit);
+                                               "the coordinator", reach_limit);
       }
       if (store) {
         store->set(keys::beat(world_.id), fmt::format("{} {}", ++beats, step_.load().count()));

@@ -12,7 +12,7 @@
 namespace sotto {
 
 // Tells the coordinator or the launcher of a job twice a second that this rank lives, and asks whether the group of
-// ranks is to change, or has changed. It has a thread of its own. While the coordinator is gone, it only tries to reach
+// ranks is to change, or has changed. It has its own thread. While the coordinator is gone, it only tries to reach
 // it.
 class Heartbeat {
  public:
@@ -26,7 +26,7 @@ class Heartbeat {
   void enter(std::uint64_t generation);
   // Whether the members of this generation should leave it together, so that others can join.
   bool wants_change() const { return change_; }
-  // Whether some member has left this generation, or is lost, so that the others cannot go on in it.
+  // Whether some member has left this generation, or is lost, so that the others cannot continue in it.
   bool is_over() const { return over_; }
   // The last step of this rank took so long. It may be as long again before this rank can leave its group.
   void took(std::chrono::milliseconds step) { step_ = step; }

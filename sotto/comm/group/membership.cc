@@ -12,10 +12,10 @@
 
 #include "sotto/comm/group/application.h"
 #include "sotto/comm/group/bounded_store.h"
-#include "sotto/comm/interfaces.h"
 #include "sotto/comm/group/meeting.h"
-#include "sotto/comm/group/store.h"
 #include "sotto/comm/group/membership_keys.h"
+#include "sotto/comm/group/store.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/patience.h"
 #include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
@@ -103,7 +103,7 @@ auto ask(const World& world, const Stop& stop, Request request) {
 }
 
 // The rank with that id waits for no place any more. The coordinator may have taken its application already: then it
-// counts as one that was asked to end, and the others go on.
+// counts as one that was asked to end, and the others continue.
 void withdraw(Store& store, int id) {
   store.set(keys::farewell(id), text_of({.words = "it no longer waits for an answer to its application"}));
   store.remove(keys::application(id));
@@ -112,7 +112,7 @@ void withdraw(Store& store, int id) {
 struct Seat {
   std::optional<World> world;
   std::string error;    // why there is none; empty: the run has come to its end
-  bool wanted = false;  // nobody goes on, and the state of this rank should be saved
+  bool wanted = false;  // nobody continues, and the state of this rank should be saved
 };
 
 // The place of this rank in a generation. A former member has one in the generation after its own, or none any more; a
@@ -139,7 +139,7 @@ Seat wait_for(bool member, World world, Store& store, const Stop& stop, bool& is
     if (own == ids.end()) {
       return {
           .world = {},
-          .error = fmt::format("rank {}: the job goes on without it, with ranks {}", world.id, fmt::join(ids, ", "))};
+          .error = fmt::format("rank {}: the job continues without it, with ranks {}", world.id, fmt::join(ids, ", "))};
     }
     world.generation = latest;
     world.rank = static_cast<int>(own - ids.begin());
@@ -251,8 +251,8 @@ World next_generation(const World& world, const std::string& reason, bool moved,
 }
 
 std::optional<World> join_generation(const World& world, const Stop& stop) {
-  Seat seat = ask(world, stop,
-                  [&](Store& store, bool& is_there) { return wait_for(false, world, store, stop, is_there); });
+  Seat seat =
+      ask(world, stop, [&](Store& store, bool& is_there) { return wait_for(false, world, store, stop, is_there); });
   if (!seat.error.empty()) throw CommError(seat.error);
   return seat.world;
 }

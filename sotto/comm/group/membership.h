@@ -39,7 +39,7 @@ class Roster {
   void hear(Generations& generations);
   // Announces the present generation to those who wait for it.
   void announce(const Generations& generations);
-  // Ranks of this generation that train learn that it cannot go on, as that member has ended. Those that are still
+  // Ranks of this generation that train learn that it cannot continue, as that member has ended. Those that are still
   // meeting, or come later, need not wait for it.
   void end(const Generations& generations, int id, const std::string& error);
 
@@ -72,7 +72,7 @@ class Roster {
 // CommError if no generation follows, or nobody answers; Stopped if `stop` says so.
 World next_generation(const World& world, const std::string& reason, bool moved, const Stop& stop);
 
-// The others go on without this rank, or want no state of it.
+// The others continue without this rank, or want no state of it.
 class NotWanted final : public CommError {
  public:
   using CommError::CommError;

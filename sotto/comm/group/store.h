@@ -76,7 +76,8 @@ class StoreService {
   virtual ServedStore serve(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
                             const Stop& stop) const = 0;
   // Connects to a store that is served there, within the deadline, or until `stop` says so. CommError if nobody serves
-  // one, or it does not answer; ConfigError at once if the host is unknown. `server` is who should serve it, for errors.
+  // one, or it does not answer; ConfigError at once if the host is unknown. `server` is who should serve it, for
+  // errors.
   virtual StorePtr join(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
                         const Stop& stop, std::string_view server = "rank 0 or the launcher") const = 0;
 };

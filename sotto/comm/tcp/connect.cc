@@ -13,8 +13,8 @@
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/tcp/line.h"
 #include "sotto/comm/tcp/lines.h"
-#include "sotto/comm/tcp/through_relay.h"
 #include "sotto/comm/tcp/socket.h"
+#include "sotto/comm/tcp/through_relay.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 

@@ -14,9 +14,9 @@
 
 #include "sotto/comm/tcp/frame.h"
 #include "sotto/comm/tcp/refusals.h"
-#include "sotto/comm/tcp/through_relay.h"
 #include "sotto/comm/tcp/settings.h"
 #include "sotto/comm/tcp/stream.h"
+#include "sotto/comm/tcp/through_relay.h"
 
 namespace sotto {
 

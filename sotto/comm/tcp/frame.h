@@ -17,10 +17,10 @@ namespace sotto {
 //
 // A message goes in pieces: the first frame has its kind, the others are `more`. The length of a frame counts all bytes
 // from its piece to the end of the message; the frame has as many as fit into a piece. Each direction counts its frames
-// from 1 and goes on counting on the next connection, so a frame that is lost, repeated or moved is found. Welcome and
-// ack are not counted; instead of their own number they have that of the first frame that has not arrived. A goodbye in
-// place of a welcome says that the line is closed for ever. Data of `stripes` are the length of a message that comes
-// over several connections (tcp_stripes.h).
+// from 1 and continues to count on the next connection, so a frame that is lost, repeated or moved is found. Welcome
+// and ack are not counted; instead of their own number they have that of the first frame that has not arrived. A
+// goodbye in place of a welcome says that the line is closed for ever. Data of `stripes` are the length of a message
+// that comes over several connections (tcp_stripes.h).
 struct TcpFrame {
   enum class Kind : std::uint8_t {
     hello = 1,

@@ -220,7 +220,7 @@ void TcpLines::take_over(const TcpHello& hello, const std::optional<TcpPlace>& p
   begin(line, hello.due, true);
 }
 
-// The line goes on with its new connection. The peer has all frames before `due`.
+// The line continues with its new connection. The peer has all frames before `due`.
 void TcpLines::begin(Line& line, std::uint64_t due, bool with_welcome) {
   line.state = Line::State::open;
   line.since = Clock::now();

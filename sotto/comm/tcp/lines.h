@@ -44,7 +44,7 @@ class TcpLines {
   std::string place() const { return text_of(door_.place()); }
   // Sends a frame after those that were sent before. The data must stay until Owner::sent(). To a lost peer: lost().
   void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
-  // Call this when there is room for data from the peer. Makes the connection if there is none, and goes on reading.
+  // Call this when there is room for data from the peer. Makes the connection if there is none, and continues reading.
   void resume(int peer);
   // Why there is no connection to the peer; empty if there is one, or nothing has gone wrong.
   std::string trouble(int peer) const;

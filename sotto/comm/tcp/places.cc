@@ -29,9 +29,7 @@ std::string place_in(const std::string& value) {
 
 }  // namespace
 
-void TcpPlaces::leave(int rank, const std::string& place) {
-  section_->set(std::to_string(rank), place);
-}
+void TcpPlaces::leave(int rank, const std::string& place) { section_->set(std::to_string(rank), place); }
 
 std::optional<std::string> TcpPlaces::find(int rank, Clock::time_point until) const {
   const auto answer =

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/interfaces.h"
 #include "sotto/comm/group/meeting.h"
-#include "sotto/comm/tcp/tcp_mailbox.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/tcp/places.h"
-#include "sotto/comm/tcp/through_relay.h"
 #include "sotto/comm/tcp/stripes.h"
+#include "sotto/comm/tcp/tcp_mailbox.h"
+#include "sotto/comm/tcp/through_relay.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

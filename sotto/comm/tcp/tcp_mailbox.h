@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "sotto/comm/mailbox.h"
 #include "sotto/comm/group/meeting.h"
+#include "sotto/comm/mailbox.h"
 #include "sotto/comm/tcp/stripes.h"
 
 namespace sotto {

@@ -182,7 +182,7 @@ TEST_F(Tcp, ABrokenConnectionChangesNoBit) {
     const auto undisturbed = sums();
     std::optional<Breaker> breaker;
     if (communicator.rank() == 1) breaker.emplace(store);
-    // All ranks go on until enough connections broke.
+    // All ranks continue until enough connections broke.
     for (float broken = 0; broken < 20;) {
       if (sums() != undisturbed) throw std::runtime_error("another sum");
       broken = breaker ? static_cast<float>(breaker->broken()) : 0;
