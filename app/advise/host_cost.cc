@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "adapters/c10d/transports.h"
 #include "adapters/c10d/two_ranks.h"
 #include "sotto/core/median.h"
 #include "sotto/core/timer.h"

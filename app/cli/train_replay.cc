@@ -21,6 +21,10 @@
 #include "app/train/folder/checkpoint.h"
 #include "app/train/folder/run_folder.h"
 #include "app/train/record/membership_csv.h"
+#include "sotto/aggregate/auto_codec.h"
+#include "sotto/comm/transport.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
 
 namespace sotto {
 namespace fs = std::filesystem;
