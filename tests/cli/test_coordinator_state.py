@@ -61,7 +61,7 @@ def test_a_waiting_rank_heard_late_is_remembered(start, coordinator, join, tmp_p
     assert ids[0] == 0
 
 
-@pytest.mark.parametrize("anew, silence", [(False, 2), (True, 10)])
+@pytest.mark.parametrize("anew, silence", [(False, 3), (True, 10)])
 def test_a_silent_rank_0_loses_the_run_folder(start, coordinator, join, tmp_path, anew, silence):
     folder = tmp_path / "run"
     boss, port = coordinator("--ranks", "2:3", "--state", "job.state")

@@ -167,7 +167,7 @@ TEST(Partition, RefusesWhatCannotBeDealt) {
 
 TEST(Partition, ReportsRanksAndClasses) {
   const Labels labels = in_turn(40, 2);
-  EXPECT_EQ(Partition(spec_of("shards(1)"), labels, {2, 1}).report(1).substr(0, 118),
+  EXPECT_EQ(Partition(spec_of("shards(1)"), labels, {2, 1}).report(1).substr(0, 121),
             "partition shards(1): a rank has 20 examples, of 1 of the 2 labels; its mix is 0.50 from the mix of all\n"
             " rank  examples   ");
   const std::string many = Partition(spec_of("shards(1)"), in_turn(4000, 100), {40, 1}).report(0);
