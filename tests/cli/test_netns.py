@@ -1,13 +1,15 @@
 """A run of two ranks in network namespaces reports the bytes that the kernel counts on a real interface."""
 
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import summary
+from conftest import summary, wait_until
 
 HEADERS = 66  # bytes a packet: Ethernet 14, IPv4 20, TCP with timestamps 32
 
@@ -80,11 +82,18 @@ def test_a_coordinator_at_all_addresses_names_none(sotto, cable):
         job.communicate()
 
 
+def listens(process, number):
+    """Whether a process catches the signal, or takes it later."""
+    masks = re.findall(r"^Sig(?:Blk|Cgt):\s*(\w+)$", pathlib.Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
+
 def test_ctrl_c_ends_the_wait_for_an_unreachable_master(sotto, tmp_path, cable):
     variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.77", "MASTER_PORT": "29500"}
     rank = subprocess.Popen(at(cable, 0, sotto, "train", "--model", "logreg", "--deadline", 600, "--backend", "gloo"), cwd=tmp_path,
                             env=os.environ | variables, stderr=subprocess.PIPE, text=True)  # fmt: skip
-    time.sleep(3)
+    wait_until(lambda: rank.poll() is not None or listens(rank.pid, signal.SIGINT), "the rank to listen to signals")
+    time.sleep(3)  # it begins to connect
     assert rank.poll() is None, rank.communicate()[1]
     rank.send_signal(signal.SIGINT)
     assert rank.wait(60) == 130, rank.communicate()[1]
