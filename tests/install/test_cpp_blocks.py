@@ -64,6 +64,8 @@ namespace sotto {
 void require_NAME(const World&);
 std::unique_ptr<Communicator> connect_NAME(const World&, const TransportOptions&);
 std::string NAME_library();
+constexpr std::array<std::string_view, 1> names_it_takes{"interface"};
+constexpr std::array NAME_refuses{Transport::Refusal{"secret", "why it has none"}};
 const std::array table{
 @BLOCK@
 };
