@@ -11,8 +11,8 @@ namespace sotto {
 // such statistics, or the algorithm does not make all ranks train the same model in lockstep.
 bool averages_batch_norm(const Choices& choices, Task& task, int ranks);
 
-// After a step of a replicated algorithm, whose report gets the seconds that this took. Collective. REQUIRES a call of
-// Algorithm::complete() before.
+// After a step of a replicated algorithm, whose report gets the seconds that this took. Collective. REQUIRES
+// Algorithm::drain() before.
 void average_batch_norm(Task& task, Communicator& communicator, StepReport& report);
 
 // The first `idle` ranks do not train and have no statistics of their own: they take the mean of the other ranks'

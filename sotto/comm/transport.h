@@ -43,7 +43,7 @@ struct TransportOptions {
 };
 
 // A way for the processes of a job to exchange messages; users choose it by name. Ranks that are threads of one process
-// (threads.h) and emulated links (shaped.h) are not in the table, since users do not choose them as a transport.
+// (emulated/threads.h) and emulated links (emulated/shaped.h) are not in the table, since users do not choose them as a transport.
 struct Transport {
   // Why an option has no effect, as a clause for an error.
   struct Refusal {

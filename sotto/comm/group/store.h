@@ -58,7 +58,7 @@ using StorePtr = std::shared_ptr<Store>;
 // The keys of `store` that begin with "PREFIX/".
 StorePtr part_of(StorePtr store, const std::string& prefix);
 
-// A store for a group of one rank.
+// A store for a group of one rank: nobody else can write a key, so get() does not wait for one.
 StorePtr make_memory_store();
 
 struct ServedStore {

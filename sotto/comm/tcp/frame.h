@@ -20,7 +20,7 @@ namespace sotto {
 // from 1 and continues to count on the next connection, so a frame that is lost, repeated or moved is found. Welcome
 // and ack are not counted; instead of their own number they have that of the first frame that has not arrived. A
 // goodbye in place of a welcome says that the line is closed for ever. Data of `stripes` are the length of a message
-// that comes over several connections (tcp_stripes.h).
+// that comes over several connections (stripes.h).
 struct TcpFrame {
   enum class Kind : std::uint8_t {
     hello = 1,
@@ -77,7 +77,7 @@ struct TcpHello {
   std::uint64_t last = 0;                    // the last one that its sender knows to have been made
   std::uint64_t due = 1;                     // the number of the first frame that has not arrived
   TcpKey key{};                              // of the rank that listens
-  Place place{};                             // where the rank that connects listens (tcp_door.h)
+  Place place{};                             // where the rank that connects listens (door.h)
 };
 
 void write_hello(const TcpHello& hello, std::span<std::byte, TcpHello::bytes> room);

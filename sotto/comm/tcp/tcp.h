@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// Makes a communicator on TCP connections of our own (tcp_stripes.h), which are made when they are first used: a rank
+// Makes a communicator on TCP connections of our own (stripes.h), which are made when they are first used: a rank
 // has options.streams sockets for each peer that it exchanges with. It has no thread; an exchange polls all its
 // connections, in both directions. Mailboxes have one thread each. With options.secret the connections are private
 // (tls.h); without it ranks listen at loopback addresses only: ConfigError for any other interface or address.
