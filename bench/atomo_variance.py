@@ -2,20 +2,18 @@
 """Variance against budget: what ATOMO's probabilities cost on a captured gradient, entry-wise and over other bases.
 
     sotto train --data mnist --data-dir DIR --model lenet --max-steps 101 --capture every=100,dir=gradients
-    python bench/atomo_variance.py --sotto build/release/bin/sotto gradients/gradient-000100.sotto
-    python bench/atomo_variance.py --least gradients/*.sotto
+    python bench/atomo_variance.py --sotto build/release/bin/sotto gradients/gradient-000100.safetensors
+    python bench/atomo_variance.py --least gradients/*.safetensors
 
 Prints the variance E|C(x)-x|^2 / |x|^2, measured over --repeats encodings, and the bytes of a message. Fails when, at
 any budget, water-filling is worse than truncation, or truncation than equal probabilities, by more than 5 %. With --least
 it prints the variance of `svd | atomo(s=3)` over all matrices of each file, and the least variance that is possible with
-singular vectors, from numpy's decomposition (the program `zstd` reads the files); it fails when the first is more than
+singular vectors, from numpy's decomposition (the package `safetensors` reads the files); it fails when the first is more than
 1.1 times the second.
 """
 
 import argparse
 import json
-import math
-import struct
 import subprocess
 import sys
 
@@ -33,30 +31,12 @@ def measure(program, codec, file, repeats, *more):
 
 
 def matrices(file):
-    """Yields (name, values as rows x columns) of each tensor in a captured gradient (sotto/codec/gradient_file.h)."""
-    import numpy as np
+    """Yields (name, values as rows x columns) of each tensor in a captured gradient."""
+    from safetensors.numpy import load_file
 
-    with open(file, "rb") as opened:
-        content = opened.read()
-    at = 32  # after magic, version, CRC, step and number of elements
-
-    def numbers(kind, count):
-        nonlocal at
-        found = struct.unpack_from(f"<{count}{kind}", content, at)
-        at += struct.calcsize(f"<{count}{kind}")
-        return found
-
-    tensors = []
-    for _ in range(numbers("I", 1)[0]):
-        (length,) = numbers("I", 1)
-        name = content[at:at + length].decode()
-        at += length
-        (offset,) = numbers("Q", 1)
-        tensors.append((name, offset, numbers("Q", numbers("I", 1)[0])))
-    values = np.frombuffer(subprocess.run(["zstd", "-dc"], input=content[at:], capture_output=True, check=True).stdout, np.float32)
-    for name, offset, shape in tensors:
-        if len(shape) > 1:
-            yield name, values[offset:offset + math.prod(shape)].reshape(shape[0], -1)
+    for name, values in load_file(file).items():
+        if values.ndim > 1:
+            yield name, values.reshape(values.shape[0], -1)
 
 
 def least_variance(matrix, s):

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/train/record/capture.h"
 #include "sotto/codec/codec.h"
-#include "sotto/codec/gradient_file.h"
 #include "sotto/codec/measure.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
@@ -84,7 +84,7 @@ Input make_input(const Arguments& arguments, const std::string& sample) {
 
 // Reads a gradient that `sotto train --capture` wrote.
 Input read_input(const std::string& path) {
-  GradientFile file = read_gradient_file(path);
+  GradientFile file = read_safetensors_vector(path);
   return {"captured", std::move(file.layout), std::move(file.values)};
 }
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/codec/gradient_file.h"
+#include "app/train/record/capture.h"
 #include "sotto/codec/measure.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
@@ -50,7 +50,7 @@ Inputs make(std::int64_t elements) {
 Inputs read(const std::vector<std::string>& files) {
   Inputs inputs;
   for (const std::string& path : files) {
-    GradientFile file = read_gradient_file(path);
+    GradientFile file = read_safetensors_vector(path);
     require_finite(path, file);
     if (!inputs.vectors.empty() && file.values.size() != inputs.vectors[0].size()) {
       throw ConfigError(path + " has another layout than the files before it");

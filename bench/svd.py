@@ -36,7 +36,7 @@ def main():
         folder = pathlib.Path(name)
         run(arguments.sotto, "train", "--model", "resnet18", "--data", "made-cifar", "--train-size", "64", "--test-size", "16",
             "--batch-size", "16", "--max-steps", "1", "--capture", f"every=1,dir={folder}", "--train-dir", str(folder / "run"))  # fmt: skip
-        file = str(folder / "gradient-000000.sotto")
+        file = str(folder / "gradient-000000.safetensors")
         shapes = [row["shape"] for row in json.loads(run(arguments.sotto, "codec", "advise-basis", file, "--json"))]
         matrices = [torch.randn(shape[0], int(torch.tensor(shape[1:]).prod())) for shape in shapes if len(shape) > 1]
         begin = time.perf_counter()

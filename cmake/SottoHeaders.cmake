@@ -7,7 +7,6 @@ set(SOTTO_PUBLIC_HEADERS
   sotto/aggregate/vector_averager.h
   sotto/aggregate/vector_gossiper.h
   sotto/codec/codec.h
-  sotto/codec/gradient_file.h
   sotto/codec/measure.h
   sotto/codec/stages.h
   sotto/comm/communicator.h

@@ -79,7 +79,7 @@ std::vector<CapturedFile> files_of(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, missing)) return captured_files(path);
   if (const auto file = captured_file(path)) return {*file};
   throw ConfigError(
-      fmt::format("{}: not the name of a captured gradient, such as gradient-000100.sotto; `sotto codec measure "
+      fmt::format("{}: not the name of a captured gradient, such as gradient-000100.safetensors; `sotto codec measure "
                   "--codec .. --input {}` measures codecs on other files",
                   path, path));
 }
@@ -110,7 +110,7 @@ int run_analyze(std::span<const std::string> arguments) {
   const std::vector<CapturedFile> files = files_of(folder);
   if (std::ranges::all_of(files, &CapturedFile::memory)) {
     throw FileError(
-        fmt::format("{}: no captured gradients, such as gradient-000100.sotto, are there; `sotto train --capture "
+        fmt::format("{}: no captured gradients, such as gradient-000100.safetensors, are there; `sotto train --capture "
                     "every=100,dir={}` writes some",
                     folder, folder));
   }

@@ -19,7 +19,7 @@ Examples:
   sotto codec describe "ef | topk(0.01) | f16"
   sotto codec measure --codec "topk(0.01)" "topk(0.01) | qsgd(4)" --elements 25000000
   sotto codec sweep --codec "qsgd(bits={})" --values 1..8 --plot qsgd.svg
-  sotto train --capture every=100,dir=gradients && sotto codec advise-basis gradients/gradient-000100.sotto
+  sotto train --capture every=100,dir=gradients && sotto codec advise-basis gradients/gradient-000100.safetensors
 )text";
 
 constexpr std::array<Command, 5> actions{{{"list", "", list_codecs},

@@ -21,7 +21,7 @@ GradientFile only(const std::string& name, const std::string& path, const Gradie
     if (segment.name != name) continue;
     const auto values = std::span(file.values).subspan(segment.offset, segment.numel());
     if (values.empty()) throw ConfigError(fmt::format("--tensor {}: has no values", name));
-    return {file.step, Layout({{name, 0, segment.shape}}, values.size()), {values.begin(), values.end()}};
+    return {Layout({{name, 0, segment.shape}}, values.size()), {values.begin(), values.end()}};
   }
   throw ConfigError(fmt::format("--tensor: {}: {}", path, unknown_name("tensor", name, names)));
 }

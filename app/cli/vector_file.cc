@@ -28,10 +28,10 @@ GradientFile read_raw(const std::filesystem::path& path, std::span<const std::by
     throw WireError("a file of torch.save as it was before version 1.6; load it in Python and save it again");
   }
   if (std::ranges::find(raw_extensions, path.extension().string()) == raw_extensions.end()) {
-    throw WireError(fmt::format(
-        "no captured gradient, safetensors, .npy or file of torch.save, which are known by how they begin; a file of "
-        "raw float32 is known by its name, which ends in one of {}",
-        fmt::join(raw_extensions, ", ")));
+    throw WireError(
+        fmt::format("no safetensors, .npy or file of torch.save, which are known by how they begin; a file of "
+                    "raw float32 is known by its name, which ends in one of {}",
+                    fmt::join(raw_extensions, ", ")));
   }
   if (file.size() % sizeof(float) != 0) {
     throw WireError(fmt::format("{} bytes are not whole float32 values", file.size()));
@@ -39,7 +39,7 @@ GradientFile read_raw(const std::filesystem::path& path, std::span<const std::by
   std::vector<float> values(file.size() / sizeof(float));
   if (!values.empty()) std::memcpy(values.data(), file.data(), file.size());
   const auto count = static_cast<std::int64_t>(values.size());
-  return {0, Layout({{"values", 0, {count}}}, values.size()), std::move(values)};
+  return {Layout({{"values", 0, {count}}}, values.size()), std::move(values)};
 }
 
 }  // namespace
@@ -48,7 +48,6 @@ GradientFile read_vector(const std::filesystem::path& path) {
   const FileReader file(path);
   std::vector<std::byte> begin(std::min<std::uint64_t>(file.size(), 1 << 12));
   file.read(0, begin);
-  if (is_gradient_file(begin)) return read_gradient_file(path);
   if (is_safetensors(begin)) return read_safetensors_vector(path);
   try {
     if (is_npz(begin)) throw WireError("a .npz; save one array with numpy.save");

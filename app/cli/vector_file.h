@@ -6,9 +6,9 @@
 
 namespace sotto {
 
-// Reads the vector in a file. The first bytes tell a gradient that `sotto train --capture` wrote, safetensors, NumPy's
-// .npy and tensors of torch.save from each other; a name that ends in .f32, .raw or .bin means raw little-endian
-// float32. FileError names the file and what is wrong with it.
+// Reads the vector in a file. The first bytes tell safetensors, NumPy's .npy and tensors of torch.save from each other;
+// a name that ends in .f32, .raw or .bin means raw little-endian float32. FileError names the file and what is wrong
+// with it.
 GradientFile read_vector(const std::filesystem::path& path);
 
 }  // namespace sotto

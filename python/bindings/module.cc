@@ -19,7 +19,6 @@
 #include "python/bindings/tensor_types.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/codec/contract.h"
-#include "sotto/codec/gradient_file.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/core/error.h"
 #include "sotto/core/version.h"
@@ -82,17 +81,6 @@ py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& sha
   dict["linear"] = contract.linear;
   dict["text"] = describe(contract);
   return dict;
-}
-
-// The tensors of a captured gradient, in their order.
-std::vector<std::pair<std::string, at::Tensor>> read_gradient(const std::string& path) {
-  const GradientFile file = sotto::read_gradient_file(path);
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  for (const Segment& segment : file.layout.segments()) {
-    const auto& [name, tensor] = tensors.emplace_back(segment.name, at::empty(segment.shape, at::kFloat));
-    std::ranges::copy(std::span(file.values).subspan(segment.offset, segment.numel()), floats_of(tensor).begin());
-  }
-  return tensors;
 }
 
 // --- the hook ------------------------------------------------------------------------------------------------------
@@ -214,8 +202,6 @@ PYBIND11_MODULE(_C, module) {
         refuse_aggregate(*sotto::over_process_group(*group, milliseconds(timeout)));
       },
       Released());
-
-  module.def("read_gradient", &read_gradient, Released());
 
   // The codec and the aggregator of dense steps.
   module.def("without_codec", [](const std::string& method, const std::string& aggregator) {

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from sotto import _C
 from sotto._errors import ConfigError, FileError
 
 _TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -20,22 +19,20 @@ _TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF1
 def read_gradient(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:
     """The tensors in a file of `sotto train --capture`, by name, on the CPU.
 
-    Reads `.sotto`, `.safetensors` and `.npy`; the last has no names, and is one tensor called "values". FileError, which
-    names the file, if it is missing or damaged.
+    Reads `.safetensors` and `.npy`; the latter has no names, and is one tensor called "values". FileError, which names
+    the file, if it is missing or damaged.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ConfigError(f"path={path!r}: wants a path, not {type(path).__name__}")
     path = Path(path)
     try:
-        if path.suffix == ".sotto":
-            return dict(_C.read_gradient(str(path)))
         if path.suffix == ".npy":
             return _read_npy(path)
         if path.suffix == ".safetensors":
             return _read_safetensors(path)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
-    raise ConfigError(f"path={str(path)!r}: a captured gradient ends in .sotto, .safetensors or .npy")
+    raise ConfigError(f"path={str(path)!r}: a captured gradient ends in .safetensors or .npy")
 
 
 def _read_npy(path: Path) -> dict[str, torch.Tensor]:

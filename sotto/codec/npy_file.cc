@@ -110,7 +110,7 @@ GradientFile read_npy(std::span<const std::byte> file) {
   }
   auto values = values_of(reader.rest(), size);
   if (shape.empty()) shape.push_back(1);
-  return {0, Layout({{"values", 0, std::move(shape)}}, count), std::move(values)};
+  return {Layout({{"values", 0, std::move(shape)}}, count), std::move(values)};
 }
 
 void write_npy(const std::filesystem::path& path, const Layout& layout, std::span<const float> values) {

@@ -151,7 +151,7 @@ TEST_F(Analysis, SaysWhatItWorksOn) {
 
 TEST_F(Analysis, RefusesWhatDoesNotBelongTogether) {
   write(false, 0, std::nullopt, {1, 2, 3, NAN}, {0, 0});
-  EXPECT_NE(test::message_of([&] { analysed(); }).find("gradient-000000.sotto: m holds nan"), std::string::npos);
+  EXPECT_NE(test::message_of([&] { analysed(); }).find("gradient-000000.safetensors: m holds nan"), std::string::npos);
   write(false, 0, std::nullopt, {1, 2, 3, 4}, {0, 0});
   const Layout other({{"w", 0, {2}}}, 2);
   CapturedFile{folder_, false, 1, std::nullopt, CaptureFormat::npy}.write(other, std::vector<float>{1, 2});

@@ -50,7 +50,7 @@ def test_no_gradient_is_captured_that_overflowed(good, tmp_path):
     good("train", *TINY, "--max-steps", 12, "--amp", "f16(scale=4e6)", "--capture", "every=1,dir=gradients", "--train-dir", "run")
     skipped = summary(tmp_path / "run")["skipped_steps"]
     found = sorted(path.name for path in (tmp_path / "gradients").iterdir())
-    assert 0 < skipped < 12 and found == [f"gradient-{step:06d}.sotto" for step in range(skipped, 12)]
+    assert 0 < skipped < 12 and found == [f"gradient-{step:06d}.safetensors" for step in range(skipped, 12)]
 
 
 @pytest.mark.parametrize("model", ["lstm(width=16, context=8)", "gpt-mini(layers=1, heads=2, width=16, context=8)", "bert-mini(layers=1, context=8)",

@@ -253,7 +253,7 @@ def test_one_file_may_be_given(analysed, good, run, tmp_path):
     assert measured["relative_error"] == pytest.approx(float(row["square_error"]) ** 0.5, rel=1e-5)
     (tmp_path / "mine.npy").write_bytes(b"")
     job = run("analyze", "mine.npy")
-    assert job.status == 2 and "mine.npy: not the name of a captured gradient, such as gradient-000100.sotto" in job.err
+    assert job.status == 2 and "mine.npy: not the name of a captured gradient, such as gradient-000100.safetensors" in job.err
 
 
 # --- the page ------------------------------------------------------------------------------------------------------------

@@ -52,12 +52,12 @@ def test_every_memory_is_captured(good, tmp_path, codec):
 
 
 def test_formats_hold_the_same(good, tmp_path):
-    for form in ("sotto", "npy", "safetensors"):
+    for form in ("npy", "safetensors"):
         good("train", *TINY, "--max-steps", 1, "--train-dir", f"run-{form}", "--capture", f"every=1,dir=seen-{form},format={form}")
         shutil.copytree(tmp_path / f"seen-{form}", tmp_path / "seen", dirs_exist_ok=True)
-    assert names(tmp_path / "seen") == [f"gradient-000000.{form}" for form in ("npy", "safetensors", "sotto")]
+    assert names(tmp_path / "seen") == [f"gradient-000000.{form}" for form in ("npy", "safetensors")]
     measured = [good("codec", "measure", "--codec", "topk(0.1) | f16", "--repeats", 1, "--csv", "--input", f"seen/gradient-000000.{form}").out
-                for form in ("safetensors", "sotto")]
+                for form in ("safetensors", "npy")]
     cells = [row.splitlines()[1].split('",')[1].split(",")[1:5] for row in measured]
     assert cells[0] == cells[1], "elements, bytes, ratio and error"
     safetensors = pytest.importorskip("safetensors.numpy")
@@ -77,7 +77,7 @@ def test_the_limit_ends_it_with_a_remark(good, tmp_path):
 @pytest.mark.parametrize(("text", "more", "reason"), [
     ("every=1,dir=d,ranks=two", [], "ranks must be one or all"),
     ("every=1,dir=d,memory=maybe", [], "memory"),
-    ("every=1,dir=d,format=csv", [], "format must be sotto, npy or safetensors"),
+    ("every=1,dir=d,format=csv", [], "format must be safetensors or npy"),
     ("every=1,dir=d,dir=e", [], "dir is given twice"),
     ("every=1,dir=d,limit=7", [], "limit must be a size"),
     ("every=1,dir=d,limit=-7GB", [], "limit"),
@@ -103,7 +103,7 @@ def test_gradients_of_two_runs_are_not_mixed(good, run, tmp_path):
     job = run(*flags, "other", "--max-steps", 3, "--seed", 2)
     assert job.status == 2 and "--capture: seen holds the gradients of another run already" in job.err
     good(*flags, "run", "--max-steps", 5, "--resume")
-    assert sorted(path.name for path in (tmp_path / "seen").iterdir()) == [f"gradient-00000{step}.sotto" for step in (0, 2, 4)]
+    assert sorted(path.name for path in (tmp_path / "seen").iterdir()) == [f"gradient-00000{step}.safetensors" for step in (0, 2, 4)]
 
 
 def rows(path):
@@ -138,7 +138,7 @@ def test_errors_are_measured_in_a_run(good, run, tmp_path):
 def test_an_error_between_steps_leaves_a_checkpoint(good, run, tmp_path, ranks):
     flags = ["train", *TINY, "--ranks", 2, "--train-dir", "run", "--capture", f"every=1,dir=seen,ranks={ranks}"]
     good(*flags, "--max-steps", 2)
-    name = "gradient-000003.sotto" if ranks == "one" else "gradient-000003-r1.sotto"
+    name = "gradient-000003.safetensors" if ranks == "one" else "gradient-000003-r1.safetensors"
     (tmp_path / "seen" / name).mkdir()  # in the way
     job = run(*flags, "--max-steps", 200, "--resume")
     assert job.status == 1 and name in job.err, job.err

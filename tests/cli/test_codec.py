@@ -250,7 +250,7 @@ def test_measure_a_file(good, run, tmp_path):
 def test_a_captured_gradient_is_measured_and_advised_upon(good, run, tmp_path):
     good("train", *TINY, "--ranks", 2, "--max-steps", 5, "--capture", "every=2,dir=gradients", "--train-dir", "run")
     files = sorted(path.name for path in (tmp_path / "gradients").iterdir())
-    assert files == ["gradient-000000.sotto", "gradient-000002.sotto", "gradient-000004.sotto"]
+    assert files == ["gradient-000000.safetensors", "gradient-000002.safetensors", "gradient-000004.safetensors"]
     first = f"gradients/{files[0]}"
     advice = {row["tensor"]: row for row in json.loads(good("codec", "advise-basis", first, "--json").out)}
     assert len(advice) == 2  # weight and bias

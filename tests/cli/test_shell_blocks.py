@@ -106,7 +106,7 @@ for folder in map(pathlib.Path, ("DIR", "../shared/cifar")):
     stand_in.write_mnist(folder)
     stand_in.write_cifar(folder)'
 sotto train --model logreg --batch-size 2 --max-steps 1 --test-size 10 --capture every=1,dir=one
-mv one/gradient-000000.sotto GRADIENT
+mv one/gradient-000000.safetensors GRADIENT
 seq 4000 > shakespeare.txt
 mkdir multi30k
 for name in train.de train.en test.de test.en; do seq 200 > multi30k/$name; done

@@ -119,7 +119,7 @@ TEST_F(VectorFile, AnNpzIsNoTorchFile) {
 }
 
 TEST_F(VectorFile, SaysWhereAValueIsNotFinite) {
-  const GradientFile file{0, Layout({{"a", 0, {2}}, {"b", 2, {2}}}, 4), {1, 2, 3, INFINITY}};
+  const GradientFile file{Layout({{"a", 0, {2}}, {"b", 2, {2}}}, 4), {1, 2, 3, INFINITY}};
   try {
     require_finite("x.npy", file);
     FAIL();

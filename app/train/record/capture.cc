@@ -20,7 +20,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::array<std::string_view, 3> format_names{"sotto", "npy", "safetensors"};  // as CaptureFormat has them
+constexpr std::array<std::string_view, 2> format_names{"safetensors", "npy"};  // as CaptureFormat has them
 constexpr std::string_view gradient_name = "gradient", memory_name = "memory";
 
 // Takes a whole number without sign off the beginning of a text.
@@ -53,32 +53,21 @@ std::filesystem::path CapturedFile::path() const {
 }
 
 void CapturedFile::write(const Layout& layout, std::span<const float> values) const {
-  switch (format) {
-    case CaptureFormat::sotto: return write_gradient_file(path(), step, layout, values);
-    case CaptureFormat::npy: return write_npy(path(), layout, values);
-    case CaptureFormat::safetensors: break;
-  }
+  if (format == CaptureFormat::npy) return write_npy(path(), layout, values);
   ThreadPool alone(1);
   const TensorPart part{layout, values};
   write_safetensors(path(), {&part, 1}, {{"step", std::to_string(step)}}, alone);
 }
 
 GradientFile CapturedFile::read() const {
-  GradientFile file;
-  switch (format) {
-    case CaptureFormat::sotto: file = read_gradient_file(path()); break;
-    case CaptureFormat::safetensors: file = read_safetensors_vector(path()); break;
-    case CaptureFormat::npy:
-      try {
-        const auto bytes = read_file(path());
-        if (!is_npy(bytes)) throw WireError("it is no .npy");
-        file = read_npy(bytes);
-      } catch (const WireError& error) {
-        throw FileError(fmt::format("{}: {}", path().string(), error.what()));
-      }
+  if (format == CaptureFormat::safetensors) return read_safetensors_vector(path());
+  try {
+    const auto bytes = read_file(path());
+    if (!is_npy(bytes)) throw WireError("it is no .npy");
+    return read_npy(bytes);
+  } catch (const WireError& error) {
+    throw FileError(fmt::format("{}: {}", path().string(), error.what()));
   }
-  file.step = step;
-  return file;
 }
 
 bool is_safetensors(std::span<const std::byte> file) {
@@ -113,7 +102,7 @@ std::optional<CapturedFile> captured_file(const std::filesystem::path& path) {
   const auto format = take(rest, ".") ? capture_format(rest) : std::nullopt;
   if (!format) return std::nullopt;
   file.format = *format;
-  if (file.path() != path) return std::nullopt;  // "gradient-7.sotto" of somebody else
+  if (file.path() != path) return std::nullopt;  // "gradient-7.npy" of somebody else
   return file;
 }
 
@@ -131,15 +120,14 @@ std::vector<CapturedFile> captured_files(const std::filesystem::path& folder) {
 
 std::uint64_t most_captured_bytes(const Layout& layout) {
   constexpr std::uint64_t head = 1024, entry = 256;  // of a file, and of each tensor in its header
-  std::uint64_t bytes =
-      head + layout.size() * sizeof(float) + layout.size() * sizeof(float) / 128;  // Zstandard at worst
+  std::uint64_t bytes = head + layout.size() * sizeof(float);
   for (const Segment& segment : layout.segments()) bytes += entry + 2 * segment.name.size();
   return bytes;
 }
 
 CapturePlan read_capture(std::string_view option, std::string_view text) {
   constexpr std::string_view form =
-      "it is written every=N,dir=DIR, and may continue with ranks=all, memory=true, format=npy or safetensors, "
+      "it is written every=N,dir=DIR, and may continue with ranks=all, memory=true, format=npy, "
       "limit=16GB";
   CapturePlan plan;
   const std::string said = named(option, text);
@@ -163,7 +151,7 @@ CapturePlan read_capture(std::string_view option, std::string_view text) {
       plan.memory = parse_bool(said + ": memory", value);
     } else if (key == "format") {
       const auto format = capture_format(value);
-      if (!format) fail("format must be sotto, npy or safetensors");
+      if (!format) fail("format must be safetensors or npy");
       plan.format = *format;
     } else if (key == "limit") {
       const auto bytes = parse_bytes(said + ": limit", value);

@@ -14,20 +14,20 @@
 
 namespace sotto {
 
-// How captured vectors are written: with names and shapes in our own format (codec/gradient_file.h) or as safetensors,
-// or as one array without names in NumPy's.
-enum class CaptureFormat : std::uint8_t { sotto, npy, safetensors };
+// How captured vectors are written: with names and shapes as safetensors, or as one array without names in NumPy's
+// format.
+enum class CaptureFormat : std::uint8_t { safetensors, npy };
 // Nothing for a name that is none.
 std::optional<CaptureFormat> capture_format(std::string_view name);
 
-// A file that a run captured. Its name says what it is: gradient-000100.sotto, or gradient-000100-r2.sotto where all
-// ranks capture, and memory-000100.sotto for what a memory held back after that step.
+// A file that a run captured. Its name says what it is: gradient-000100.safetensors, or gradient-000100-r2.safetensors
+// where all ranks capture, and memory-000100.safetensors for what a memory held back after that step.
 struct CapturedFile {
   std::filesystem::path folder;
   bool memory = false;
   std::uint64_t step = 0;
   std::optional<int> rank{};  // none: only the first rank that trains captures
-  CaptureFormat format = CaptureFormat::sotto;
+  CaptureFormat format = CaptureFormat::safetensors;
 
   std::filesystem::path path() const;
   // Writes the complete file or none. FileError.
@@ -53,7 +53,7 @@ struct CapturePlan {
   std::filesystem::path folder{};
   bool all_ranks = false;  // otherwise only the first that trains
   bool memory = false;     // also what the memory holds back after the step
-  CaptureFormat format = CaptureFormat::sotto;
+  CaptureFormat format = CaptureFormat::safetensors;
   std::uint64_t limit = 16'000'000'000;  // bytes of all files of this run in the folder
 
   bool due(std::uint64_t step) const { return every > 0 && step % every == 0; }
