@@ -23,7 +23,7 @@ for i in 1 2 3 4 5 6; do while :; do :; done & done
 timeout --kill-after 10 600 ./dev demo | tee build/demo.txt
 kill $(jobs -p)
 trap - EXIT
-for codec in none 'qsgd(bits=4)'; do grep -F "$codec  " build/demo.txt; done
+for codec in none 'qsgd(4) | rans'; do grep -F "$codec  " build/demo.txt; done
 [[ $(grep -c ' %  ' build/demo.txt) == 4 ]]
 """
 PATH_BLOCK = "PATH="

@@ -23,9 +23,9 @@ Examples:
 constexpr std::string_view explanation = R"text(
 Ratio: bytes of a dense all-reduce, divided by the bytes sent. Times are means of rank 0 in ms; compute overlaps with
 the exchange, so the parts of a step may add up to more than the step. Over a slow link, the messages determine how long
-a step takes. qsgd rounds at random, and atomo (ATOMO) sends randomly chosen singular triplets of each tensor's
-momentum, larger ones more often: both are unbiased. With error feedback (ef), what is not sent is kept and sent later,
-so a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps auto
+a step takes. qsgd(4) rounds values to 4 bits, at random, so that the mean is right; rans packs these by an entropy
+code. power(4) (PowerSGD) sends two narrow factors of each matrix. topk(0.2) sends the largest fifth of the values; error
+feedback (ef) keeps the others, and sends them later. A longer training: sotto demo --train-size 0 --epochs 3 --max-steps auto
 )text";
 
 TrainOptions demo_options() {
@@ -46,7 +46,7 @@ TrainOptions demo_options() {
 
 int run_demo(std::span<const std::string> arguments) {
   TrainOptions options = demo_options();
-  std::vector<std::string> codecs{"none", "qsgd(bits=4)", "velocity | svd | atomo(s=3)", "ef | topk(0.05) | int8"};
+  std::vector<std::string> codecs{"none", "qsgd(4) | rans", "power(4)", "ef | topk(0.2) | qsgd(4)"};
   Flags flags("demo", "Trains LeNet on four ranks over an emulated 100 Mbit/s link, dense and with three codecs.",
               examples);
   flags.alias("codecs", "codec");

@@ -11,7 +11,7 @@ import pytest
 from conftest import TINY, processes, wait_until
 from terminal import Terminal
 
-CODECS = ["none", "qsgd(bits=4)", "velocity | svd | atomo(s=3)", "ef | topk(0.05) | int8"]
+CODECS = ["none", "qsgd(4) | rans", "power(4)", "ef | topk(0.2) | qsgd(4)"]
 LENET = TINY[2:]  # the demo's own model, so that OpenMP has threads in the launcher
 QUICK = [*LENET, "--max-steps", "3", "--link", "1gbit"]
 CTRL_C = b"\x03"
