@@ -71,7 +71,7 @@ class Analysis : public testing::Test {
     std::vector<float> values(18);
     std::ranges::copy(matrix, values.begin());
     std::ranges::copy(vector, values.begin() + 16);
-    CapturedFile{folder_, memory, step, rank, CaptureFormat::sotto}.write(layout, values);
+    CapturedFile{folder_, memory, step, rank}.write(layout, values);
   }
   GradientAnalysis analysed() {
     return analyse(captured_files(folder_), true, [](std::string_view) {});
