@@ -1,7 +1,8 @@
 # One target a folder: sotto_library(core SOURCES a.cc ALONE b.cc DEPENDS kernels LINK fmt::fmt PRIVATE_LINK PkgConfig::libzstd)
 # makes sotto_core, alias sotto::core, from sources of the current folder. Those after SOURCES are compiled in groups, so
 # names in their unnamed namespaces must differ; those after ALONE are not. Those that PROGRAM names again are left out
-# where only the Python package is built. LibTorch is a PRIVATE_LINK of the few that see it: our headers are free of it.
+# where only the Python package is built. COLD: code that runs once, for people, and is compiled in two thirds of the time.
+# LibTorch is a PRIVATE_LINK of the few that see it: our headers are free of it.
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -12,20 +13,22 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
+# Without these settings ccache would not know an object again that was compiled with precompiled headers.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
 endif()
 
 add_library(sotto_options INTERFACE)
 # -ffp-contract=off: the same bytes on every machine, whether or not it can fuse a multiply and an add.
 # -fno-math-errno, -fno-trapping-math: let loops become SIMD; they change no result.
-# -Wno-restrict: g++ 12 warns of `"text" + std::string` (its bug 105651).
+# -Wno-restrict, -Wno-stringop-overflow: g++ 12 warns of `"text" + std::string` (its bug 105651).
 # -Wno-deprecated-declarations: clang warns of what the algorithms of libstdc++ 12 call themselves; its -Wshadow warns of a
 # structured binding that a lambda captures by name, which clang-tidy 14 wants.
 target_compile_options(sotto_options INTERFACE -ffp-contract=off -fno-math-errno -fno-trapping-math
                        -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual
-                       "$<$<CXX_COMPILER_ID:GNU>:-Wshadow;-Wno-restrict>" $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
+                       "$<$<CXX_COMPILER_ID:GNU>:-Wshadow;-Wno-restrict;-Wno-stringop-overflow>" $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
                        $<$<BOOL:${SOTTO_WARNINGS_ARE_ERRORS}>:-Werror>)
 if(SOTTO_SANITIZE)
   target_compile_options(sotto_options INTERFACE -fsanitize=${SOTTO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -62,25 +65,25 @@ function(sotto_unite result name size)
 endfunction()
 
 # Those of the standard library and {fmt} take half the time that most of the others cost.
-option(SOTTO_PCH "precompile headers: for a build from nothing, since ccache does not know such objects" OFF)
+option(SOTTO_PCH "precompile headers of the standard library, {fmt} and GoogleTest" ON)
 
-# Those that link {fmt} share one, which sees its definitions, and the others another one.
-function(sotto_precompile target)
-  set(family SOTTO_PCH_PLAIN)
-  if("fmt::fmt" IN_LIST ARGN)
-    set(family SOTTO_PCH_FMT)
+# Targets of a family are compiled with the same options, and share one precompiled header. The headers after FAMILY are
+# the family's own.
+function(sotto_precompile target family)
+  if(NOT SOTTO_PCH)
+    return()
   endif()
-  get_property(first GLOBAL PROPERTY ${family})
+  get_property(first GLOBAL PROPERTY SOTTO_PCH_${family})
   if(first)
     target_precompile_headers(${target} REUSE_FROM ${first})
   else()
-    target_precompile_headers(${target} PRIVATE <algorithm> <functional> <memory> <ranges> <span> <string> <vector> <fmt/format.h>)
-    set_property(GLOBAL PROPERTY ${family} ${target})
+    target_precompile_headers(${target} PRIVATE <algorithm> <functional> <memory> <ranges> <span> <string> <vector> <fmt/format.h> ${ARGN})
+    set_property(GLOBAL PROPERTY SOTTO_PCH_${family} ${target})
   endif()
 endfunction()
 
 function(sotto_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;PROGRAM;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;ALONE;PROGRAM;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
   if(ARG_PROGRAM AND NOT SOTTO_BUILD_PROGRAM)
     list(REMOVE_ITEM ARG_SOURCES ${ARG_PROGRAM})
     list(REMOVE_ITEM ARG_ALONE ${ARG_PROGRAM})
@@ -97,8 +100,16 @@ function(sotto_library name)
   target_compile_features(sotto_${name} PUBLIC cxx_std_20)
   list(TRANSFORM ARG_DEPENDS PREPEND sotto_)
   target_link_libraries(sotto_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK} $<BUILD_INTERFACE:sotto_options>)
-  if(SOTTO_PCH AND NOT "torchlite" IN_LIST ARG_PRIVATE_LINK AND NOT name STREQUAL kernels)  # Highway's headers take longer
-    sotto_precompile(sotto_${name} ${ARG_PRIVATE_LINK})
+  set(family PLAIN)
+  if("fmt::fmt" IN_LIST ARG_PRIVATE_LINK)  # these see its definitions
+    set(family FMT)
+  endif()
+  if(ARG_COLD)
+    target_compile_options(sotto_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    string(APPEND family _COLD)
+  endif()
+  if(NOT "torchlite" IN_LIST ARG_PRIVATE_LINK AND NOT name STREQUAL kernels)  # Highway's headers take longer
+    sotto_precompile(sotto_${name} ${family})
   endif()
   set_property(GLOBAL APPEND PROPERTY SOTTO_LIBRARIES sotto_${name})
 endfunction()

@@ -81,7 +81,7 @@ def environment(clone):
             if name in ("PATH", "LANG", "TMPDIR") or name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name.endswith("_proxy")}
     return kept | caches() | {
         "HOME": str(home), "STAND_IN_PAGE": "README.md", "STAND_IN_PYTHON": sys.executable, "CC": "cc", "CXX": "c++",
-        "CCACHE_BASEDIR": str(clone), "CCACHE_NOHASHDIR": "1", "SKBUILD_CMAKE_DEFINE": "SOTTO_PCH=OFF"}  # which ccache does not know
+        "CCACHE_BASEDIR": str(clone), "CCACHE_NOHASHDIR": "1", "SKBUILD_CMAKE_DEFINE": "SOTTO_WARNINGS_ARE_ERRORS=ON"}  # as ./dev, for the cache
 
 
 def main():

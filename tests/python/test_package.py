@@ -53,7 +53,7 @@ def wheel(root, tmp_path_factory):
         tar.extractall(folder, filter="data")
     source = folder / sdist.name.removesuffix(".tar.gz")
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder,
-        "-C", "cmake.define.SOTTO_WARNINGS_ARE_ERRORS=ON", "-C", "cmake.define.SOTTO_PCH=OFF", ".", cwd=source,
+        "-C", "cmake.define.SOTTO_WARNINGS_ARE_ERRORS=ON", ".", cwd=source,
         env=os.environ | {"CC": "cc", "CXX": "c++", "CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1",
                           "CMAKE_BUILD_PARALLEL_LEVEL": "2"})
     [wheel] = folder.glob("sotto-*.whl")
