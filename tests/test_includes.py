@@ -1,5 +1,7 @@
 """Includes and targets point downwards only: the picture in docs/design.md is the link graph."""
 
+import collections
+import pathlib
 import re
 
 # From the bottom up. Folders on one line are siblings: they do not include each other.
@@ -189,3 +191,22 @@ def test_what_is_const_in_codec_is_const(root):
 
 def test_a_file_can_be_read_in_one_go(root):
     assert [name for _, name, text in sources(root) if text.count("\n") > 350] == []
+
+
+def test_a_folder_can_be_looked_over(root):
+    folders = collections.Counter(str(pathlib.PurePath(name).parent) for _, name, _ in sources(root))
+    assert {folder: count for folder, count in folders.items() if count > 45} == {}
+
+
+def test_few_files_are_slivers(root):
+    files = list(sources(root))
+    slivers = [name for _, name, text in files if text.count("\n") < 30]
+    assert len(slivers) <= 0.08 * len(files), slivers
+
+
+def test_the_tree_stays_small(root):
+    assert sum(path.is_file() for house in HOUSES for path in (root / house).rglob("*")) <= 750
+    lines = collections.Counter()
+    for folder, _, text in sources(root):
+        lines[folder.split("/")[0]] += text.count("\n")
+    assert lines["sotto"] <= 50_000 and lines["app"] <= 35_000, lines
