@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/data/dataset.h"
+#include "app/data/images/dataset.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/comm/emulated/threads.h"

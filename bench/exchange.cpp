@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/c10d/gloo.h"
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/backends.h"
+#include "adapters/c10d/transports.h"
 #include "app/model/image_model.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/codec/sample.h"
+#include "sotto/codec/measure.h"
 #include "sotto/comm/emulated/shaped.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"

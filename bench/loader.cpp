@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/data/loader.h"
+#include "app/data/images/loader.h"
 #include "sotto/core/error.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/codec/codec.h"
-#include "sotto/codec/sample.h"
+#include "sotto/codec/measure.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"

@@ -14,7 +14,6 @@
 
 #include "app/train/record/capture.h"
 #include "sotto/codec/measure.h"
-#include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters/c10d/store_service.h"
 #include "adapters/c10d/transports.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/comm/transport.h"

@@ -1,4 +1,4 @@
-"""Clang's thread-safety analysis (sotto/core/mutex.h): python tools/locks.py COMPILE_COMMANDS [FILE ...]
+"""Clang's thread-safety analysis (sotto/core/thread.h): python tools/locks.py COMPILE_COMMANDS [FILE ...]
 
 Checks the sources of sotto/, adapters/, app/ and python/ that include the annotations, or a header that does: only those can name such members.
 Prints each use of a member without its lock, and exits with 1 if there is any."""
@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 
-ANNOTATIONS = "sotto/core/mutex.h"
+ANNOTATIONS = "sotto/core/thread.h"
 CHECK = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"]
 
 

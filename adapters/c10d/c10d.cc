@@ -15,14 +15,12 @@
 
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/c10d_memory.h"
-#include "adapters/c10d/c10d_reason.h"
-#include "adapters/c10d/gloo_mailbox.h"
 #include "adapters/c10d/store.h"
 #include "sotto/comm/comm_thread.h"
-#include "sotto/comm/group/bounded.h"
+#include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/core/error.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

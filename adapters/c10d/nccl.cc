@@ -1,5 +1,5 @@
 // The NCCL backend: c10d's NCCL, with copies between host and device.
-#include "adapters/c10d/nccl.h"
+#include "adapters/c10d/backends.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <fmt/format.h>

@@ -9,8 +9,8 @@
 
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
-#include "sotto/comm/broken_pipes.h"
 #include "sotto/comm/group/meeting.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/c10d/c10d_reason.h"
+#include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
 #include "sotto/core/error.h"
 

@@ -1,14 +1,32 @@
 #include "adapters/c10d/store.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <random>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/patience.h"
+#include "adapters/c10d/transports.h"
+#include "sotto/comm/deadline.h"
+#include "sotto/comm/group/bounded_store.h"
+#include "sotto/comm/group/store.h"
+#include "sotto/comm/interfaces.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/error.h"
+#include "sotto/core/open_file.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -23,7 +41,7 @@ class AsC10d final : public c10d::Store {
  public:
   AsC10d(StorePtr store, std::chrono::milliseconds timeout) : Store(timeout), store_(std::move(store)) {}
 
-  std::optional<std::string> why_in_vain() const { return store_->why_in_vain(); }
+  std::optional<std::string> why_no_progress() const { return store_->why_no_progress(); }
 
   c10::intrusive_ptr<c10d::Store> clone() override { return c10::make_intrusive<AsC10d>(store_, timeout_); }
   void set(const std::string& key, const Bytes& value) override { store_->set(key, text(value)); }
@@ -47,9 +65,10 @@ class AsC10d final : public c10d::Store {
   void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
     const auto until = Clock::now() + timeout;
-    for (Patience patience(std::chrono::milliseconds(100)); !check(keys); patience.pause(until)) {
-      if (const auto why = store_->why_in_vain()) C10_THROW_ERROR(DistStoreError, *why);
-      if (Clock::now() >= until) C10_THROW_ERROR(DistStoreError, "timed out");
+    try {
+      for (const std::string& key : keys) store_->await(key, until);
+    } catch (const MissingKey& missing) {
+      C10_THROW_ERROR(DistStoreError, missing.what());
     }
   }
 
@@ -83,7 +102,9 @@ class FromC10d final : public Store {
   void remove(const std::string& key) override {
     told([&] { store_->deleteKey(key); });
   }
-  std::optional<std::string> why_in_vain() override { return ours_ != nullptr ? ours_->why_in_vain() : std::nullopt; }
+  std::optional<std::string> why_no_progress() override {
+    return ours_ != nullptr ? ours_->why_no_progress() : std::nullopt;
+  }
 
  private:
   // Its errors as ours.
@@ -102,12 +123,168 @@ class FromC10d final : public Store {
   const AsC10d* ours_ = nullptr;  // of which `store_` is a part, and which it keeps
 };
 
+using namespace std::chrono_literals;
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, const c10d::TCPStoreOptions& options) {
+  FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // c10d would print stack traces of errors that we report in one line
+  return c10::make_intrusive<c10d::TCPStore>(host, options);
+}
+
+[[noreturn]] void port_in_use(const std::string& host, std::uint16_t port) {
+  throw PortInUse(
+      fmt::format("port {} is in use by another program; choose another as the meeting place, {}:PORT", port, host));
+}
+
+// A socket that is bound to that loopback address and port.
+int bind_to(const SocketAddress& address, const std::string& host, std::uint16_t port) {
+  const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (socket >= 0) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // an old job may have had it
+  // Listening detects ports in use that binding alone does not.
+  if (socket >= 0 && ::bind(socket, address.get(), address.length()) == 0 && ::listen(socket, SOMAXCONN) == 0) {
+    return socket;
+  }
+  const int error = errno;
+  if (socket >= 0) ::close(socket);
+  if (error == EADDRINUSE) port_in_use(host, port);
+  throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port, std::strerror(error)));
+}
+
+std::uint16_t port_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  return SocketAddress(reinterpret_cast<const sockaddr*>(&address), length).port();
+}
+
+struct Foreign {};  // thrown
+
+// Each server has a client, which connects to the server's address. If another machine has that address, the client may
+// have reached another server there: Foreign.
+void require_own(c10d::TCPStore& store, c10d::TCPStoreOptions options) {
+  const std::string mark = fmt::format("served/{:x}-{:x}", std::random_device()(), ::getpid());
+  store.set(mark, std::vector<std::uint8_t>{1});
+  options.isServer = false;
+  options.port = store.getPort();
+  if (!make_store("127.0.0.1", options)->check({mark})) throw Foreign();
+  store.deleteKey(mark);
+}
+
+// Whether somebody accepts connections there. Takes up to five seconds, since a lost first packet is sent again.
+bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& stop) {
+  const Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto end = std::min(until, Clock::now() + 5s);
+  bool connected = ::connect(socket.get(), address.get(), address.length()) == 0;
+  while (!connected && errno == EINPROGRESS && Clock::now() < end && !(stop && stop() != 0)) {
+    pollfd polled{socket.get(), POLLOUT, 0};
+    if (::poll(&polled, 1, 20) > 0) {
+      int error = 0;
+      socklen_t length = sizeof(error);
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+      connected = error == 0;
+      break;
+    }
+    errno = EINPROGRESS;
+  }
+  return connected;
+}
+
+ServedStore serve_store(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
+                        const Stop& stop) {
+  const auto fail = [&](std::string_view why) {
+    throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port, why));
+  };
+  c10d::TCPStoreOptions options;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.timeout = deadline;
+  options.port = port;
+  const auto addresses = resolve(host, port);  // c10d's client, which every server has, retries unknown hosts
+  if (is_loopback(host)) {
+    options.masterListenFd = bind_to(addresses.front(), host, port);
+    options.port = port_of(*options.masterListenFd);
+  }
+  const auto make = [host, options] {
+    auto store = make_store(host, options);
+    if (!is_loopback(host)) require_own(*store, options);
+    return store;
+  };
+  std::optional<c10::intrusive_ptr<c10d::TCPStore>> store;
+  try {
+    store = bounded(Clock::now() + deadline, stop, make);
+  } catch (const c10::Error& error) {
+    const std::string_view what = error.what();
+    if (what.find("EADDRINUSE") != what.npos || what.find("in use") != what.npos) port_in_use(host, port);
+    if (what.find("timed out") == what.npos) fail(visible(what.substr(0, what.find('\n'))));
+  } catch (const Foreign&) {
+    fail("another machine serves one there; give an address of this machine");
+  }
+  throw_if_stopped(stop);
+  if (!store) fail("nothing answers there; is it an address of this machine?");
+  return {.store = from_c10d(*store), .port = (*store)->getPort()};
+}
+
+StorePtr join_store(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline, const Stop& stop,
+                    std::string_view server) {
+  const auto begin = Clock::now(), until = begin + deadline;
+  const auto addresses = bounded(until, stop, [host, port] { return resolve(host, port); });
+  throw_if_stopped(stop);
+  if (!addresses) {
+    throw CommError(fmt::format("nobody says where the host `{}` is, for {:g} s", host, seconds(deadline)));
+  }
+  // c10d's client does not report a server that accepts and stays silent, and keeps retrying even if it cannot succeed.
+  const auto anybody = [&](const SocketAddress& address) { return accepts(address, until, stop); };
+  for (Patience patience(200ms); !std::ranges::any_of(*addresses, anybody); patience.pause(until)) {
+    throw_if_stopped(stop);
+    if (Clock::now() < until) continue;
+    throw CommError(fmt::format("nobody serves the ranks' meeting place at {}:{}, for {:g} s; is {} running there?",
+                                host, port, seconds(deadline), server));
+  }
+  c10d::TCPStoreOptions options;
+  options.waitWorkers = false;
+  options.timeout = std::max(1ms, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
+  options.port = port;
+  std::string why = "does not answer";
+  try {
+    const auto store = bounded(until, stop, [host, options] { return make_store(host, options); });
+    if (store) return from_c10d(*store);
+  } catch (const c10::DistNetworkError&) {
+    why = "closes them at once";
+  } catch (const c10::Error&) {
+    why = "answers something else";
+  }
+  throw_if_stopped(stop);
+  throw CommError(
+      fmt::format("what accepts connections at {}:{} is no meeting place of ranks: it {}, for {:.3g} s; is it another "
+                  "program, or stopped?",
+                  host, port, why, seconds(Clock::now() - begin)));
+}
+
+class C10dStores final : public StoreService {
+ public:
+  ServedStore serve(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
+                    const Stop& stop) const override {
+    return serve_store(host, port, deadline, stop);
+  }
+  StorePtr join(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline, const Stop& stop,
+                std::string_view server) const override {
+    return join_store(host, port, deadline, stop, server);
+  }
+};
+
 }  // namespace
 
 StorePtr from_c10d(c10::intrusive_ptr<c10d::Store> store) { return std::make_shared<FromC10d>(std::move(store)); }
 
 c10::intrusive_ptr<c10d::Store> as_c10d(StorePtr store, std::chrono::milliseconds timeout) {
   return c10::make_intrusive<AsC10d>(std::move(store), timeout);
+}
+
+const StoreService& c10d_stores() {
+  static const C10dStores stores;
+  return stores;
 }
 
 }  // namespace sotto

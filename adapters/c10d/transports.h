@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <string>
 
-#include "adapters/c10d/store_service.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/table.h"
 
@@ -12,5 +14,16 @@ const Table<Transport>& transport_table();  // the default first
 
 // For help: "tcp; gloo; mpi, which wants mpirun or srun as the starter; or ..."
 std::string transport_choices();
+
+// Serves and joins stores of c10d (TCPStore), as torchrun and torch.distributed do.
+const StoreService& c10d_stores();
+
+// Two ranks, here threads of this process, meet in a store on this machine, connect over the interface (or over the
+// loopback if it is empty), and both run `work`. Throws the Error of the rank that failed.
+void run_two_ranks(decltype(Transport::make) connect, const std::string& interface, std::chrono::milliseconds deadline,
+                   const std::function<void(Communicator&)>& work);
+
+// The check of a transport whose ranks meet in a store: two ranks sum a megabyte. Returns how long that took, in words.
+std::string try_two_ranks(decltype(Transport::make) connect, const std::string& interface);
 
 }  // namespace sotto

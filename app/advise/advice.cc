@@ -3,24 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
-#include "sotto/core/option_name.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
 
 constexpr double alike = 1.03, clearly = 0.95;
-
-double work_in(const Trace& trace) {
-  double work = trace.rest;
-  for (const TracedExchange& exchange : trace.exchanges) work += exchange.work;
-  return work;
-}
 
 std::string ms(double seconds) { return milliseconds(seconds) + " ms"; }
 
@@ -44,23 +37,6 @@ std::string reason(const Prediction& prediction) {
 }
 
 }  // namespace
-
-double work_of(std::span<const StepTrace> steps) {
-  double most = 0;
-  for (std::size_t rank = 0; rank < steps.front().size(); ++rank) {
-    double work = 0;
-    for (const StepTrace& step : steps) {
-      for (const Trace& bucket : step[rank].buckets) work += work_in(bucket);
-    }
-    most = std::max(most, work / static_cast<double>(steps.size()));
-  }
-  return most;
-}
-
-bool is_plain(const Recipe& recipe) {
-  constexpr std::array<std::string_view, 3> casts{"f32", "f16", "bf16"};
-  return std::ranges::find(casts, recipe.text()) != casts.end();
-}
 
 Quality CheckedLoss::quality(double at_first) const {
   constexpr double same = 0.02, near = 0.1;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/advise/trial.h"
-#include "sotto/aggregate/candidates.h"
+#include "sotto/aggregate/auto_codec.h"
 
 namespace sotto {
 
@@ -38,12 +38,6 @@ struct Prediction {
   bool is_good(Quality least) const { return plain || (quality && *quality <= least); }
 };
 
-// The work of the busiest rank in a step, in seconds: the mean over the steps.
-double work_of(std::span<const StepTrace> steps);
-
-// Whether it is dense or a cast.
-bool is_plain(const Recipe& recipe);
-
 // Best first: good methods before others, then by time. Methods whose steps are at most 3 % longer than the shortest
 // ones left count as equally quick; among these, higher quality comes first, then smaller error.
 void rank_predictions(std::vector<Prediction>& predictions, Quality least = Quality::low);
@@ -52,7 +46,7 @@ std::string milliseconds(double seconds);  // "12.3"; three digits below 1
 
 // In words, what to do and why. The advice is not to compress, unless some other good method makes steps more than 5 %
 // shorter than the quickest plain method does. A quicker method that is not good is named with the reason. Options in
-// the text are marked (option_name.h). REQUIRES ranked predictions, with `none` among them.
+// the text are marked (error.h). REQUIRES ranked predictions, with `none` among them.
 std::string verdict(std::span<const Prediction> ranked, Quality least = Quality::low);
 
 }  // namespace sotto

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/advise/advice.h"
-#include "app/advise/measured_compute.h"
+#include "app/advise/measurements.h"
 
 namespace sotto {
 

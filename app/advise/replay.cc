@@ -8,7 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sotto/comm/emulated/link.h"
+#include "sotto/comm/emulated/links.h"
 
 namespace sotto {
 namespace {

@@ -1,13 +1,34 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "app/advise/host_cost.h"
-#include "app/advise/trace.h"
 #include "sotto/comm/emulated/links.h"
 
 namespace sotto {
+
+// The cost of the software below a link: the time until a message has arrived over a link without limits.
+struct HostCost {
+  double message = 0;  // seconds
+  double byte = 0;     // and for each byte
+
+  double of(std::size_t bytes) const { return message + byte * static_cast<double>(bytes); }
+};
+
+// A stretch of a rank's own work, and the exchange that follows it.
+struct TracedExchange {
+  double work = 0;                                 // seconds
+  std::vector<std::pair<int, std::size_t>> sends;  // peer and bytes of each message
+  std::vector<int> receives;                       // the peer of each message
+};
+
+// What a rank did for a bucket: it worked and exchanged in turns, and worked at last.
+struct Trace {
+  std::vector<TracedExchange> exchanges;
+  double rest = 0;  // seconds
+};
 
 // How long a rank computes in a step, in seconds.
 struct ComputeTimes {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/emulated/threads.h"
-#include "sotto/core/median.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
 #include "sotto/core/thread_pool.h"
 
 namespace sotto {
@@ -67,11 +67,11 @@ void smooth(std::vector<StepTrace>& steps) {
   }
 }
 
-Trial try_method(const Recipe& recipe, const MeasuredCompute& compute, const TrialOptions& options) {
+TriedMethod try_method(const Recipe& recipe, const MeasuredCompute& compute, const TrialOptions& options) {
   check_aggregator(recipe, compute.buckets);
   const auto ranks = static_cast<std::size_t>(options.ranks);
-  Trial trial;
-  trial.steps.assign(options.steps, StepTrace(ranks));
+  TriedMethod tried;
+  tried.steps.assign(options.steps, StepTrace(ranks));
   std::vector<double> sent(ranks);
   Turn turn(1);
   run_threads(options.ranks, options.deadline, [&](Communicator& inner) {
@@ -98,20 +98,56 @@ Trial try_method(const Recipe& recipe, const MeasuredCompute& compute, const Tri
         aggregator->average(bucket, key, {step, options.lr}, communicator, timings);
         traced.buckets.push_back(communicator.take());
       }
-      if (step > 0) trial.steps[step - 1][rank] = std::move(traced);
+      if (step > 0) tried.steps[step - 1][rank] = std::move(traced);
       if (step == 0) before = communicator.traffic().bytes_sent;
       if (rank == 0 && step == (recipe.memory ? 0 : options.steps)) {
-        trial.relative_error = error_of(compute, options.ranks, values);
+        tried.relative_error = error_of(compute, options.ranks, values);
       }
     }
     sent[rank] = static_cast<double>(communicator.traffic().bytes_sent - before) / static_cast<double>(options.steps);
     if (rank != 0) return;
-    trial.aggregator = aggregator->name();
-    trial.remark = aggregator->remark();
+    tried.aggregator = aggregator->name();
+    tried.remark = aggregator->remark();
   });
-  trial.bytes_sent = *std::ranges::max_element(sent);
-  smooth(trial.steps);
-  return trial;
+  tried.bytes_sent = *std::ranges::max_element(sent);
+  smooth(tried.steps);
+  return tried;
+}
+
+TracedCommunicator::TracedCommunicator(Communicator& inner, Turn& turn)
+    : Communicator(inner.rank(), inner.size(), inner.deadlines()), inner_(inner), turn_(turn) {
+  turn_.acquire();
+  working_.lap();
+}
+
+Trace TracedCommunicator::take() {
+  trace_.rest = working_.seconds();
+  Trace done = std::exchange(trace_, {});
+  working_.lap();
+  return done;
+}
+
+void TracedCommunicator::do_exchange(std::span<const Send> sends, std::span<Recv> recvs) {
+  // Takes the turn back also if the exchange fails.
+  struct Pause {
+    explicit Pause(Turn& turn) : turn_(turn) { turn_.release(); }
+    ~Pause() { turn_.acquire(); }
+    Turn& turn_;
+  };
+  TracedExchange& traced = trace_.exchanges.emplace_back();
+  traced.work = working_.seconds();
+  for (const Send& send : sends) traced.sends.emplace_back(send.peer, send.data.size());
+  for (const Recv& recv : recvs) traced.receives.push_back(recv.peer);
+  {
+    const Pause pause(turn_);
+    inner_.at_step(step());
+    inner_.exchange(sends, recvs);
+  }
+  working_.lap();
+}
+
+std::unique_ptr<Communicator> TracedCommunicator::do_clone() {
+  throw std::logic_error("a traced communicator has no clones");
 }
 
 }  // namespace sotto

@@ -9,16 +9,6 @@ namespace {
 
 constexpr std::size_t most_inputs = 16;  // of a merge: more would take memory and change nothing
 
-void study_gradient(std::span<Codec* const> codecs, const CapturedFile& captured, int repeats,
-                    std::span<StudiedCodec> studied) {
-  const GradientFile file = captured.read();
-  const auto buckets = plan_buckets(file.layout, std::numeric_limits<std::size_t>::max());
-  const auto measured = measure_errors(codecs, file.layout, buckets, file.values, repeats);
-  for (std::size_t c = 0; c < codecs.size(); ++c) {
-    studied[c].gradients.push_back({captured.step, captured.rank, measured[c].measurement, measured[c].errors});
-  }
-}
-
 }  // namespace
 
 void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
@@ -29,8 +19,13 @@ void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const Captu
   for (std::size_t f = 0; f < files.size() && !turns.empty(); ++f) {
     if (files[f].memory) continue;
     progress(fmt::format("codecs on file {} of {}", f + 1, files.size()));
-    study_gradient(turns, files[f], repeats, studied);
-    if (!merges.empty() && inputs.size() < most_inputs) inputs.push_back(files[f].read());
+    GradientFile file = files[f].read();
+    const auto buckets = plan_buckets(file.layout, std::numeric_limits<std::size_t>::max());
+    const auto measured = measure_errors(turns, file.layout, buckets, file.values, repeats);
+    for (std::size_t c = 0; c < turns.size(); ++c) {
+      studied[c].gradients.push_back({files[f].step, files[f].rank, measured[c].measurement, measured[c].errors});
+    }
+    if (!merges.empty() && inputs.size() < most_inputs) inputs.push_back(std::move(file));
   }
   if (merges.empty() || inputs.empty()) return;
   std::vector<std::span<const float>> values;

@@ -1,4 +1,4 @@
-#include "app/analyze/csv.h"
+#include "app/analyze/figures.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,16 +36,17 @@ std::string tensors_csv(const GradientAnalysis& analysis) {
       about_columns);
   for (const AnalysedTensor& t : analysis.tensors) {
     const TensorStatistics& s = t.statistics;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", about(t), fmt::join(t.shape, "x"), s.elements,
-                        cell(s.mean), cell(s.deviation), cell(s.skewness), cell(s.kurtosis), cell(s.least),
-                        cell(s.most), cell(s.l1), cell(s.l2), cell(s.zeros), cell(s.hoyer), cell(s.top_percent),
-                        cell(s.histogram.entropy()));
+    text += fmt::format("{},{},{}", about(t), fmt::join(t.shape, "x"), s.elements);
+    for (const double figure : {s.mean, s.deviation, s.skewness, s.kurtosis, s.least, s.most, s.l1, s.l2, s.zeros,
+                                s.hoyer, s.top_percent, s.histogram.entropy()}) {
+      text += "," + cell(figure);
+    }
     if (t.weights.spectrum.empty()) {
-      text += ",,,,,";
+      text += ",,,,,,";
     } else {
       const BasisWeights& w = t.weights;
       const double norm = w.norm > 0 ? w.norm : 1;
-      text += fmt::format("{},{},{},{},{},{}", t.rank90(), cell(std::reduce(w.spectrum.begin(), w.spectrum.end())),
+      text += fmt::format(",{},{},{},{},{},{}", t.rank90(), cell(std::reduce(w.spectrum.begin(), w.spectrum.end())),
                           cell(w.entries / norm), cell(w.singular / norm), cell(w.cosine / norm), w.advice());
     }
     text += fmt::format(",{},{}\n", cell(t.beside_gradient), cell(t.cosine_to_gradient));

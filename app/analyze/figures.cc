@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
 
-#include "app/report/html_table.h"
+#include "app/report/html.h"
 #include "app/report/text_table.h"
 
 namespace sotto {
@@ -17,20 +18,39 @@ namespace {
 std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 std::string short_number(const std::optional<double>& value) { return value ? short_number(*value) : "-"; }
 
+using Tensor = AnalysedTensor;
+using Statistics = TensorStatistics;
+
 // The mean of a figure over the rows that a condition holds for and that have it; nothing if there are none.
 template <class Row, class Condition, class Figure>
-std::optional<double> mean_over(std::span<const Row> rows, Condition&& holds, Figure&& figure) {
-  std::vector<double> values;
+std::optional<double> mean_over(const std::vector<Row>& rows, Condition&& holds, Figure&& figure) {
+  double sum = 0, count = 0;
   for (const Row& row : rows) {
     if (!holds(row)) continue;
-    const std::optional<double> value = figure(row);
-    if (value) values.push_back(*value);
+    const std::optional<double> value = std::invoke(figure, row);
+    sum += value.value_or(0);
+    count += value ? 1 : 0;
   }
-  if (values.empty()) return std::nullopt;
-  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
 }
 
-using Tensor = AnalysedTensor;
+// Over the gradients or memories of all ranks, of this step or of all.
+template <class Figure>
+std::optional<double> mean_of_tensors(const GradientAnalysis& analysis, bool memory, std::string_view name,
+                                      std::optional<std::uint64_t> step, Figure&& figure) {
+  const auto holds = [&](const Tensor& t) {
+    return t.memory == memory && t.name == name && t.step == step.value_or(t.step);
+  };
+  return mean_over(analysis.tensors, holds, figure);
+}
+
+std::optional<double> mean_agreement(const GradientAnalysis& analysis, std::string_view name,
+                                     std::optional<std::uint64_t> step) {
+  const auto holds = [&](const Agreement& a) { return a.name == name && a.step == step.value_or(a.step); };
+  return mean_over(analysis.agreements, holds, &Agreement::cosine);
+}
+
+double entropy_of(const Tensor& t) { return t.statistics.histogram.entropy(); }
 
 // At most `most` of the items, evenly spread, the first and the last among them.
 template <class T>
@@ -67,13 +87,9 @@ Figures tensor_figures(const GradientAnalysis& analysis) {
                    "entropy", "rank 90 %", "nuclear / |x|", "entries", "svd", "better", "rank cosine", "memory / |x|"},
                   2};
   for (const std::string& name : analysis.names) {
-    const auto mean = [&](auto figure) {
-      return mean_over(
-          std::span<const Tensor>(analysis.tensors), [&](const Tensor& t) { return !t.memory && t.name == name; },
-          [&](const Tensor& t) -> std::optional<double> { return figure(t); });
-    };
+    const auto mean = [&](bool memory, auto figure) { return mean_of_tensors(analysis, memory, name, {}, figure); };
     const auto spectral = [&](auto figure) {
-      return mean([&](const Tensor& t) -> std::optional<double> {
+      return mean(false, [&](const Tensor& t) -> std::optional<double> {
         if (t.weights.spectrum.empty() || t.weights.norm == 0) return std::nullopt;
         return figure(t);
       });
@@ -81,30 +97,22 @@ Figures tensor_figures(const GradientAnalysis& analysis) {
     const auto first = std::ranges::find(analysis.tensors, name, &Tensor::name);
     const auto entries = spectral([](const Tensor& t) { return t.weights.entries / t.weights.norm; });
     const auto svd = spectral([](const Tensor& t) { return t.weights.singular / t.weights.norm; });
-    const auto cosine = mean_over(
-        std::span<const Agreement>(analysis.agreements), [&](const Agreement& a) { return a.name == name; },
-        [](const Agreement& a) { return std::optional(a.cosine); });
-    const auto memory = mean_over(
-        std::span<const Tensor>(analysis.tensors), [&](const Tensor& t) { return t.memory && t.name == name; },
-        [](const Tensor& t) { return t.beside_gradient; });
-    figures.rows.push_back({name, fmt::format("{}", fmt::join(first->shape, "x")),
-                            short_number(mean([](const Tensor& t) { return t.statistics.l2; })),
-                            short_number(mean([](const Tensor& t) { return t.statistics.deviation; })),
-                            short_number(mean([](const Tensor& t) { return t.statistics.skewness; })),
-                            short_number(mean([](const Tensor& t) { return t.statistics.kurtosis; })),
-                            short_number(mean([](const Tensor& t) { return t.statistics.zeros; })),
-                            short_number(mean([](const Tensor& t) { return t.statistics.hoyer; })),
-                            short_number(mean([](const Tensor& t) { return t.statistics.top_percent; })),
-                            short_number(mean([](const Tensor& t) { return t.statistics.histogram.entropy(); })),
-                            short_number(spectral([](const Tensor& t) { return static_cast<double>(t.rank90()); })),
-                            short_number(spectral([](const Tensor& t) {
-                              return std::reduce(t.weights.spectrum.begin(), t.weights.spectrum.end()) / t.weights.norm;
-                            })),
-                            short_number(entries), short_number(svd),
-                            !svd               ? "-"
-                            : *svd <= *entries ? "svd"
-                                               : "entries",
-                            short_number(cosine), short_number(memory)});
+    std::vector<std::string>& row = figures.rows.emplace_back();
+    row = {name, fmt::format("{}", fmt::join(first->shape, "x"))};
+    for (const auto figure : {&Statistics::l2, &Statistics::deviation, &Statistics::skewness, &Statistics::kurtosis,
+                              &Statistics::zeros, &Statistics::hoyer, &Statistics::top_percent}) {
+      row.push_back(short_number(mean(false, [&](const Tensor& t) { return t.statistics.*figure; })));
+    }
+    row.push_back(short_number(mean(false, entropy_of)));
+    row.push_back(short_number(spectral([](const Tensor& t) { return static_cast<double>(t.rank90()); })));
+    row.push_back(short_number(spectral([](const Tensor& t) {
+      return std::reduce(t.weights.spectrum.begin(), t.weights.spectrum.end()) / t.weights.norm;
+    })));
+    row.push_back(short_number(entries));
+    row.push_back(short_number(svd));
+    row.emplace_back(!svd ? "-" : *svd <= *entries ? "svd" : "entries");
+    row.push_back(short_number(mean_agreement(analysis, name, {})));
+    row.push_back(short_number(mean(true, &Tensor::beside_gradient)));
   }
   return figures;
 }
@@ -114,31 +122,23 @@ Figures step_figures(const GradientAnalysis& analysis, std::size_t most) {
                   {"step", "|x|", "deviation", "kurtosis", "zeros", "hoyer", "largest 1 %", "entropy", "rank cosine",
                    "memory / |x|", "memory cosine"},
                   0};
+  constexpr std::string_view whole = GradientAnalysis::whole_vector;
   std::set<std::uint64_t> known;
   for (const Tensor& t : analysis.tensors) known.insert(t.step);
   for (const std::uint64_t step : some_of(std::vector(known.begin(), known.end()), most)) {
-    const auto mean = [&](bool memory, auto figure) {
-      return short_number(mean_over(
-          std::span<const Tensor>(analysis.tensors),
-          [&](const Tensor& t) {
-            return t.memory == memory && t.step == step && t.name == GradientAnalysis::whole_vector;
-          },
-          [&](const Tensor& t) -> std::optional<double> { return figure(t); }));
+    std::vector<std::string>& row = figures.rows.emplace_back();
+    row = {std::to_string(step)};
+    const auto add = [&](bool memory, auto figure) {
+      row.push_back(short_number(mean_of_tensors(analysis, memory, whole, step, figure)));
     };
-    figures.rows.push_back(
-        {std::to_string(step), mean(false, [](const Tensor& t) { return t.statistics.l2; }),
-         mean(false, [](const Tensor& t) { return t.statistics.deviation; }),
-         mean(false, [](const Tensor& t) { return t.statistics.kurtosis; }),
-         mean(false, [](const Tensor& t) { return t.statistics.zeros; }),
-         mean(false, [](const Tensor& t) { return t.statistics.hoyer; }),
-         mean(false, [](const Tensor& t) { return t.statistics.top_percent; }),
-         mean(false, [](const Tensor& t) { return t.statistics.histogram.entropy(); }),
-         short_number(mean_over(
-             std::span<const Agreement>(analysis.agreements),
-             [&](const Agreement& a) { return a.step == step && a.name == GradientAnalysis::whole_vector; },
-             [](const Agreement& a) { return std::optional(a.cosine); })),
-         mean(true, [](const Tensor& t) { return t.beside_gradient; }),
-         mean(true, [](const Tensor& t) { return t.cosine_to_gradient; })});
+    for (const auto figure : {&Statistics::l2, &Statistics::deviation, &Statistics::kurtosis, &Statistics::zeros,
+                              &Statistics::hoyer, &Statistics::top_percent}) {
+      add(false, [&](const Tensor& t) { return t.statistics.*figure; });
+    }
+    add(false, entropy_of);
+    row.push_back(short_number(mean_agreement(analysis, whole, step)));
+    add(true, &Tensor::beside_gradient);
+    add(true, &Tensor::cosine_to_gradient);
   }
   return figures;
 }
@@ -164,9 +164,9 @@ Figures codec_figures(std::span<const StudiedCodec> codecs) {
       for (const RelativeErrors& errors : g.errors.relative) largest = std::max(largest, errors.most);
     }
     row.push_back(fmt::format("{:.0f}", bytes));
-    row.push_back(mean([](const StudiedGradient& g) { return g.measurement.ratio; }));
-    row.push_back(mean([](const StudiedGradient& g) { return g.measurement.encode_gbps; }));
-    row.push_back(mean([](const StudiedGradient& g) { return g.measurement.decode_gbps; }));
+    for (const auto figure : {&Measurement::ratio, &Measurement::encode_gbps, &Measurement::decode_gbps}) {
+      row.push_back(mean([&](const StudiedGradient& g) { return g.measurement.*figure; }));
+    }
     row.push_back(mean([](const StudiedGradient& g) { return std::sqrt(g.errors.square); }));
     row.push_back(mean([](const StudiedGradient& g) { return g.errors.cosine; }));
     row.push_back(mean([](const StudiedGradient& g) { return g.errors.wasserstein; }));

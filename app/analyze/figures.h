@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/analyze/codec_study.h"
@@ -29,5 +31,16 @@ Figures step_figures(const GradientAnalysis& analysis, std::size_t most);
 Figures codec_figures(std::span<const StudiedCodec> codecs);
 // A row for each codec and number of messages.
 Figures merge_figures(std::span<const StudiedCodec> codecs);
+
+// One self-contained HTML document: tables of all tensors and codecs, and plots of the whole vector and of the largest
+// tensors. `name`: of the captures.
+std::string analysis_page(std::string_view name, const GradientAnalysis& analysis,
+                          std::span<const StudiedCodec> codecs);
+
+// Writes everything that was found into tables of a folder, which is made: tensors.csv (a row for each tensor and
+// captured file), ranks.csv (cosines between ranks), histograms.csv and spectra.csv (numbers apart by spaces in one
+// cell), and, where there are codecs, codecs.csv and merges.csv. FileError.
+void write_csv(const std::filesystem::path& folder, const GradientAnalysis& analysis,
+               std::span<const StudiedCodec> codecs);
 
 }  // namespace sotto

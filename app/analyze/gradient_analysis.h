@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -7,11 +9,37 @@
 #include <string>
 #include <vector>
 
-#include "app/analyze/tensor_statistics.h"
 #include "app/train/record/capture.h"
 #include "sotto/codec/basis.h"
 
 namespace sotto {
+
+// Equal bins over [-most, most], where `most` is the largest magnitude of the values.
+struct Histogram {
+  static constexpr std::size_t bins = 64;
+
+  double most = 0;
+  std::array<std::uint64_t, bins> counts{};
+
+  // The entropy of the shares of values in the bins, in bits: from 0 (all in one bin) to 6.
+  double entropy() const;
+};
+
+// Statistics of the values of a tensor that do not depend on their order. All are 0 for a tensor without values.
+struct TensorStatistics {
+  std::size_t elements = 0;
+  double mean = 0, deviation = 0;     // of all elements: divided by their number
+  double skewness = 0, kurtosis = 0;  // third and fourth moment of (x - mean) / deviation; a normal one has 0 and 3
+  double least = 0, most = 0;
+  double l1 = 0, l2 = 0;
+  double zeros = 0;        // the share of elements that are zero
+  double hoyer = 0;        // (sqrt(n) - l1 / l2) / (sqrt(n) - 1): from 0 (equal magnitudes) to 1 (one element)
+  double top_percent = 0;  // the share of |x|^2 that is in the largest hundredth of the elements, one at least
+  Histogram histogram{};
+};
+
+// REQUIRES finite values.
+TensorStatistics statistics_of(std::span<const float> values);
 
 // One tensor of one captured file, or all of them as one vector.
 struct AnalysedTensor {
@@ -44,7 +72,6 @@ struct GradientAnalysis {
   std::vector<std::string> names;  // of the tensors, in the model's order; the whole vector is last
   std::vector<AnalysedTensor> tensors;
   std::vector<Agreement> agreements;  // of steps with several ranks
-  std::size_t files = 0;
 };
 
 // Called before each part of a long work, with its name.

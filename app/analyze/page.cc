@@ -1,16 +1,15 @@
-#include "app/analyze/page.h"
+#include "app/analyze/figures.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <numeric>
 
-#include "app/analyze/figures.h"
-#include "app/report/page_frame.h"
-#include "app/report/page_numbers.h"
+#include "app/report/html.h"
 
 namespace sotto {
 namespace {
@@ -59,10 +58,9 @@ class Plot {
     const std::size_t count = std::min(all.x.size(), most_places);
     for (std::size_t k = 0; k < count; ++k) {
       const std::size_t i = count == 1 ? 0 : k * (all.x.size() - 1) / (count - 1);
-      some.x.push_back(all.x[i]);
-      some.mean.push_back(all.mean[i]);
-      some.low.push_back(all.low[i]);
-      some.high.push_back(all.high[i]);
+      for (const auto part : {&Places::x, &Places::mean, &Places::low, &Places::high}) {
+        (some.*part).push_back((all.*part)[i]);
+      }
     }
     Json line{{"group", group}, {"name", name}, {"x", numbers(some.x)}, {"mean", numbers(some.mean)}};
     if (some.low != some.high) {
@@ -92,20 +90,13 @@ Places over_steps(const GradientAnalysis& analysis, bool memory, const std::stri
 }
 
 void add_over_steps(const GradientAnalysis& analysis, std::span<const std::string> names, std::string_view id,
-                    std::string_view title, bool of_memory, const Figure& figure, Json& plots) {
+                    std::string_view title, std::initializer_list<bool> of_memories, const Figure& figure,
+                    Json& plots) {
   Plot plot(id, title, "step");
   for (std::size_t g = 0; g < names.size(); ++g) {
-    plot.add(g, of_memory ? "memory" : "gradient", over_steps(analysis, of_memory, names[g], figure));
-  }
-  plot.append_to(plots);
-}
-
-void add_norms(const GradientAnalysis& analysis, std::span<const std::string> names, Json& plots) {
-  const Figure norm = [](const Tensor& t) { return t.statistics.l2; };
-  Plot plot("norms", "Norm of gradients, and of what memories hold", "step");
-  for (std::size_t g = 0; g < names.size(); ++g) {
-    plot.add(g, "gradient", over_steps(analysis, false, names[g], norm));
-    plot.add(g, "memory", over_steps(analysis, true, names[g], norm));
+    for (const bool of_memory : of_memories) {
+      plot.add(g, of_memory ? "memory" : "gradient", over_steps(analysis, of_memory, names[g], figure));
+    }
   }
   plot.append_to(plots);
 }
@@ -179,9 +170,11 @@ std::string data_of(const GradientAnalysis& analysis, std::span<const StudiedCod
   for (const StudiedCodec& codec : codecs)
     json["groups"].push_back({{"name", codec.text}, {"title", codec.text}, {"runs", 1}});
   Json& plots = json["plots"];
-  add_norms(analysis, names, plots);
+  add_over_steps(
+      analysis, names, "norms", "Norm of gradients, and of what memories hold", {false, true},
+      [](const Tensor& t) { return t.statistics.l2; }, plots);
   const auto gradients = [&](std::string_view id, std::string_view title, const Figure& figure) {
-    add_over_steps(analysis, names, id, title, false, figure, plots);
+    add_over_steps(analysis, names, id, title, {false}, figure, plots);
   };
   gradients("entropy", "Entropy of the histogram, in bits",
             [](const Tensor& t) { return t.statistics.histogram.entropy(); });
@@ -195,7 +188,7 @@ std::string data_of(const GradientAnalysis& analysis, std::span<const StudiedCod
             });
   add_agreements(analysis, names, plots);
   add_over_steps(
-      analysis, names, "memory-beside", "Norm of the memory / norm of the gradient", true,
+      analysis, names, "memory-beside", "Norm of the memory / norm of the gradient", {true},
       [](const Tensor& t) { return t.beside_gradient; }, plots);
   add_last(analysis, names, plots);
   add_codecs(codecs, names.size(), plots);

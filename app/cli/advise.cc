@@ -1,23 +1,25 @@
-#include "app/advise/advisor.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "adapters/c10d/compute_threads.h"
-#include "app/cli/advise_check.h"
+#include "app/advise/advisor.h"
 #include "app/cli/commands.h"
-#include "app/cli/freed_memory.h"
-#include "app/cli/train_flags.h"
+#include "app/cli/train/flags.h"
+#include "app/cli/train/job.h"
+#include "app/cli/tune/trials.h"
+#include "app/launch/signals.h"
+#include "app/report/recorded_run.h"
 #include "app/report/text_table.h"
 #include "app/train/folder/run_folder.h"
-#include "app/train/options/amp.h"
+#include "app/train/options/optimiser.h"
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/core/error.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -59,52 +61,26 @@ struct AdviseOptions {
   }
 };
 
-// Options of `sotto train` that do not change the predicted steps.
-constexpr std::array<std::string_view, 24> unused{"codec-start-after",
-                                                  "codec-warmup",
-                                                  "final-average",
-                                                  "backend",
-                                                  "master",
-                                                  "deadline",
-                                                  "disk-deadline",
-                                                  "epochs",
-                                                  "max-steps",
-                                                  "test-batch-size",
-                                                  "train-dir",
-                                                  "resume",
-                                                  "checkpoint-every",
-                                                  "checkpoint-minutes",
-                                                  "eval-freq",
-                                                  "until",
-                                                  "keep-best",
-                                                  "check-replicas",
-                                                  "capture",
-                                                  "measure-errors",
-                                                  "csv-format",
-                                                  "csv-tag",
-                                                  "tensorboard",
-                                                  "metrics-port"};
-
 // Refuses options that the replay of a step does not model.
 void check(const Flags& flags, const Choices& choices) {
   std::vector<std::string> names = names_of_options(TransportOptions());
-  names.insert(names.end(), unused.begin(), unused.end());
+  names.insert(names.end(), {"codec-start-after", "codec-warmup", "final-average", "backend", "master", "deadline"});
+  names.insert(names.end(), {"disk-deadline", "epochs", "max-steps", "test-batch-size", "train-dir", "resume"});
+  names.insert(names.end(), {"checkpoint-every", "checkpoint-minutes", "eval-freq", "until", "keep-best"});
+  names.insert(names.end(), {"check-replicas", "capture", "measure-errors", "csv-format", "csv-tag", "tensorboard"});
+  names.emplace_back("metrics-port");
   for (const std::string& name : names) {
-    if (flags.given(name)) throw ConfigError(fmt::format("--{}: changes nothing in a step; leave it out", name));
+    refuse(flags.given(name), "--{}: changes nothing in a step; leave it out", name);
   }
   const TrainOptions& options = choices.options;
-  if (!options.link) throw ConfigError("sotto advise: say over which link, as --link 100mbit,20ms");
-  if (options.ranks < 2 || options.ranks > most_ranks) {
-    throw ConfigError(fmt::format("--ranks {}: from 2 to {} ranks can be advised", options.ranks, most_ranks));
-  }
-  if (options.algorithm != TrainOptions{}.algorithm) {
-    throw ConfigError(fmt::format("--algorithm {}: only steps of `sync` can be predicted", options.algorithm));
-  }
-  if (scales_loss(choices.amp)) {
-    throw ConfigError(
-        fmt::format("--amp {}: ranks agree on overflows in each step, which is not predicted; bf16 is", options.amp));
-  }
-  if (options.average_batch_norm) throw ConfigError("--average-batch-norm: what it adds to a step is not predicted");
+  refuse(!options.link, "sotto advise: say over which link, as --link 100mbit,20ms");
+  refuse(options.ranks < 2 || options.ranks > most_ranks, "--ranks {}: from 2 to {} ranks can be advised",
+         options.ranks, most_ranks);
+  refuse(options.algorithm != TrainOptions{}.algorithm, "--algorithm {}: only steps of `sync` can be predicted",
+         options.algorithm);
+  refuse(scales_loss(choices.amp), "--amp {}: ranks agree on overflows in each step, which is not predicted; bf16 is",
+         options.amp);
+  refuse(options.average_batch_norm, "--average-batch-norm: what it adds to a step is not predicted");
 }
 
 // The quality of a method, if the table of candidates has it.
@@ -121,9 +97,8 @@ std::vector<Method> read_methods(std::span<const std::string> codecs, const Expr
   for (const std::string& codec : codecs) {
     if (codec == "none") continue;
     const Recipe recipe = read_recipe(parse_expression("codecs", codec), &aggregator);
-    if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
-      throw ConfigError(fmt::format("--codecs {}: it needs a real link to measure; leave it out", codec));
-    }
+    refuse(recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name,
+           "--codecs {}: it needs a real link to measure; leave it out", codec);
     methods.push_back({recipe, known_quality(recipe)});
   }
   return methods;
@@ -160,25 +135,56 @@ std::size_t count_of_shown(const Advice& advice, const AdviseOptions& own) {
   return own.all ? advice.ranked.size() : std::min(shown, advice.ranked.size());
 }
 
-// Trains with each codec that is shown, and judges its loss by the loss of `none`. Leaves out codecs whose training
-// failed. Returns 0, or the status of a signal that ended the check.
+// The result of one training of the check. Its losses are not finite if it diverged or failed.
+struct CheckedRun {
+  std::string codec, error{};                                    // why it failed, unless it diverged
+  double first_loss = std::numeric_limits<double>::quiet_NaN();  // before the first step
+  double last_loss = first_loss;                                 // the mean over the last tenth of the steps
+  std::string tested{"-"};                                       // the goal metric on the test examples
+};
+
+// Trains with `none` and each codec that is shown, each in a new run folder under `folder`: from the same parameters,
+// on the same examples, by ranks of this machine, without the emulated link, on which no loss depends. Judges its loss
+// by the loss of `none`. Leaves out codecs whose training failed. Returns 0, or the status of a signal that ended the
+// check. Error if the training with `none` fails.
 int check(const TrainOptions& options, const AdviseOptions& own, const std::string& folder, Advice& advice) {
   std::vector<Prediction*> checked{&*std::ranges::find(advice.ranked, "none", &Prediction::codec)};
   for (Prediction& prediction : std::span(advice.ranked).first(count_of_shown(advice, own))) {
     if (&prediction != checked[0]) checked.push_back(&prediction);
   }
-  std::vector<std::string> codecs;
-  for (const Prediction* prediction : checked) codecs.push_back(prediction->codec);
+  const Signals signals;  // one between two trainings ends the check, too
   std::vector<CheckedRun> runs;
-  if (const int status = train_for_check(options, *own.check, folder, codecs, runs); status != 0) return status;
+  for (const Prediction* prediction : checked) {
+    CheckedRun& run = runs.emplace_back(CheckedRun{.codec = prediction->codec});
+    TrainOptions job = options;
+    job.link.reset();
+    job.max_steps = job.epochs = job.eval_freq.emplace(*own.check);
+    job.codec = run.codec;
+    if (runs.size() == 1) job.aggregator = TrainOptions{}.aggregator;  // which is for the others
+    job.train_dir = fmt::format("{}/{}", folder, folder_name(runs.size(), checked.size(), job.codec));
+    const LaunchResult launched =
+        run_labelled(job, fmt::format("check {}/{} {}  ", runs.size(), checked.size(), job.codec));
+    if (launched.signal != 0) return 128 + launched.signal;
+    if (launched.status != 0) {
+      if (runs.size() == 1) throw Error(fmt::format("the check with `{}` failed: {}", job.codec, launched.error));
+      if (launched.reason != Reason::not_finite) run.error = launched.error;
+      continue;
+    }
+    const Trial trial{
+        .point = {}, .name = job.codec, .folder = job.train_dir, .options = job, .scores = {}, .error = {}};
+    const TrialResult result = read_result(trial, {});
+    run.first_loss = read_recorded_run(job.train_dir).loss.mean.front();
+    run.last_loss = result.score;
+    if (result.tested) run.tested = result.goal.with_unit(*result.tested);
+  }
   for (std::size_t i = 0; i < checked.size(); ++i) {
     checked[i]->checked = {*own.check, runs[i].last_loss, runs[0].last_loss, runs[i].tested};
     checked[i]->quality = checked[i]->checked->quality(runs[0].first_loss);
   }
-  for (std::size_t i = 0; i < codecs.size(); ++i) {
-    if (runs[i].error.empty()) continue;
-    advice.refused.push_back({codecs[i], "its check failed: " + runs[i].error});
-    std::erase_if(advice.ranked, [&](const Prediction& p) { return p.codec == codecs[i]; });
+  for (const CheckedRun& run : runs) {
+    if (run.error.empty()) continue;
+    advice.refused.push_back({run.codec, "its check failed: " + run.error});
+    std::erase_if(advice.ranked, [&](const Prediction& p) { return p.codec == run.codec; });
   }
   return 0;
 }
@@ -198,15 +204,9 @@ void print_table(const Advice& advice, const Choices& choices, const AdviseOptio
              milliseconds(advice.compute.times.total()), plural(advice.host.threads, "thread"));
   fmt::print("link     {}, {} ranks of {} core{} each\n\n", *options.link, options.ranks, advice.host.cores(),
              advice.host.cores() == 1 ? "" : "s");
-  std::vector<std::string> head{"codec",
-                                "averaged by",
-                                "ms a step",
-                                "waiting",
-                                "work of the codec",
-                                "sent a rank and step",
-                                "ratio",
-                                "error",
-                                own.check ? fmt::format("loss after {} steps", *own.check) : "loss"};
+  std::vector<std::string> head{"codec", "averaged by", "ms a step", "waiting", "work of the codec"};
+  head.insert(head.end(), {"sent a rank and step", "ratio", "error"});
+  head.push_back(own.check ? fmt::format("loss after {} steps", *own.check) : "loss");
   if (own.check) head.push_back(fmt::format("test {}", choices.task->goal));
   TextTable table(head);
   for (const std::size_t column : {0, 1}) table.left(column);
@@ -282,9 +282,8 @@ int run_advise(std::span<const std::string> arguments) {
   std::vector<Refusal> refused;
   const auto methods =
       codecs.empty() ? known_methods(quality_of(own.quality), aggregator, refused) : read_methods(codecs, aggregator);
-  if (own.ranks_per_host > options.ranks) {
-    throw ConfigError(fmt::format("--ranks-per-host {}: there are {} ranks", own.ranks_per_host, options.ranks));
-  }
+  refuse(own.ranks_per_host > options.ranks, "--ranks-per-host {}: there are {} ranks", own.ranks_per_host,
+         options.ranks);
   const std::int64_t threads =
       options.threads.value_or(std::max<std::int64_t>(1, Host::machine_cores() / own.ranks_per_host));
   set_compute_threads(static_cast<int>(threads));

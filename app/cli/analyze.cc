@@ -6,14 +6,11 @@
 #include <optional>
 
 #include "app/analyze/codec_study.h"
-#include "app/analyze/csv.h"
 #include "app/analyze/figures.h"
 #include "app/analyze/gradient_analysis.h"
-#include "app/analyze/page.h"
+#include "app/cli/codec/measure.h"
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "app/cli/measurements.h"
-#include "app/cli/swept_codec.h"
 #include "app/launch/console.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -56,12 +53,11 @@ std::vector<StudiedCodec> codecs_of(std::span<const std::string> said, std::span
       studied.push_back({expression});
       continue;
     }
-    if (values.empty()) throw ConfigError(fmt::format("--codec \"{}\": say which values with --values", expression));
+    refuse(values.empty(), "--codec \"{}\": say which values with --values", expression);
     for (const SweptCodec& one : sweep(expression, values)) studied.push_back({one.text, one.value});
   }
-  if (!values.empty() && std::ranges::none_of(said, is_swept)) {
-    throw ConfigError("--values: no codec of --codec has a {} where they could go");
-  }
+  refuse(!values.empty() && std::ranges::none_of(said, is_swept),
+         "--values: no codec of --codec has a {{}} where they could go");
   return studied;
 }
 
@@ -102,7 +98,7 @@ int run_analyze(std::span<const std::string> arguments) {
   if (own.csv) require_possible_folder(*own.csv);
   std::vector<StudiedCodec> studied = codecs_of(said, values);
   const std::vector<std::size_t> merges = numbers_of(merge_texts);
-  if (!merges.empty() && studied.empty()) throw ConfigError("--merge: say whose messages with --codec");
+  refuse(!merges.empty() && studied.empty(), "--merge: say whose messages with --codec");
   const auto pool = std::make_shared<ThreadPool>(static_cast<int>(own.threads));
   std::vector<std::unique_ptr<Codec>> codecs;
   for (StudiedCodec& one : studied) one.text = codecs.emplace_back(measured_codec(one.text, pool))->traits().text;

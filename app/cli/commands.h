@@ -43,4 +43,11 @@ int run_action(std::string_view command, std::span<const Command> actions, std::
 // "sotto 0.1.0 (1a2b3c4), torch 2.13.0, g++ 12.2.0, release"
 std::string version_text();
 
+// The actions of `sotto codec`. Each takes the arguments after its name and returns the exit status.
+int list_codecs(std::span<const std::string> arguments);
+int describe_codec(std::span<const std::string> arguments);
+int measure_codecs(std::span<const std::string> arguments);
+int sweep_codec(std::span<const std::string> arguments);
+int advise_on_basis(std::span<const std::string> arguments);
+
 }  // namespace sotto

@@ -1,13 +1,9 @@
-#include "app/cli/compare.h"
-
 #include <fmt/format.h>
-
-#include <algorithm>
 
 #include "app/cli/commands.h"
 #include "app/cli/compare_table.h"
-#include "app/cli/train_flags.h"
-#include "app/cli/train_job.h"
+#include "app/cli/train/flags.h"
+#include "app/cli/train/job.h"
 #include "app/launch/signals.h"
 #include "app/report/run_summary.h"
 #include "app/task/table.h"
@@ -17,7 +13,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -85,11 +81,7 @@ std::vector<ComparedRow> rows_of(const TrainOptions& options, std::span<const st
 int run_job(TrainOptions options, const std::string& label, ComparedRun& run, RunWarnings& warnings) {
   options.seed = run.seed;
   options.train_dir = run.folder;
-  LaunchSpec spec = train_job(options);
-  spec.show_lines = false;
-  Console console;
-  console.label(label);
-  const LaunchResult result = run_train_job(spec, run.folder, console);
+  const LaunchResult result = run_labelled(options, label);
   warnings.add(run.name, result.warnings);
   const int status = result.signal == 0 ? result.status : 128 + result.signal;
   if (result.status == 0) {
@@ -113,20 +105,22 @@ std::string refusal_of(const TrainOptions& job) {
   }
 }
 
-}  // namespace
+enum class TableStyle { plain, markdown, json };
 
+// Trains the same job with each algorithm and codec, once for each of `seeds` seeds from options.seed on. Each run has
+// a new folder under options.train_dir. Prints one table, of means over the seeds. The row of a job that failed or was
+// interrupted says so. Returns 0, or the status of the first job that failed, or of a signal, which ends all jobs.
+// Algorithms that use no topology ignore options.topology.
 int compare_runs(const TrainOptions& options, std::span<const std::string> algorithms,
-                 std::span<const std::string> codecs, TableStyle style, std::int64_t seeds) {
+                 std::span<const std::string> codecs, TableStyle style, std::int64_t seeds = 1) {
   require_several("sotto compare", options);
   std::vector<ComparedRow> rows = rows_of(options, algorithms, codecs, seeds);
   const std::size_t count = rows.size() * static_cast<std::size_t>(seeds);
   for (const ComparedRow& row : rows) {
     for (const ComparedRun& run : row.runs) {
-      if (!path_exists(run.folder + "/steps.csv")) continue;
-      throw ConfigError(
-          fmt::format("{}: {} is a run already; choose another folder, or continue that run with "
-                      "`sotto train`",
-                      named("train-dir", options.train_dir), run.folder));
+      refuse(path_exists(run.folder + "/steps.csv"),
+             "{}: {} is a run already; choose another folder, or continue that run with `sotto train`",
+             named("train-dir", options.train_dir), run.folder);
     }
   }
   std::vector<std::string> refused(rows.size());  // why a row cannot be trained; all are told before the first run
@@ -166,8 +160,6 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
   return status;
 }
 
-namespace {
-
 // Refuses what is wrong for all jobs, and codecs that cannot be parsed. An option that is wrong for one job alone is
 // named in its row; the others are trained.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
@@ -177,9 +169,37 @@ void check(const TrainOptions& options, std::span<const std::string> algorithms,
     const TrainOptions job = job_of(options, algorithm, TrainOptions{}.codec);
     graphs = graphs || read_choices(job).algorithm.entry->graph.used;
   }
-  if (!graphs && (options.topology || options.mixing)) {
-    throw ConfigError("--topology and --mixing: no algorithm here exchanges with neighbours");
-  }
+  refuse(!graphs && (options.topology || options.mixing),
+         "--topology and --mixing: no algorithm here exchanges with neighbours");
+}
+
+constexpr std::string_view demo_examples = R"text(
+Takes every flag of `sotto train` and of `sotto compare`, to change any part of it.
+
+Examples:
+  sotto demo --link 10mbit --max-steps 60
+  sotto demo --codecs none "ef | topk(0.001)" --ranks 2)text";
+
+constexpr std::string_view explanation = R"text(
+Ratio: bytes of a dense all-reduce, divided by the bytes sent. Times are means of rank 0 in ms; compute overlaps with
+the exchange, so the parts of a step may add up to more than the step. Over a slow link, the messages determine how long
+a step takes. qsgd(4) rounds values to 4 bits, at random, so that the mean is right; rans packs these by an entropy
+code. power(4) (PowerSGD) sends two narrow factors of each matrix. topk(0.2) sends the largest fifth of the values; error
+feedback (ef) keeps the others, and sends them later. A longer training: sotto demo --train-size 0 --epochs 3 --max-steps auto
+)text";
+
+TrainOptions demo_options() {
+  TrainOptions options;
+  options.model = "lenet";
+  options.data.data = "digits";
+  options.data.train_size = 12800;
+  options.data.test_size = 2000;
+  options.ranks = 4;
+  options.batch_size = 64;
+  options.epochs = 2;
+  options.max_steps = 100;
+  options.link = "100mbit";
+  return options;
 }
 
 }  // namespace
@@ -199,15 +219,13 @@ int run_compare(std::span<const std::string> arguments) {
   if (!flags.parse(arguments)) return 0;
   assign_train_flags(flags, options);
   flags.assign(own);
-  if (codecs.empty() && algorithms.empty()) {
-    throw ConfigError(
-        "sotto compare: say what to compare, as --codecs none \"ef | topk(0.01)\", or --algorithms sync push_sum");
-  }
+  refuse(codecs.empty() && algorithms.empty(),
+         "sotto compare: say what to compare, as --codecs none \"ef | topk(0.01)\", or --algorithms sync push_sum");
   if (codecs.empty()) codecs.push_back(options.codec);
   if (algorithms.empty()) algorithms.push_back(options.algorithm);
-  if (own.markdown && own.json) throw ConfigError("--markdown: contradicts --json");
+  refuse(own.markdown && own.json, "--markdown: contradicts --json");
   if (options.ranks == 0) options.ranks = 1;
-  if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
+  refuse(options.resume, "--resume: continue one run of a comparison with `sotto train`");
   check(options, algorithms, codecs);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");
   return compare_runs(options, algorithms, codecs,
@@ -215,6 +233,40 @@ int run_compare(std::span<const std::string> arguments) {
                       : own.markdown ? TableStyle::markdown
                                      : TableStyle::plain,
                       own.seeds);
+}
+
+int run_demo(std::span<const std::string> arguments) {
+  TrainOptions options = demo_options();
+  std::vector<std::string> codecs{"none", "qsgd(4) | rans", "power(4)", "ef | topk(0.2) | qsgd(4)"};
+  Flags flags("demo", "Trains LeNet on four ranks over an emulated 100 Mbit/s link, dense and with three codecs.",
+              demo_examples);
+  flags.alias("codecs", "codec");
+  flags.add_list("codecs", codecs, "what to compare, each codec in quotes");
+  add_train_flags(flags, options);
+  if (!flags.parse(arguments)) return 0;
+  const Signals signals;  // Ctrl-C ends it with the table of what there is
+  const std::int64_t ranks = options.ranks;
+  assign_train_flags(flags, options);
+  if (options.ranks == 0) options.ranks = ranks;
+  refuse(options.resume, "--resume: a demo always starts from the beginning");
+  TrainOptions checked = options;        // each job fills in the options that depend on its codec
+  checked.codec = TrainOptions{}.codec;  // a bad codec is reported in its row
+  checked = read_choices(checked).options;
+  if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
+
+  const std::string length =
+      options.max_steps ? fmt::format("{} steps", *options.max_steps) : fmt::format("{} epochs", options.epochs);
+  fmt::print("{} on `{}`, {}, {} processes that meet over TCP{}, {} images a rank and step.\n", checked.model,
+             checked.data.data, length, options.ranks,
+             options.link ? fmt::format(", each with a link of {}", *options.link) : "", options.batch_size);
+  fmt::print("The same training with each of these, and the same seed: {}.\n", fmt::join(codecs, ";  "));
+  fmt::print("`none` sends whole gradients, any other codec a compressed form of them. Run folders: {}\n\n",
+             options.train_dir);
+  flush_output();
+  const int status = compare_runs(options, {&options.algorithm, 1}, codecs, TableStyle::plain);
+  if (status != 0) return status;
+  fmt::print("{}", explanation);
+  return 0;
 }
 
 }  // namespace sotto

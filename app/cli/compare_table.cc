@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
-#include "app/report/spread.h"
+#include "app/report/run_group.h"
 #include "sotto/core/file.h"
 
 namespace sotto {
@@ -16,7 +17,7 @@ template <class Figure, class Text>
 std::string over_seeds(std::span<const RunSummary> runs, Figure&& figure, Text&& text) {
   std::vector<double> values;
   for (const RunSummary& run : runs) {
-    const std::optional<double> value = figure(run);
+    const std::optional<double> value = std::invoke(figure, run);
     if (value) values.push_back(*value);
   }
   if (values.empty()) return "";
@@ -34,16 +35,16 @@ std::string until_text(std::span<const RunSummary> runs) {
     return over_seeds(
         runs,
         [&](const RunSummary& run) {
-          return run.until && run.until->reached ? std::optional(figure(*run.until)) : std::nullopt;
+          return run.until && run.until->reached ? std::optional<double>(std::invoke(figure, *run.until))
+                                                 : std::nullopt;
         },
         text);
   };
-  const std::string steps = of([](const TargetReport& t) { return static_cast<double>(t.step); }, short_number);
+  const std::string steps = of(&TargetReport::step, short_number);
   if (runs.size() == 1) return runs[0].until ? runs[0].until->text() : "";
   if (steps.empty()) return "not reached";
-  return fmt::format("after {} steps, {} s, {} sent by all ranks", steps,
-                     of([](const TargetReport& t) { return t.seconds; }, ms),
-                     of([](const TargetReport& t) { return t.bytes_sent; }, bytes_text));
+  return fmt::format("after {} steps, {} s, {} sent by all ranks", steps, of(&TargetReport::seconds, ms),
+                     of(&TargetReport::bytes_sent, bytes_text));
 }
 
 // Why a contender has no run that ended.
@@ -89,12 +90,8 @@ TextTable to_table(std::span<const ComparedRow> rows, std::string_view goal, con
       continue;
     }
     const Metric& metric = runs[0].goal;
-    const auto of = [&](auto figure, auto text) {
-      return over_seeds(
-          runs, [&](const RunSummary& run) { return std::optional<double>(figure(run)); }, text);
-    };
-    std::string tested = over_seeds(
-        runs, [](const RunSummary& run) { return run.tested; }, [&](double v) { return metric.with_unit(v); });
+    const auto of = [&](auto figure, auto text) { return over_seeds(runs, figure, text); };
+    std::string tested = of(&RunSummary::tested, [&](double value) { return metric.with_unit(value); });
     if (tested.empty()) tested = "-";
     if (runs.size() < row.runs.size()) {
       tested += fmt::format(" ({} of {}, then {})", runs.size(), row.runs.size(), failure_of(row));
@@ -107,19 +104,17 @@ TextTable to_table(std::span<const ComparedRow> rows, std::string_view goal, con
       for (const RunSummary& run : runs) goals.insert(goals.end(), run.rank_goals.begin(), run.rank_goals.end());
       const auto [least, most] = std::ranges::minmax(goals);
       cells.push_back(fmt::format("{} to {}", metric.text(least), metric.with_unit(most)));
-      cells.push_back(of([](const RunSummary& run) { return run.consensus_distance; }, short_number));
+      cells.push_back(of(&RunSummary::consensus_distance, short_number));
     }
     if (until) cells.push_back(until_text(runs));
     const auto saved = [](const RunSummary& run) {
       return run.bytes_per_step > 0 ? run.dense_bytes_per_step / run.bytes_per_step : 0;
     };
-    cells.insert(cells.end(), {of([](const RunSummary& run) { return run.bytes_per_step; }, bytes_text),
-                               of(saved, ratio), of([](const RunSummary& run) { return run.ms_per_step; }, ms),
-                               of([](const RunSummary& run) { return run.compute_ms; }, ms),
-                               of([](const RunSummary& run) { return run.encode_ms; }, ms),
-                               of([](const RunSummary& run) { return run.network_ms; }, ms),
-                               of([](const RunSummary& run) { return run.decode_ms; }, ms),
-                               of([](const RunSummary& run) { return run.seconds; }, ms)});
+    cells.insert(cells.end(), {of(&RunSummary::bytes_per_step, bytes_text), of(saved, ratio)});
+    for (const auto figure : {&RunSummary::ms_per_step, &RunSummary::compute_ms, &RunSummary::encode_ms,
+                              &RunSummary::network_ms, &RunSummary::decode_ms, &RunSummary::seconds}) {
+      cells.push_back(of(figure, ms));
+    }
     table.add(std::move(cells));
   }
   return table;

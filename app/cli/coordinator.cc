@@ -8,13 +8,12 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "app/cli/rank_range.h"
 #include "app/http/exposition.h"
 #include "app/http/server.h"
 #include "app/train/stop_signal.h"
 #include "sotto/comm/secret.h"
 #include "sotto/core/error.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {
@@ -96,7 +95,7 @@ int run_coordinator(std::span<const std::string> arguments) {
   Flags flags("coordinator", "Lets the ranks of a job come and go: tells them who is in their group.", examples);
   if (!flags.read(arguments, own)) return 0;
   flags.refuse_empty({"secret"});
-  if (own.ranks.empty()) throw ConfigError("--ranks: missing; say MIN:MAX, how many ranks the job has");
+  refuse(own.ranks.empty(), "--ranks: missing; say MIN:MAX, how many ranks the job has");
   const RankRange range = read_rank_range("--ranks " + own.ranks, own.ranks);
   Console console;
   Coordinator coordinator({.place = read_meeting_place("--listen " + own.listen, own.listen, 0),

@@ -11,20 +11,20 @@
 #include "app/cli/commands.h"
 #include "app/cli/data_info.h"
 #include "app/cli/flags.h"
-#include "app/data/dataset.h"
 #include "app/data/download.h"
-#include "app/data/pairs.h"
-#include "app/data/picture_pack.h"
-#include "app/data/rows.h"
-#include "app/data/stand_in.h"
-#include "app/data/text.h"
+#include "app/data/images/dataset.h"
+#include "app/data/made/stand_in.h"
+#include "app/data/pictures/picture_pack.h"
+#include "app/data/rows/rows.h"
+#include "app/data/text/pairs.h"
+#include "app/data/text/text.h"
 #include "app/launch/console.h"
 #include "app/report/text_table.h"
 #include "app/train/stop_signal.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/output.h"
 #include "sotto/core/table.h"
+#include "sotto/core/text.h"
 #include "sotto/core/thread_pool.h"
 
 namespace sotto {
@@ -47,24 +47,21 @@ Examples:
   sotto data show digits --count 100 --out digits.pgm
 )text";
 
-// Adds a row for each data set of a kind.
-template <class Entry>
-void add_sets(TextTable& table, const Table<Entry>& sets, std::string_view kind) {
-  for (const Entry& entry : sets) {
-    table.add({std::string(entry.name), std::string(kind), std::string(entry.summary),
-               entry.files.empty() ? "-" : std::string(entry.files)});
-  }
-}
-
 int list(std::span<const std::string> arguments) {
   Flags flags("data list", "Lists the data sets.", "");
   if (!flags.parse(arguments)) return 0;
   TextTable table({"name", "kind", "what", "files in --data-dir"});
   for (std::size_t column = 1; column < 4; ++column) table.left(column);
-  add_sets(table, dataset_table(), "images");
-  add_sets(table, text_table(), "text");
-  add_sets(table, pair_table(), "pairs");
-  add_sets(table, row_table(), "rows");
+  const auto add = [&](const auto& sets, std::string_view kind) {
+    for (const auto& set : sets) {
+      const std::string_view files = set.files.empty() ? "-" : set.files;
+      table.add({std::string(set.name), std::string(kind), std::string(set.summary), std::string(files)});
+    }
+  };
+  add(dataset_table(), "images");
+  add(text_table(), "text");
+  add(pair_table(), "pairs");
+  add(row_table(), "rows");
   fmt::print("{}", table.plain());
   return 0;
 }
@@ -99,7 +96,7 @@ int get(std::span<const std::string> arguments) {
   std::vector<std::string_view> can = set_names();
   std::erase_if(can, [](std::string_view set) { return find_download(set) == nullptr; });
   require_set("get", name, can);
-  if (options.data_dir.empty()) throw ConfigError("sotto data get: say where to with --data-dir");
+  refuse(options.data_dir.empty(), "sotto data get: say where to with --data-dir");
 
   const StopSignal signals;
   Console console;
@@ -154,7 +151,7 @@ int make(std::span<const std::string> arguments) {
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   if (!flags.read(arguments, options)) return 0;
   require_set("make", options.data.data, stand_in_names());
-  if (options.data.data_dir.empty()) throw ConfigError("sotto data make: say where to with --data-dir");
+  refuse(options.data.data_dir.empty(), "sotto data make: say where to with --data-dir");
   refuse_unused(flags, options.data.data, {{"languages", {"parallel"}}, {"test-set", {"parallel"}}});
   for (const std::filesystem::path& file : make_stand_in(options.data)) {
     fmt::print("{}  {}\n", file.string(), bytes_text(static_cast<double>(std::filesystem::file_size(file))));
@@ -179,7 +176,7 @@ struct PrepareOptions {
 };
 
 int prepare_pictures(const PrepareOptions& options) {
-  if (options.out.empty()) throw ConfigError("sotto data prepare: say where to with --out FILE");
+  refuse(options.out.empty(), "sotto data prepare: say where to with --out FILE");
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   ThreadPool pool(static_cast<int>(options.data.data_threads.value_or(std::max<std::int64_t>(1, cores))));
   const StopSignal signals;
@@ -219,7 +216,7 @@ int prepare(std::span<const std::string> arguments) {
                  {"out", {"folder"}},
                  {"strict", {"folder"}},
                  {"data-threads", {"folder"}}});
-  if (options.data.data_dir.empty()) throw ConfigError("sotto data prepare: say where the files are with --data-dir");
+  refuse(options.data.data_dir.empty(), "sotto data prepare: say where the files are with --data-dir");
   if (name == "folder") return prepare_pictures(options);
   const bool text = name == "text";
   (text ? make_text_vocabulary : make_pair_vocabulary)(options.data, options.vocabulary);
@@ -274,7 +271,7 @@ int show(std::span<const std::string> arguments) {
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   if (!flags.read(arguments, options)) return 0;
   require_set("show", options.data.data, dataset_table().names());
-  if (options.out.empty()) throw ConfigError("sotto data show: say where to with --out FILE.pgm");
+  refuse(options.out.empty(), "sotto data show: say where to with --out FILE.pgm");
   require_ending("out", options.out, ".pgm");
   const auto data = open_dataset(options.data, options.split == "train" ? Split::train : Split::test);
   const std::size_t count = std::min(static_cast<std::size_t>(options.count), data->size());

@@ -6,21 +6,19 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <string_view>
-#include <vector>
 
 #include "app/cli/flags.h"
-#include "app/data/dataset.h"
 #include "app/data/download.h"
-#include "app/data/pairs.h"
-#include "app/data/picture_pack.h"
-#include "app/data/rows.h"
-#include "app/data/stand_in.h"
-#include "app/data/text.h"
+#include "app/data/images/dataset.h"
+#include "app/data/made/stand_in.h"
+#include "app/data/pictures/picture_pack.h"
+#include "app/data/rows/rows.h"
+#include "app/data/text/pairs.h"
+#include "app/data/text/text.h"
 #include "app/launch/console.h"
 #include "app/report/text_table.h"
 #include "sotto/core/error.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

@@ -17,7 +17,7 @@
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

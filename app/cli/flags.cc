@@ -1,17 +1,12 @@
 #include "app/cli/flags.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <optional>
+#include <ranges>
 #include <set>
 #include <variant>
-
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
@@ -23,18 +18,15 @@ constexpr std::size_t help_width = 88;
 std::string wrapped(std::string_view text) {
   std::string lines;
   std::size_t column = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (column > 0 && column + 1 + end > help_width) {
-      lines += '\n';
-      column = 0;
-    } else if (column > 0) {
-      lines += ' ';
-      ++column;
+  for (const auto part : std::views::split(text, ' ')) {
+    const std::string_view word(part.begin(), part.end());
+    if (column > 0) {
+      const bool fits = column + 1 + word.size() <= help_width;
+      lines += fits ? ' ' : '\n';
+      column = fits ? column + 1 : 0;
     }
-    lines += text.substr(0, end);
-    column += end;
-    text.remove_prefix(std::min(end + 1, text.size()));
+    lines += word;
+    column += word.size();
   }
   return lines;
 }
@@ -55,10 +47,6 @@ class HelpFormatter final : public CLI::Formatter {
     return "\n" + CLI::Formatter::make_usage(app, std::move(name));
   }
 };
-
-std::string with_default(std::string_view help, std::string_view range, std::string_view value) {
-  return wrapped(fmt::format("{}{}{}", help, range, value.empty() ? "" : fmt::format(" [{}]", value)));
-}
 
 // A lower bound of 0 or 1 is obvious for a count, so it is not shown.
 std::string range_text(Bounds bounds) {
@@ -159,58 +147,15 @@ class Flags::Impl {
 
 namespace {
 
-class Assigner final : public OptionVisitor {
+// Calls a function for each option.
+template <class Function>
+class Each final : public OptionVisitor {
  public:
-  // The text of an option, if it has one, and how an error names it with that text.
-  using Find = std::function<std::optional<std::string>(std::string_view name)>;
-  using Where = std::function<std::string(std::string_view name, std::string_view text)>;
-  Assigner(Find given, Where where) : given_(std::move(given)), where_(std::move(where)) {}
-
-  void visit(const Option& option) override {
-    if (const auto text = given_(option.name)) option.read(where_(option.name, *text) + ":", *text);
-  }
+  explicit Each(Function function) : function_(std::move(function)) {}
+  void visit(const Option& option) override { function_(option); }
 
  private:
-  Find given_;
-  Where where_;
-};
-
-class Writer final : public OptionVisitor {
- public:
-  void visit(const Option& option) override {
-    const std::string text = option.text();
-    if (!text.empty()) return flags.push_back(fmt::format("--{}={}", option.name, text));
-    // An empty string is written, too: otherwise a resumed run would take the value from its record.
-    flags.push_back(fmt::format("--{}", option.name));
-    flags.emplace_back();
-  }
-  std::vector<std::string> flags;
-};
-
-class Adder final : public OptionVisitor {
- public:
-  // `kind` is empty for a switch; `is_on`: a switch that is on unless it is turned off.
-  using Add = std::function<void(std::string_view name, const char* kind, std::string help, bool is_on)>;
-  explicit Adder(Add add) : add_(std::move(add)) {}
-
-  void visit(const Option& option) override {
-    if (const auto* flag = std::get_if<bool*>(&option.value)) {
-      return add_(option.name, "", with_default(option.help, "", **flag ? "on" : ""), **flag);
-    }
-    const bool is_whole = std::holds_alternative<std::int64_t*>(option.value);
-    const bool is_number = is_whole || std::holds_alternative<double*>(option.value);
-    const std::string range = is_number                ? range_text(option.bounds)
-                              : option.choices.empty() ? option.range()
-                                                       : fmt::format(": {}", fmt::join(option.choices, ", "));
-    add_(option.name,
-         is_whole    ? "N"
-         : is_number ? "X"
-                     : "TEXT",
-         with_default(option.help, range, option.text()), false);
-  }
-
- private:
-  Add add_;
+  Function function_;
 };
 
 }  // namespace
@@ -221,10 +166,24 @@ Flags::Flags(std::string_view command, std::string_view summary, std::string_vie
 Flags::~Flags() = default;
 
 void Flags::add_all(const Visit& visit, std::span<const FlagGroup> groups) {
-  Adder adder([&](std::string_view name, const char* kind, std::string help, bool is_on) {
-    if (impl_->app.get_option_no_throw("--" + std::string(name)) != nullptr) return;
-    const std::string names = impl_->names(name) + (is_on ? fmt::format(",!--no-{}", name) : "");
-    impl_->add(names, kind, std::move(help), heading_of(name, groups));
+  Each adder([&](const Option& option) {
+    if (impl_->app.get_option_no_throw("--" + std::string(option.name)) != nullptr) return;
+    const auto* flag = std::get_if<bool*>(&option.value);
+    const bool is_on = flag != nullptr && **flag;  // a switch that is on unless it is turned off
+    const bool is_whole = std::holds_alternative<std::int64_t*>(option.value);
+    const bool is_number = is_whole || std::holds_alternative<double*>(option.value);
+    const std::string range = flag != nullptr          ? ""
+                              : is_number              ? range_text(option.bounds)
+                              : option.choices.empty() ? option.range()
+                                                       : fmt::format(": {}", fmt::join(option.choices, ", "));
+    const std::string value = flag == nullptr ? option.text() : is_on ? "on" : "";
+    impl_->add(impl_->names(option.name) + (is_on ? fmt::format(",!--no-{}", option.name) : ""),
+               flag != nullptr ? ""
+               : is_whole      ? "N"
+               : is_number     ? "X"
+                               : "TEXT",
+               wrapped(fmt::format("{}{}{}", option.help, range, value.empty() ? "" : fmt::format(" [{}]", value))),
+               heading_of(option.name, groups));
   });
   visit(adder);
 }
@@ -273,20 +232,20 @@ void Flags::refuse_empty(std::initializer_list<std::string_view> options) const 
 }
 
 void Flags::assign_all(const Visit& visit) const {
-  const auto given = [this](std::string_view name) {
-    const CLI::Option* option = impl_->find(name);
-    return option == nullptr ? std::nullopt : std::optional(option->results().back());
-  };
-  Assigner assigner(given, flag_spelling);
+  Each assigner([this](const Option& option) {
+    const CLI::Option* found = impl_->find(option.name);
+    if (found == nullptr) return;
+    const std::string& text = found->results().back();
+    option.read(flag_spelling(option.name, text) + ":", text);
+  });
   visit(assigner);
 }
 
 std::unique_ptr<OptionVisitor> setter(std::string_view name, const std::string& text, std::string_view where) {
-  return std::make_unique<Assigner>(
-      [=, name = std::string(name)](std::string_view other) {
-        return other == name ? std::optional(text) : std::nullopt;
-      },
-      [where = std::string(where)](std::string_view /*name*/, std::string_view /*text*/) { return where; });
+  auto set = [name = std::string(name), text, where = fmt::format("{}:", where)](const Option& option) {
+    if (option.name == name) option.read(where, text);
+  };
+  return std::make_unique<Each<decltype(set)>>(std::move(set));
 }
 
 void require_ending(std::string_view option, const std::string& file, std::string_view ending) {
@@ -295,14 +254,32 @@ void require_ending(std::string_view option, const std::string& file, std::strin
 }
 
 std::vector<std::string> to_flags(AnyOptions options) {
-  Writer writer;
+  std::vector<std::string> flags;
+  Each writer([&](const Option& option) {
+    const std::string text = option.text();
+    if (!text.empty()) return flags.push_back(fmt::format("--{}={}", option.name, text));
+    // An empty string is written, too: otherwise a resumed run would take the value from its record.
+    flags.push_back(fmt::format("--{}", option.name));
+    flags.emplace_back();
+  });
   options.visit(writer);
-  return std::move(writer.flags);
+  return flags;
 }
 
 std::string flag_spelling(std::string_view option, std::string_view value) {
   const std::string_view dashes = option.find(' ') == option.npos ? "--" : "";
   return fmt::format("{}{}{}{}", dashes, option, value.empty() ? "" : " ", value);
+}
+
+RankRange read_rank_range(const std::string& said, const std::string& text) {
+  RankRange range;
+  const auto colon = text.find(':');
+  range.least = parse_int(said + ": the least number of ranks", text.substr(0, colon), {1, 65535});
+  if (colon == std::string::npos) return range;
+  range.most = parse_int(said + ": the greatest number of ranks", text.substr(colon + 1), {1, 65535});
+  if (range.least > *range.most)
+    throw ConfigError(fmt::format("{}: {} is more than {}", said, range.least, *range.most));
+  return range;
 }
 
 }  // namespace sotto

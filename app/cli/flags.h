@@ -1,13 +1,18 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sotto/core/error.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -74,6 +79,12 @@ class Flags {
 // cannot have this text, that is a ConfigError that begins with `where`.
 std::unique_ptr<OptionVisitor> setter(std::string_view name, const std::string& text, std::string_view where);
 
+// ConfigError with this text, if something is wrong.
+template <class... Values>
+void refuse(bool wrong, fmt::format_string<const Values&...> why, const Values&... values) {
+  if (wrong) throw ConfigError(fmt::format(why, values...));
+}
+
 // ConfigError unless the name of this file ends as it should: "--out x.pdf: use a name that ends in .html".
 void require_ending(std::string_view option, const std::string& file, std::string_view ending);
 
@@ -83,5 +94,13 @@ std::vector<std::string> to_flags(AnyOptions options);
 // How the command line spells an option: --codec topk(2). A name of several words is a command, whose argument the text
 // is, and is not changed.
 std::string flag_spelling(std::string_view option, std::string_view value);
+
+// "MIN" or "MIN:MAX" ranks.
+struct RankRange {
+  std::int64_t least = 1;
+  std::optional<std::int64_t> most;
+};
+// ConfigError, which begins with `said`, if it is neither, or MIN is above MAX.
+RankRange read_rank_range(const std::string& said, const std::string& text);
 
 }  // namespace sotto

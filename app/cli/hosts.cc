@@ -14,12 +14,11 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "app/cli/ssh_flags.h"
+#include "app/cli/train/ranks.h"
 #include "app/launch/console.h"
 #include "app/launch/share.h"
 #include "app/report/text_table.h"
-#include "sotto/core/error.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -237,9 +236,8 @@ bool push_file(const Ssh& ssh, const std::vector<JobHost>& hosts, const std::str
   for (const JobHost& host : hosts) {
     const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // each has its own position
     struct stat about {};
-    if (!file.open() || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
-      throw ConfigError(fmt::format("hosts push: {} is no file that can be read", path));
-    }
+    refuse(!file.open() || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode),
+           "hosts push: {} is no file that can be read", path);
     copies.emplace_back(ssh, host, push_command(path, about), file.get());
   }
   wait_for(copies, [] { return false; });

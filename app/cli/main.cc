@@ -17,13 +17,13 @@
 #include "adapters/c10d/compute_threads.h"
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "app/launch/fork_server.h"
 #include "app/launch/launcher.h"
-#include "sotto/comm/stop.h"
+#include "app/launch/spawn.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
-#include "sotto/core/output.h"
 #include "sotto/core/table.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

@@ -1,17 +1,18 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "app/train/stop_signal.h"
-#include "sotto/comm/relay/server.h"
+#include "sotto/comm/relay/relay.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
-#include "sotto/core/error.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -41,13 +42,34 @@ void allow_many_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+constexpr std::string_view help =
+    "Usage: sotto secret new FILE\n"
+    "\n"
+    "The secret of a job makes the connections of `--backend tcp` private. All ranks need the same one.\n"
+    "\n"
+    "Actions:\n"
+    "  new FILE   write a new secret to a file that only you may read\n";
+
+int make_secret(std::span<const std::string> arguments) {
+  std::string path;
+  Flags flags("secret new", "Writes a new secret to a file that only you may read.",
+              "Example:\n  sotto secret new job.secret\n"
+              "  sotto train --ranks 4 --backend tcp --interface eth0 --secret job.secret");
+  flags.add_positional("file", path, "a file that does not exist yet", true);
+  if (!flags.parse(arguments)) return 0;
+  write_secret(new_secret(), path);
+  return 0;
+}
+
+constexpr std::array<Command, 1> actions{{{"new", "", make_secret}}};
+
 }  // namespace
 
 int run_relay(std::span<const std::string> arguments) {
   OwnOptions own;
   Flags flags("relay", "Joins the connections of ranks that cannot reach each other.", examples);
   if (!flags.read(arguments, own)) return 0;
-  if (own.listen.empty()) throw ConfigError("--listen: missing; say HOST:PORT, such as 0.0.0.0:29600");
+  refuse(own.listen.empty(), "--listen: missing; say HOST:PORT, such as 0.0.0.0:29600");
   const StopSignal signals;
   const MeetingPlace place = read_meeting_place("--listen " + own.listen, own.listen, 0);
   allow_many_files();
@@ -57,5 +79,7 @@ int run_relay(std::span<const std::string> arguments) {
   };
   return 128 + serve_relay(place, listens, StopSignal::caught);
 }
+
+int run_secret(std::span<const std::string> arguments) { return run_action("secret", actions, help, arguments); }
 
 }  // namespace sotto

@@ -1,19 +1,88 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
-#include "app/cli/topology_drawing.h"
+#include "app/cli/report/plot.h"
+#include "app/report/html.h"
 #include "app/report/text_table.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
 namespace {
+
+constexpr double side = 260;  // of one round's square
+constexpr double top = 44, radius = 96, node = 10;
+constexpr std::size_t most_beside = 4, most_drawn_rounds = 12;
+
+struct Point {
+  double x, y;
+};
+
+// Rank 0 at the top, then clockwise.
+Point place(int rank, int ranks, Point middle) {
+  const double angle = 2 * std::numbers::pi * rank / ranks - std::numbers::pi / 2;
+  return {middle.x + radius * std::cos(angle), middle.y + radius * std::sin(angle)};
+}
+
+std::string arrow(Point from, Point to, bool both, std::string_view colour) {
+  const double length = std::hypot(to.x - from.x, to.y - from.y);
+  const double x = (to.x - from.x) / length, y = (to.y - from.y) / length;
+  return fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"1.4\" "
+      "marker-end=\"url(#head)\"{}/>\n",
+      from.x + node * x, from.y + node * y, to.x - (node + 2) * x, to.y - (node + 2) * y, colour,
+      both ? " marker-start=\"url(#head)\"" : "");
+}
+
+std::string drawn(const Graph& graph, std::size_t round, Point corner) {
+  const Point middle{corner.x + side / 2, corner.y + side / 2 + 8};
+  const std::string_view colour = plot_colours[round % plot_colours.size()];
+  std::string text = fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">round {}</text>\n", middle.x,
+                                 corner.y + 16, round);
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    for (const int peer : graph.out(rank)) {
+      const bool both = std::ranges::count(graph.out(peer), rank) > 0;
+      if (both && peer < rank) continue;  // drawn with the other direction
+      text += arrow(place(rank, graph.ranks(), middle), place(peer, graph.ranks(), middle), both, colour);
+    }
+  }
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    const Point at = place(rank, graph.ranks(), middle);
+    text += fmt::format(
+        "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"{2}\" fill=\"white\" stroke=\"#404040\"/>\n"
+        "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4}</text>\n",
+        at.x, at.y, node, at.y + 4, rank);
+  }
+  return text;
+}
+
+// A circle of ranks for each round, side by side, and arrows from senders to receivers. Shows at most
+// `most_drawn_rounds` rounds, and says so if the topology has more.
+std::string to_svg(const Topology& topology) {
+  const std::size_t rounds = std::min(topology.period(), most_drawn_rounds);
+  const std::size_t columns = std::min(rounds, most_beside);
+  const std::size_t lines = (rounds + columns - 1) / columns;
+  const std::string_view more = rounds < topology.period() ? ", the first of them" : "";
+  std::string content = fmt::format(
+      "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+      "orient=\"auto-start-reverse\"><path d=\"M0,0 L8,4 L0,8 z\" fill=\"context-stroke\"/></marker></defs>\n"
+      "<text x=\"12\" y=\"26\" font-size=\"14\" font-weight=\"bold\">{}: {} ranks, {} round{}{}</text>\n",
+      escaped(topology.text()), topology.ranks(), topology.period(), topology.period() == 1 ? "" : "s", more);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    content += drawn(topology.round(round), round,
+                     {side * static_cast<double>(round % columns), top + side * static_cast<double>(round / columns)});
+  }
+  return svg_document(std::max(side * static_cast<double>(columns), 420.0), top + side * static_cast<double>(lines),
+                      content);
+}
 
 constexpr std::string_view help = R"text(Lists and shows topologies: who exchanges with whom in each round of gossip.
 
@@ -59,36 +128,18 @@ int list_topologies(std::span<const std::string> arguments) {
     mixings.add({std::string(entry.name), std::string(entry.summary), std::string(entry.paper)});
   }
   fmt::print("{}\n{}", table.plain(), mixings.plain());
-  const auto print_options = [](std::string_view name, const std::string& options) {
-    if (!options.empty()) fmt::print("\noptions of {}\n{}", name, options);
+  const auto print_options = [](const auto& entries) {
+    for (const auto& entry : entries) {
+      const std::string options = help_options(entry.options());
+      if (!options.empty()) fmt::print("\noptions of {}\n{}", entry.name, options);
+    }
   };
-  for (const TopologyEntry& entry : topology_table()) print_options(entry.name, help_options(entry.options()));
-  for (const MixingEntry& entry : mixing_table()) print_options(entry.name, help_options(entry.options()));
+  print_options(topology_table());
+  print_options(mixing_table());
   return 0;
 }
 
-std::string exactness(const Consensus& found) {
-  return found.exact_after ? fmt::format("the exact average after {} rounds", *found.exact_after)
-                           : "the exact average only in the limit";
-}
-
-nlohmann::ordered_json to_json(const MixingMatrix& matrix) {
-  auto rows = nlohmann::ordered_json::array();
-  for (int to = 0; to < matrix.ranks(); ++to) {
-    auto row = nlohmann::ordered_json::array();
-    for (int from = 0; from < matrix.ranks(); ++from) row.push_back(matrix.at(to, from));
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
 std::string to_json(const Topology& topology, const Mixing& mixing, const Consensus& found) {
-  auto rounds = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < topology.period(); ++i) {
-    auto sends = nlohmann::ordered_json::array();
-    for (int rank = 0; rank < topology.ranks(); ++rank) sends.push_back(topology.round(i).out(rank));
-    rounds.push_back({{"sends_to", sends}, {"matrix", to_json(MixingMatrix::of(topology.round(i), mixing))}});
-  }
   nlohmann::ordered_json json{{"topology", topology.text()},
                               {"mixing", mixing.text()},
                               {"ranks", topology.ranks()},
@@ -98,20 +149,16 @@ std::string to_json(const Topology& topology, const Mixing& mixing, const Consen
                               {"doubly_stochastic", found.doubly_stochastic},
                               {"spectral_gap", found.spectral_gap}};
   json["rounds_to_exact_average"] = found.exact_after ? nlohmann::ordered_json(*found.exact_after) : nullptr;
-  json["rounds"] = std::move(rounds);
-  return json.dump(2) + "\n";
-}
-
-std::string matrix_text(const MixingMatrix& matrix) {
-  std::string text;
-  for (int to = 0; to < matrix.ranks(); ++to) {
-    for (int from = 0; from < matrix.ranks(); ++from) {
-      const double share = matrix.at(to, from);
-      text += share == 0 ? "     ." : fmt::format(" {:.3f}", share);
+  for (std::size_t i = 0; i < topology.period(); ++i) {
+    const MixingMatrix matrix = MixingMatrix::of(topology.round(i), mixing);
+    auto& round = json["rounds"][i];
+    for (int rank = 0; rank < topology.ranks(); ++rank) {
+      round["sends_to"].push_back(topology.round(i).out(rank));
+      auto& row = round["matrix"][static_cast<std::size_t>(rank)];
+      for (int from = 0; from < topology.ranks(); ++from) row.push_back(matrix.at(rank, from));
     }
-    text += '\n';
   }
-  return text;
+  return json.dump(2) + "\n";
 }
 
 std::string to_text(const Topology& topology, const Mixing& mixing, const Consensus& found) {
@@ -120,7 +167,8 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
       topology.is_static() ? "the same in every round" : fmt::format("{} rounds in turns", topology.period()),
       topology.symmetric() ? "symmetric" : "directed", topology.bipartite() ? ", bipartite" : "", mixing.text(),
       found.doubly_stochastic ? "" : ", not doubly stochastic: push-sum weights differ", found.spectral_gap,
-      exactness(found));
+      found.exact_after ? fmt::format("the exact average after {} rounds", *found.exact_after)
+                        : "the exact average only in the limit");
   for (std::size_t i = 0; i < topology.period(); ++i) {
     text += fmt::format("\nround {}: who sends to whom\n", i);
     for (int rank = 0; rank < topology.ranks(); ++rank) {
@@ -128,7 +176,14 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
     }
     if (topology.ranks() > most_printed) continue;
     text += "shares: row i, column j: how much of rank j's value rank i then has\n";
-    text += matrix_text(MixingMatrix::of(topology.round(i), mixing));
+    const MixingMatrix matrix = MixingMatrix::of(topology.round(i), mixing);
+    for (int to = 0; to < matrix.ranks(); ++to) {
+      for (int from = 0; from < matrix.ranks(); ++from) {
+        const double share = matrix.at(to, from);
+        text += share == 0 ? "     ." : fmt::format(" {:.3f}", share);
+      }
+      text += '\n';
+    }
   }
   if (topology.ranks() > most_printed) {
     text += fmt::format("\nfor more than {} ranks, shares are in --json\n", most_printed);
@@ -137,7 +192,6 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
 }
 
 int show_topology(std::span<const std::string> arguments) {
-  constexpr std::string_view own_name = "topology show";
   std::string name;
   ShowOptions options;
   Flags flags("topology show", "Shows a topology: its rounds, shares, spectral gap, and rounds to the exact average.",
@@ -145,7 +199,7 @@ int show_topology(std::span<const std::string> arguments) {
   flags.add_positional("topology", name, "a name, with options in brackets, an id, or a .toml file", true);
   if (!flags.read(arguments, options)) return 0;
   if (!options.svg.empty()) require_ending("svg", options.svg, ".svg");
-  const Topology topology = make_topology(read_topology(name, own_name), static_cast<int>(options.ranks));
+  const Topology topology = make_topology(read_topology(name, "topology show"), static_cast<int>(options.ranks));
   const auto mixing = make_mixing(read_mixing(options.mixing.value_or("")), topology);
   const Consensus found = consensus(topology, *mixing);
   fmt::print("{}", options.json ? to_json(topology, *mixing, found) : to_text(topology, *mixing, found));

@@ -9,58 +9,20 @@
 #include <array>
 #include <cerrno>
 #include <memory>
-#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "app/data/archive.h"
+#include "app/data/unpack.h"
 #include "sotto/core/error.h"
 #include "sotto/core/expression.h"
 #include "sotto/core/file.h"
+#include "sotto/core/open_file.h"
 
 namespace sotto {
 namespace {
 
 namespace fs = std::filesystem;
-
-class PartFile {
- public:
-  explicit PartFile(fs::path path)
-      : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) throw FileError(fmt::format("cannot write {}: {}", path_.string(), reason()));
-  }
-  ~PartFile() { ::close(fd_); }
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
-
-  // append() and empty() return false on failure and keep the reason, because libcurl calls them and no exception may
-  // pass through it.
-  bool append(const char* data, std::size_t count) {
-    while (count > 0) {
-      const ssize_t written = ::write(fd_, data, count);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return fail();
-      data += written;
-      count -= static_cast<std::size_t>(written);
-    }
-    return true;
-  }
-  bool empty() { return ::ftruncate(fd_, 0) == 0 || fail(); }
-  void check() const {
-    if (!failure_.empty()) throw FileError(fmt::format("cannot write {}: {}", path_.string(), failure_));
-  }
-
- private:
-  static std::string reason() { return std::generic_category().message(errno); }
-  bool fail() {
-    failure_ = reason();
-    return false;
-  }
-  fs::path path_;
-  int fd_;
-  std::string failure_;
-};
 
 // The state of one request, for the callbacks of libcurl.
 struct Transfer {
@@ -68,11 +30,12 @@ struct Transfer {
   const Download& source;
   const fs::path& path;
   const Progress& progress;
-  PartFile file;
+  Descriptor part{};
   std::uint64_t start;         // the length of the part before this request
   std::uint64_t received = 0;  // bytes that this request has appended
   bool body_begun = false;
-  std::string refusal;  // why the answer cannot be used; empty: it can
+  std::string failure{};  // why the part cannot be written; empty: it can
+  std::string refusal{};  // why the answer cannot be used; empty: it can
   bool cancelled = false;
 
   long status() const {
@@ -86,7 +49,7 @@ struct Transfer {
     body_begun = true;
     if (status() == 200 && start > 0) {  // the server ignores ranges: start over
       start = 0;
-      return file.empty();
+      return ::ftruncate(part.get(), 0) == 0 || fail();
     }
     if (status() == 206) {
       curl_header* header = nullptr;
@@ -107,7 +70,23 @@ struct Transfer {
       return false;
     }
     received += count;
-    return file.append(data, count);
+    return append(data, count);
+  }
+
+  // Functions that return false keep the reason, because libcurl calls them and no exception may pass through it.
+  bool append(const char* data, std::size_t count) {
+    while (count > 0) {
+      const ssize_t written = ::write(part.get(), data, count);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return fail();
+      data += written;
+      count -= static_cast<std::size_t>(written);
+    }
+    return true;
+  }
+  bool fail() {
+    failure = std::generic_category().message(errno);
+    return false;
   }
 };
 
@@ -128,13 +107,15 @@ Answer request(const Download& source, const fs::path& path, const fs::path& par
                const Progress& progress) {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   if (!curl) throw FileError(fmt::format("cannot download {}: libcurl does not start", source.url));
-  Transfer transfer{.curl = curl.get(),
-                    .source = source,
-                    .path = path,
-                    .progress = progress,
-                    .file = PartFile(part),
-                    .start = start,
-                    .refusal = {}};
+  Transfer transfer{.curl = curl.get(), .source = source, .path = path, .progress = progress, .start = start};
+  const auto require_written = [&] {
+    if (!transfer.failure.empty()) {
+      throw FileError(fmt::format("cannot write {}: {}", part.string(), transfer.failure));
+    }
+  };
+  transfer.part.reset(::open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!transfer.part.open()) transfer.fail();
+  require_written();
   std::array<char, CURL_ERROR_SIZE> reason{};
   CURL* c = curl.get();
   curl_easy_setopt(c, CURLOPT_URL, source.url.c_str());
@@ -164,7 +145,7 @@ Answer request(const Download& source, const fs::path& path, const fs::path& par
         kept == 0 ? "" : fmt::format("; {} of {} bytes are kept; run it again to continue", kept, source.bytes);
     throw FileError(fmt::format("cannot download {} to {}: {}{}", source.url, path.string(), why, next));
   };
-  transfer.file.check();
+  require_written();
   if (transfer.cancelled) return Answer::cancelled;
   if (!transfer.refusal.empty()) {
     fs::remove(part);
@@ -200,62 +181,43 @@ struct NamedFile {
   std::uint64_t bytes;
 };
 
-constexpr std::array mnist_files{
-    NamedFile{"train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9'912'422},
-    NamedFile{"train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28'881},
-    NamedFile{"t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1'648'877},
-    NamedFile{"t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4'542},
-};
-constexpr std::array fashion_mnist_files{
-    NamedFile{"train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26'421'880},
-    NamedFile{"train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe", 29'515},
-    NamedFile{"t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79", 4'422'102},
-    NamedFile{"t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310", 5'148},
-};
-constexpr std::array kmnist_files{
-    NamedFile{"train-images-idx3-ubyte.gz", "bdb82020997e1d708af4cf47b453dcf7", 18'165'135},
-    NamedFile{"train-labels-idx1-ubyte.gz", "e144d726b3acfaa3e44228e80efcd344", 29'497},
-    NamedFile{"t10k-images-idx3-ubyte.gz", "5c965bf0a639b31b8f53240b1b52f4d7", 3'041'136},
-    NamedFile{"t10k-labels-idx1-ubyte.gz", "7320c461ea6c1c855c0b718fb2a4b134", 5'120},
-};
-constexpr std::array cifar10_files{
-    NamedFile{"cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170'052'171},
-};
-constexpr std::array cifar100_files{
-    NamedFile{"cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 168'513'733},
-};
-constexpr std::array emnist_files{
-    // one archive of all splits
-    NamedFile{"gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", 561'753'746},
-};
-constexpr std::array svhn_files{
-    NamedFile{"train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182'040'794},
-    NamedFile{"test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64'275'384},
-};
-
 struct Source {
   DownloadSource set;
-  std::span<const NamedFile> files;
+  std::array<NamedFile, 4> files;  // fewer: the last have no names
 };
-constexpr Source emnist(std::string_view name) {
-  return {{name, "https://biometrics.nist.gov/cs_links/EMNIST", "none stated (Cohen et al., 2017)"}, emnist_files};
+constexpr Source emnist(std::string_view name) {  // one archive of all splits
+  return {{name, "https://biometrics.nist.gov/cs_links/EMNIST", "none stated (Cohen et al., 2017)"},
+          {{{"gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", 561'753'746}}}};
 }
 constexpr std::array sources{
     Source{{"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist", "CC BY-SA 3.0 (LeCun, Cortes, Burges)"},
-           mnist_files},
+           {{{"train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9'912'422},
+             {"train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28'881},
+             {"t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1'648'877},
+             {"t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4'542}}}},
     Source{{"fashion-mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com", "MIT (Zalando SE)"},
-           fashion_mnist_files},
-    Source{{"kmnist", "http://codh.rois.ac.jp/kmnist/dataset/kmnist", "CC BY-SA 4.0 (CODH, 2018)"}, kmnist_files},
+           {{{"train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26'421'880},
+             {"train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe", 29'515},
+             {"t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79", 4'422'102},
+             {"t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310", 5'148}}}},
+    Source{{"kmnist", "http://codh.rois.ac.jp/kmnist/dataset/kmnist", "CC BY-SA 4.0 (CODH, 2018)"},
+           {{{"train-images-idx3-ubyte.gz", "bdb82020997e1d708af4cf47b453dcf7", 18'165'135},
+             {"train-labels-idx1-ubyte.gz", "e144d726b3acfaa3e44228e80efcd344", 29'497},
+             {"t10k-images-idx3-ubyte.gz", "5c965bf0a639b31b8f53240b1b52f4d7", 3'041'136},
+             {"t10k-labels-idx1-ubyte.gz", "7320c461ea6c1c855c0b718fb2a4b134", 5'120}}}},
     emnist("emnist-balanced"),
     emnist("emnist-byclass"),
     emnist("emnist-bymerge"),
     emnist("emnist-digits"),
     emnist("emnist-letters"),
     emnist("emnist-mnist"),
-    Source{{"cifar10", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"}, cifar10_files},
-    Source{{"cifar100", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"}, cifar100_files},
+    Source{{"cifar10", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"},
+           {{{"cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170'052'171}}}},
+    Source{{"cifar100", "https://www.cs.toronto.edu/~kriz", "none stated (Krizhevsky, 2009)"},
+           {{{"cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 168'513'733}}}},
     Source{{"svhn", "http://ufldl.stanford.edu/housenumbers", "for non-commercial use (Netzer et al., 2011)"},
-           svhn_files},
+           {{{"train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182'040'794},
+             {"test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64'275'384}}}},
 };
 
 const Source* find_source(std::string_view name) {
@@ -315,6 +277,7 @@ Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_v
   make_folder(folder);
   Fetched all = Fetched::already_there;
   for (const NamedFile& file : source->files) {
+    if (file.name.empty()) break;
     const Download wanted{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
     const Fetched fetched = download(wanted, folder / file.name, progress);
     if (fetched == Fetched::cancelled) return fetched;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -11,6 +13,13 @@
 
 namespace sotto {
 namespace {
+
+ConfigError cannot_fill(std::size_t examples, const OrderOptions& options) {
+  return ConfigError(
+      fmt::format("{} training examples cannot fill one global batch of {} ranks x {} examples; use a smaller batch, "
+                  "fewer ranks or more data",
+                  examples, options.ranks, options.batch));
+}
 
 std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
   if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks) {
@@ -22,14 +31,11 @@ std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
   }
   const auto ranks = static_cast<std::size_t>(options.ranks);
   // Compared by division: a huge batch must not overflow into a small product.
-  if (options.batch > examples / ranks) {
-    throw ConfigError(
-        fmt::format("{} training examples cannot fill one global batch of {} ranks x {} examples; use a smaller batch, "
-                    "fewer ranks or more data",
-                    examples, ranks, options.batch));
-  }
+  if (options.batch > examples / ranks) throw cannot_fill(examples, options);
   return examples / (ranks * options.batch);
 }
+
+constexpr std::size_t length_step = 4;  // lengths that differ by less are taken as the same
 
 }  // namespace
 
@@ -81,6 +87,90 @@ std::span<const std::uint32_t> ExampleOrder::at(std::uint64_t position) {
       place.index * static_cast<std::uint64_t>(options_.ranks) + static_cast<std::uint64_t>(options_.rank);
   const std::uint64_t skipped = place.epoch == epochs_.epoch ? skipped_ : 0;
   return std::span(order_).subspan(skipped + batch * options_.batch, options_.batch);
+}
+
+LengthOrder::LengthOrder(std::span<const std::size_t> lengths, const OrderOptions& options) : options_(options) {
+  whole_steps(lengths.size(), options);
+  for (const std::size_t length : lengths) {
+    lengths_.push_back((length + length_step - 1) / length_step * length_step);
+  }
+  make_epoch(0);
+  if (positions_.empty()) throw cannot_fill(lengths.size(), options);
+  all_batches_ = batches_.size();
+  epochs_ = Epochs::of(positions_.size());
+}
+
+// Cuts sorted_ into batches that have about as many elements as `batch` examples of mean length.
+std::vector<LengthOrder::Batch> LengthOrder::cut(std::size_t batch) const {
+  const double sum = std::accumulate(lengths_.begin(), lengths_.end(), 0.0);
+  const double room = sum / static_cast<double>(std::max<std::size_t>(1, lengths_.size())) * static_cast<double>(batch);
+  std::vector<Batch> batches;
+  for (std::size_t begin = 0, i = 0; i < sorted_.size(); ++i) {
+    const bool last = i + 1 == sorted_.size();
+    if (last || static_cast<double>((i + 2 - begin) * lengths_[sorted_[i + 1]]) > room) {
+      batches.push_back({begin, i + 1});
+      begin = i + 1;
+    }
+  }
+  return batches;
+}
+
+// Deals the examples in sorted_ to the positions of `ranks` ranks.
+void LengthOrder::deal(std::uint64_t ranks, std::size_t batch) {
+  batches_ = cut(batch);
+  positions_.resize(batches_.size() / ranks);
+  constexpr std::uint64_t of_positions = std::uint64_t{1} << 40;  // no epoch has this number
+  shuffle(positions_, options_.seed, of_positions | epoch_);
+  const std::size_t surplus = batches_.size() % ranks;
+  left_out_ = Philox(options_.seed, Purpose::shuffle, (of_positions << 1) | epoch_)
+                  .below(static_cast<std::uint32_t>(surplus + 1));
+}
+
+std::span<const std::uint32_t> LengthOrder::examples_of(std::uint64_t batch) const {
+  const Batch& found = batches_[left_out_ + batch];
+  return std::span(sorted_).subspan(found.begin, found.end - found.begin);
+}
+
+// Removes the examples that others have read, of those that were dealt to them.
+void LengthOrder::remove(const Reading& read) {
+  if (read.positions > positions_.size()) throw reads_too_much(epoch_);
+  std::vector<bool> is_read(lengths_.size());
+  for (std::uint64_t i = 0; i < read.positions; ++i) {
+    for (std::uint64_t rank = 0; rank < read.ranks; ++rank) {
+      for (const std::uint32_t example : examples_of(positions_[i] * read.ranks + rank)) is_read[example] = true;
+    }
+  }
+  std::erase_if(sorted_, [&](std::uint32_t example) { return is_read[example]; });
+}
+
+void LengthOrder::make_epoch(std::uint64_t epoch) {
+  epoch_ = epoch;
+  sorted_.resize(lengths_.size());
+  shuffle(sorted_, options_.seed, epoch);
+  std::ranges::stable_sort(sorted_, {}, [this](std::uint32_t example) { return lengths_[example]; });
+  if (epoch == epochs_.epoch) {
+    for (const Reading& read : read_) {
+      deal(read.ranks, read.batch);
+      remove(read);
+    }
+  }
+  deal(static_cast<std::uint64_t>(options_.ranks), options_.batch);
+}
+
+void LengthOrder::go_on(const ReadingStart& start, Share share) {
+  options_.rank = share.rank;
+  options_.ranks = share.ranks;
+  read_ = start.read;
+  epochs_.epoch = start.epoch;
+  make_epoch(start.epoch);
+  epochs_ = {all_batches_ / static_cast<std::uint64_t>(share.ranks), start.position, start.epoch, positions_.size()};
+}
+
+std::span<const std::uint32_t> LengthOrder::at(std::uint64_t position) {
+  const Epochs::Place place = epochs_.at(position);
+  if (place.epoch != epoch_) make_epoch(place.epoch);
+  return examples_of(positions_[place.index] * static_cast<std::uint64_t>(options_.ranks) +
+                     static_cast<std::uint64_t>(options_.rank));
 }
 
 }  // namespace sotto

@@ -3,11 +3,58 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "app/data/epochs.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
+
+// A stretch of an epoch: at each of its positions, each rank reads a batch of examples.
+struct Reading {
+  std::uint64_t ranks = 1, batch = 1, positions = 0;
+};
+
+// Share number `rank` of `ranks` equal shares of the examples.
+struct Share {
+  int rank = 0, ranks = 1;
+};
+
+// Where a run continues after its number of ranks, or its batches, have changed: first with the rest of the epoch that
+// was begun.
+struct ReadingStart {
+  std::uint64_t position = 0;   // the first position of the new ranks
+  std::uint64_t epoch = 0;      // the epoch that was begun
+  std::vector<Reading> read{};  // the stretches of it that were read, in this order
+};
+
+inline FileError reads_too_much(std::uint64_t epoch) {
+  return FileError("a checkpoint with more read of epoch " + std::to_string(epoch) + " than it has");
+}
+
+// Which batch of which epoch a position is. Positions count over all epochs.
+struct Epochs {
+  std::uint64_t each = 1;                        // positions of a whole epoch
+  std::uint64_t first = 0, epoch = 0, left = 1;  // position `first` is the first of the `left` that `epoch` still has
+
+  static Epochs of(std::uint64_t each) { return {each, 0, 0, each}; }
+
+  struct Place {
+    std::uint64_t epoch = 0, index = 0;
+    std::uint64_t positions = 1;  // of this epoch, or of the rest of it
+    bool operator==(const Place&) const = default;
+  };
+  // REQUIRES position >= first.
+  Place at(std::uint64_t position) const {
+    const std::uint64_t made = position - first;
+    if (made < left) return {epoch, made, left};
+    return {epoch + 1 + (made - left) / each, (made - left) % each, each};
+  }
+  // The first position of an epoch; `first` for those that were begun before.
+  std::uint64_t begin_of(std::uint64_t other) const {
+    return other <= epoch ? first : first + left + (other - epoch - 1) * each;
+  }
+};
 
 struct OrderOptions {
   std::uint64_t seed = 1;
@@ -52,6 +99,43 @@ class ExampleOrder {
       order_;  // in round `round_`, of examples or of places in own_; empty before the first call
   std::uint64_t round_ = 0;
   std::vector<std::uint32_t> batch_;  // of own examples
+};
+
+// Like ExampleOrder, for examples of different lengths. A batch has examples of about the same length, and together
+// about as many elements as `options.batch` examples of mean length. The batches of all ranks at a position have
+// neighbouring lengths. The number and the lengths of the batches depend on the lengths alone; (seed, epoch) decides
+// which examples of a length are in the same batch, and the order of the batches.
+class LengthOrder {
+ public:
+  // ConfigError when the examples cannot fill a batch for each rank.
+  LengthOrder(std::span<const std::size_t> lengths, const OrderOptions& options);
+
+  const Epochs& epochs() const { return epochs_; }
+  // As ExampleOrder::go_on().
+  void go_on(const ReadingStart& start, Share share);
+  // The examples at this position, which counts over all epochs; valid until the next call.
+  std::span<const std::uint32_t> at(std::uint64_t position);
+
+ private:
+  struct Batch {
+    std::size_t begin, end;  // in the examples, sorted by length
+  };
+  std::vector<Batch> cut(std::size_t batch) const;
+  std::span<const std::uint32_t> examples_of(std::uint64_t batch) const;
+  void make_epoch(std::uint64_t epoch);
+  void deal(std::uint64_t ranks, std::size_t batch);
+  void remove(const Reading& read);
+
+  OrderOptions options_;
+  std::vector<std::size_t> lengths_;  // rounded up
+  std::uint64_t all_batches_ = 0;     // of a whole epoch, of all ranks
+  Epochs epochs_;
+  std::vector<Reading> read_;  // by others, of epoch `epochs_.epoch`
+  // Of epoch `epoch_`, without what others have read; empty before the first call:
+  std::vector<std::uint32_t> sorted_, positions_;
+  std::vector<Batch> batches_;
+  std::size_t left_out_ = 0;  // batches before the first one
+  std::uint64_t epoch_ = 0;
 };
 
 }  // namespace sotto

@@ -144,7 +144,7 @@ Labels labels_of(std::span<const float> labels, bool are_numbers) {
 }
 
 Partition::Partition(const PartitionSpec& spec, const Labels& labels, const Dealing& dealing)
-    : text_(spec.said()),
+    : text_(spec.source_text()),
       names_(labels.names),
       hands_(with_place(spec, [&] { return spec.entry->deal(spec.options, labels, dealing); })) {
   for (auto& hand : hands_) {

@@ -5,6 +5,13 @@
 #include "sotto/core/error.h"
 
 namespace sotto {
+namespace {
+
+std::int64_t wanted_size(const DataOptions& options, Split split) {
+  return split == Split::train ? options.train_size : options.test_size;
+}
+
+}  // namespace
 
 void check_source(const DataOptions& options, std::string_view name, std::string_view files) {
   if (!files.empty() && options.data_dir.empty()) {
@@ -41,6 +48,29 @@ void check_kind(const DataOptions& options, std::string_view kind) {
   is_for("text", options.tokens != usual.tokens, "tokens", options.tokens);
   is_for("sentences", options.languages != usual.languages, "languages", options.languages);
   is_for("sentences", options.test_set != usual.test_set, "test-set", options.test_set);
+}
+
+std::string size_option(Split split, std::int64_t wanted) {
+  return named(split == Split::train ? "train-size" : "test-size", std::to_string(wanted));
+}
+
+std::size_t chosen_size(const DataOptions& options, Split split, std::size_t available, std::string_view source) {
+  const std::int64_t wanted = wanted_size(options, split);
+  if (wanted == 0) return available;
+  if (wanted < 0 || static_cast<std::uint64_t>(wanted) > available) {
+    throw ConfigError(fmt::format("{}: {} holds {} {} examples (0 takes them all)", size_option(split, wanted), source,
+                                  available, split == Split::train ? "training" : "test"));
+  }
+  return static_cast<std::size_t>(wanted);
+}
+
+std::size_t generated_size(const DataOptions& options, Split split, std::size_t usual_train, std::size_t usual_test) {
+  const std::int64_t wanted = wanted_size(options, split);
+  if (wanted == 0) return split == Split::train ? usual_train : usual_test;
+  if (wanted < 0 || wanted > DataOptions::most_examples) {
+    throw ConfigError(fmt::format("{} must be in [0, {}]", size_option(split, wanted), DataOptions::most_examples));
+  }
+  return static_cast<std::size_t>(wanted);
 }
 
 }  // namespace sotto

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

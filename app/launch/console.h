@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "app/launch/message.h"
+#include "app/launch/host_message.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -17,7 +17,7 @@ namespace sotto {
 // without its lines. SIGPIPE is ignored while this lives.
 class Console {
  public:
-  // `relay`: for the launcher on another machine, lines and progress become messages (message.h) on stdout.
+  // `relay`: for the launcher on another machine, lines and progress become messages (host_message.h) on stdout.
   enum class To { screen, relay };
   explicit Console(To to = To::screen);
   ~Console();  // takes the progress line away

@@ -1,5 +1,4 @@
 #include "app/launch/coordinator.h"
-#include "adapters/c10d/store_service.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/c10d/transports.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/option_name.h"
 
 namespace sotto {
 namespace {
@@ -150,7 +149,7 @@ bool Coordinator::look_after() {
 
 void Coordinator::close() {
   closed_ = Clock::now();
-  roster_.close(error_, !error_.empty() && error_ == generations_.in_vain());
+  roster_.close(error_, !error_.empty() && error_ == generations_.no_progress());
   if (spec_.state.empty()) return;
   std::remove(spec_.state.c_str());  // no later coordinator should wait for these ranks
   std::remove(lock_of(spec_.state).c_str());
@@ -314,7 +313,7 @@ void Coordinator::change() {
   }
   if (!settled || !generations_.next()) {
     const bool ends = spec_.on_failure == OnFailure::stop || generations_.there() == generations_.waiting();
-    error_ = ends && !generations_.failure().empty() ? generations_.failure() : generations_.in_vain();
+    error_ = ends && !generations_.failure().empty() ? generations_.failure() : generations_.no_progress();
     return;
   }
   console_.line(stderr,

@@ -9,12 +9,11 @@
 #include <string>
 
 #include "app/launch/console.h"
-#include "sotto/comm/group/application.h"
 #include "sotto/comm/group/generations.h"
 #include "sotto/comm/group/membership.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
-#include "sotto/core/descriptor.h"
+#include "sotto/core/open_file.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -33,7 +32,7 @@ struct CoordinatorSpec {
 
 // Tells the ranks of a job, which anything may have started anywhere, who is in their group. It knows them by their
 // heartbeats (comm/group/heartbeat.h). Training does not need it: while it is gone, the group only cannot change. A
-// rank that has another secret than the others, or none, is told so and does not count (comm/group/application.h).
+// rank that has another secret than the others, or none, is told so and does not count (comm/secret.h).
 class Coordinator {
  public:
   // CommError if the port is in use, FileError or ConfigError if the state cannot be read or written, or another

@@ -164,7 +164,7 @@ void ElasticGroup::look_after() {
     return roster_.announce(generations_);
   }
   // Members that have not left their group after others did, and are silent, or take too long.
-  if (!in_vain().empty()) return;
+  if (!no_progress().empty()) return;
   const auto waited = Clock::now() - *generations_.changing();
   for (const int id : generations_.awaited()) {
     if (is_silent(id) || waited >= roster_.patience(id, spec_.patience)) give_up(id);

@@ -20,14 +20,12 @@ namespace sotto {
 // The ranks of a job as processes, wherever they run.
 class RankStarter {
  public:
-  RankStarter() = default;
-  virtual ~RankStarter() = default;
-  RankStarter(const RankStarter&) = delete;
-  RankStarter& operator=(const RankStarter&) = delete;
-
   virtual bool can_start(int id) = 0;                             // whether its machine is there
   virtual void start_rank(int id, std::uint64_t generation) = 0;  // a member from then on; Error if it is impossible
   virtual void give_up_rank(int id) = 0;                          // kills a rank that hangs
+
+ protected:
+  ~RankStarter() = default;
 };
 
 // The group of ranks of a job that survives the loss of some: LaunchSpec::least_ranks and the fields after it. The
@@ -59,7 +57,7 @@ class ElasticGroup {
   std::vector<int> running() const { return {running_.begin(), running_.end()}; }
   bool over() const { return generations_.over(); }  // the last member has come to the end of the run
   // Why the job should end though no rank has failed; empty otherwise.
-  const std::string& in_vain() const { return generations_.in_vain(); }
+  const std::string& no_progress() const { return generations_.no_progress(); }
 
  private:
   struct Sign {  // a heartbeat, and when it was found

@@ -8,11 +8,10 @@
 #include <sstream>
 #include <utility>
 
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/transports.h"
 #include "app/launch/hosts_job.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
-#include "sotto/core/option_name.h"
 
 namespace sotto {
 namespace {
@@ -162,7 +161,7 @@ void HostsJob::look_after_group() {
   if (failed_ || ending_ || dismissed_) return;
   group_->look_after();
   if (group_->over()) return dismiss();
-  if (!group_->in_vain().empty()) return give_up(group_->in_vain(), 1);
+  if (!group_->no_progress().empty()) return give_up(group_->no_progress(), 1);
   if (stop_ != 0) return;
   for (Part& part : parts_) {
     if (!part.missing && !part.begun && await_answer(part)) begin(part);

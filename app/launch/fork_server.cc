@@ -1,4 +1,4 @@
-#include "app/launch/fork_server.h"
+#include "app/launch/spawn.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,7 +19,6 @@
 #include <string_view>
 #include <utility>
 
-#include "app/launch/spawn.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

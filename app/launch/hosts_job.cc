@@ -19,12 +19,11 @@ constexpr std::chrono::seconds answer_deadline{60};  // from the start of ssh to
 constexpr std::chrono::seconds host_grace{3};  // after the first failure; a host needs half of it to end its ranks
 constexpr std::chrono::seconds ssh_grace{5};   // from the end of its stdin until ssh is killed
 constexpr int ssh_failed = 255;
-constexpr std::chrono::milliseconds poll_interval{100};  // of the store, where ranks say that they have lost others
 
 }  // namespace
 
 HostsJob::HostsJob(const LaunchSpec& spec, Console& console, OnProgress on_progress)
-    : spec_(spec), hosts_(*spec.hosts), console_(console), on_progress_(std::move(on_progress)) {
+    : Job(spec, console, std::move(on_progress)), hosts_(*spec.hosts) {
   std::int64_t first = 0;
   for (const JobHost& host : hosts_.list) {
     parts_.emplace_back(hosts_.ssh, host, first).pause = hosts_.pause;
@@ -122,9 +121,7 @@ void HostsJob::hear(Part& part, const HostMessage& message) {
     return;
   }
   if (message.kind == "out" || message.kind == "err") {
-    if (spec_.show_lines) return console_.line(message.kind == "out" ? stdout : stderr, text);
-    held_.push_back(text);
-    if (held_.size() > held_lines) held_.pop_front();
+    show(message.kind == "out" ? stdout : stderr, text);
   } else if (message.kind == "progress") {
     on_progress_(text);
   } else if (message.kind == "launcher") {

@@ -2,18 +2,17 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/launch/elastic_group.h"
+#include "app/launch/hosts.h"
 #include "app/launch/job.h"
-#include "app/launch/remote.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
-#include "sotto/core/option_name.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 
@@ -89,7 +88,6 @@ class HostsJob final : public Job, private RankStarter {
   bool can_start(int id) override;
   void start_rank(int id, std::uint64_t generation) override;
   void give_up_rank(int id) override;
-  bool is_elastic() const { return spec_.least_ranks > 0; }
   Part& part_of(int id);
   std::vector<int> ids_of(const Part& part) const;
   void begin_group();
@@ -103,24 +101,13 @@ class HostsJob final : public Job, private RankStarter {
   void reach_missing();
   void dismiss();
 
-  const LaunchSpec& spec_;
   const JobHosts& hosts_;
-  Console& console_;
-  OnProgress on_progress_;
   std::list<Part> parts_;                    // in the order of their ranks
   std::vector<const Part*> order_;           // in which they ended
-  std::string master_;                       // where the ranks meet; empty until the first host has said so
-  std::deque<std::string> held_;             // lines that are shown only if the job fails
   Clock::time_point signed_ = Clock::now();  // when the hosts got our last sign of life
-  std::optional<Clock::time_point> failed_, ending_;
-  int stop_ = 0;  // the signal that we were stopped by
+  std::optional<Clock::time_point> ending_;
   std::string given_up_;
   int given_up_status_ = 0;
-
-  // If ranks may be lost:
-  std::optional<StoreServer> store_;
-  std::optional<ElasticGroup> group_;
-  bool dismissed_ = false;  // no more ranks are wanted
 };
 
 }  // namespace sotto

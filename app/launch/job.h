@@ -2,11 +2,19 @@
 
 #include <poll.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <deque>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "app/launch/elastic_group.h"
 #include "app/launch/launcher.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -15,10 +23,7 @@ namespace sotto {
 // REQUIRES that a Signals object (signals.h) lives longer.
 class Job {
  public:
-  Job() = default;
   virtual ~Job() = default;  // kills those that still run
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
 
   virtual bool running() const = 0;
   virtual void add_to(std::vector<pollfd>& polled) const = 0;      // their pipes, and their ends
@@ -26,10 +31,27 @@ class Job {
   virtual void pass_on(int signal) = 0;                            // the second wish to stop kills them
   virtual void look_after() = 0;      // reads the pipes, notes who ended, ends a failed job
   virtual LaunchResult result() = 0;  // REQUIRES that it does not run
-};
 
-// How many of the last lines are kept of a job that shows none.
-inline constexpr std::size_t held_lines = 20;
+ protected:
+  static constexpr std::chrono::milliseconds poll_interval{100};  // of the store, where ranks say that they lost others
+  static constexpr std::size_t held_lines = 20;  // how many of the last ones are kept of a job that shows none
+
+  Job(const LaunchSpec& spec, Console& console, OnProgress on_progress)
+      : spec_(spec), console_(console), on_progress_(std::move(on_progress)) {}
+  bool is_elastic() const { return spec_.least_ranks > 0; }
+  void show(std::FILE* to, std::string line);  // or keeps it, for the result of a job that failed
+
+  const LaunchSpec& spec_;
+  Console& console_;
+  OnProgress on_progress_;
+  std::deque<std::string> held_;             // lines that are shown only if the job fails
+  std::optional<Clock::time_point> failed_;  // since its first failure
+  int stop_ = 0;                             // the signal that we were stopped by
+  std::string master_;                       // where the ranks meet; empty: nobody has said so yet
+  std::optional<StoreServer> store_;
+  std::optional<ElasticGroup> group_;  // of a job whose ranks may be lost
+  bool dismissed_ = false;             // no more ranks are wanted
+};
 
 // How a process of a job ended.
 enum class Ending {

@@ -50,6 +50,12 @@ void wait_for_news(std::span<const Running> jobs) {
 
 }  // namespace
 
+void Job::show(std::FILE* to, std::string line) {
+  if (spec_.show_lines) return console_.line(to, line);
+  held_.push_back(std::move(line));
+  if (held_.size() > held_lines) held_.pop_front();
+}
+
 bool is_stop_status(int status) { return status == 128 + SIGINT || status == 128 + SIGTERM || status == 128 + SIGUSR1; }
 
 std::string name_of_signal(int number) {
@@ -118,6 +124,14 @@ bool report_to_launcher(std::string_view error, Reason reason) {
   if (variable == nullptr || fstat(report_descriptor, &about) != 0 || !S_ISFIFO(about.st_mode)) return false;
   const std::string text = report_text(reason, error);
   return write(report_descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+std::optional<std::size_t> decisive(std::span<const Ending> endings) {
+  for (const Ending kind : {Ending::failed, Ending::stopped, Ending::echo}) {
+    const auto found = std::ranges::find(endings, kind);
+    if (found != endings.end()) return static_cast<std::size_t>(found - endings.begin());
+  }
+  return std::nullopt;
 }
 
 }  // namespace sotto

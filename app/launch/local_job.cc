@@ -1,5 +1,4 @@
 #include "app/launch/local_job.h"
-#include "adapters/c10d/store_service.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,10 +14,10 @@
 #include <utility>
 
 #include "adapters/c10d/compute_threads.h"
-#include "app/launch/message.h"
+#include "adapters/c10d/transports.h"
+#include "app/launch/host_message.h"
 #include "app/launch/share.h"
 #include "sotto/core/error.h"
-#include "sotto/core/option_name.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -26,18 +25,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds poll_interval{100};  // of the store, where ranks say that they have lost others
-constexpr milliseconds grace{1000};         // after the first failure, to end by themselves
-constexpr milliseconds last_grace{1500};    // until those that SIGTERM did not end are killed
+constexpr milliseconds grace{1000};       // after the first failure, to end by themselves
+constexpr milliseconds last_grace{1500};  // until those that SIGTERM did not end are killed
 constexpr std::size_t longest_line = 1 << 16;
 
 }  // namespace
 
 LocalJob::LocalJob(const LaunchSpec& spec, Console& console, OnProgress on_progress)
-    : spec_(spec),
-      console_(console),
-      on_progress_(std::move(on_progress)),
-      plan_(0, std::numeric_limits<std::size_t>::max()) {
+    : Job(spec, console, std::move(on_progress)), plan_(0, std::numeric_limits<std::size_t>::max()) {
   choose_meeting_place();
   try {
     begin();
@@ -138,7 +133,7 @@ void LocalJob::pass_on(int number) {
 // The launcher is on another machine. When it is gone, or cannot be heard any more, nobody waits for this job, or reads
 // what its ranks print.
 bool LocalJob::hears_launcher() {
-  MessageReader& orders = *spec_.share->orders;
+  HostMessageReader& orders = *spec_.share->orders;
   if (orders.read()) heard_ = Clock::now();
   return !orders.ended() && Clock::now() - heard_ <= longest_silence;
 }
@@ -164,8 +159,8 @@ void LocalJob::look_after() {
 LaunchResult LocalJob::result() {
   read_all();
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (!ranks_[r].out.empty()) show(r, stdout, ranks_[r].out);
-    if (!ranks_[r].err.empty()) show(r, stderr, ranks_[r].err);
+    if (!ranks_[r].out.empty()) show_line(r, stdout, ranks_[r].out);
+    if (!ranks_[r].err.empty()) show_line(r, stderr, ranks_[r].err);
   }
   LaunchResult result = decide();
   if (result.status != 0) result.lines.assign(held_.begin(), held_.end());
@@ -229,27 +224,21 @@ void LocalJob::read_lines(Descriptor& from, std::string& pending, std::size_t ra
   for (std::size_t end; (end = pending.find_first_of("\r\n", begin)) != std::string::npos; begin = end + 1) {
     const std::string_view line = std::string_view(pending).substr(begin, end - begin);
     if (pending[end] == '\n') {
-      show(rank, to, line);
+      show_line(rank, to, line);
     } else {
       on_progress_(line);
     }
   }
   pending.erase(0, begin);
-  if (pending.size() > longest_line) show(rank, to, std::exchange(pending, ""));
+  if (pending.size() > longest_line) show_line(rank, to, std::exchange(pending, ""));
 }
 
-void LocalJob::show(std::size_t rank, std::FILE* to, std::string_view line) {
-  std::string text = all_ranks() == 1 ? std::string(line) : fmt::format("[{}] {}", number(rank), line);
-  if (spec_.show_lines) {
-    console_.line(to, text);
-    return;
-  }
-  if (line.starts_with("warning:") && warnings_.size() < held_lines &&
+void LocalJob::show_line(std::size_t rank, std::FILE* to, std::string_view line) {
+  if (!spec_.show_lines && line.starts_with("warning:") && warnings_.size() < held_lines &&
       std::ranges::find(warnings_, line) == warnings_.end()) {
     warnings_.emplace_back(line);
   }
-  held_.push_back(std::move(text));
-  if (held_.size() > held_lines) held_.pop_front();
+  show(to, all_ranks() == 1 ? std::string(line) : fmt::format("[{}] {}", number(rank), line));
 }
 
 void LocalJob::reap() {
@@ -328,8 +317,8 @@ std::string LocalJob::explain(std::size_t r) const {
 }
 
 LaunchResult LocalJob::decide() const {
-  const std::string& in_vain = group_ ? group_->in_vain() : plan_.in_vain();
-  if (!in_vain.empty()) return {.status = 1, .error = in_vain};
+  const std::string& no_progress = group_ ? group_->no_progress() : plan_.no_progress();
+  if (!no_progress.empty()) return {.status = 1, .error = no_progress};
   std::vector<Ending> endings;
   for (const std::size_t r : order_) endings.push_back(ending(ranks_[r]));
   if (const auto place = decisive(endings)) {

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <cstdio>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/launch/elastic_group.h"
+#include "app/launch/host_message.h"
 #include "app/launch/job.h"
-#include "app/launch/message.h"
 #include "app/launch/spawn.h"
 #include "sotto/comm/group/generations.h"
 #include "sotto/comm/world.h"
@@ -51,7 +50,7 @@ class LocalJob final : public Job, private RankStarter {
   std::vector<std::string> environment(std::size_t rank, std::uint64_t generation) const;
   void read_all();
   void read_lines(Descriptor& from, std::string& pending, std::size_t rank, std::FILE* to);
-  void show(std::size_t rank, std::FILE* to, std::string_view line);
+  void show_line(std::size_t rank, std::FILE* to, std::string_view line);
   bool hears_launcher();
   void follow_orders();
   void reap();
@@ -64,7 +63,7 @@ class LocalJob final : public Job, private RankStarter {
   void look_after_group();
   void dismiss_all();
   void follow_group_order(const HostMessage& order);
-  // For jobs whose group changes as planned, in planned_job.cc:
+  // For jobs whose group changes as planned, also there:
   void begin_plan();
   void follow_plan();
   void dismiss(std::size_t rank);
@@ -75,31 +74,18 @@ class LocalJob final : public Job, private RankStarter {
   bool is_done(const Rank& rank) const;
   bool is_stop(const Rank& rank) const;
   bool is_planned() const { return !spec_.groups.empty(); }
-  bool is_elastic() const { return spec_.least_ranks > 0; }
   bool is_ordered() const { return is_elastic() && spec_.share != nullptr; }  // its launcher says which ranks it starts
   std::size_t number(std::size_t rank) const;                                 // in the whole job
   std::size_t place_of(int id) const;                                         // in ranks_
   std::int64_t all_ranks() const;
   std::string explain(std::size_t rank) const;
 
-  const LaunchSpec& spec_;
-  Console& console_;
-  OnProgress on_progress_;
-  std::string master_;                      // where the ranks meet
   Clock::time_point heard_ = Clock::now();  // when the launcher of a share gave its last sign of life
-  std::optional<StoreServer> store_;
   std::vector<Rank> ranks_;
-  std::deque<std::string> held_;       // lines that are shown only if the job fails
-  std::vector<std::string> warnings_;  // of these lines, without the number of the rank
+  std::vector<std::string> warnings_;  // of the lines that are not shown, without the number of the rank
   std::vector<std::size_t> order_;     // in which ranks ended
-  std::optional<Clock::time_point> failed_;
-  int stop_ = 0;  // the signal that we were stopped by
   int killing_ = 0;
-
-  // For jobs whose group may change; without a share the id of a rank is its index in ranks_.
-  std::optional<ElasticGroup> group_;
-  bool dismissed_ = false;  // the launcher of a share wants no more ranks of it
-  Generations plan_;
+  Generations plan_;  // of a job whose group changes as planned; the id of a rank is its index in ranks_
 };
 
 }  // namespace sotto

@@ -28,7 +28,7 @@
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -138,7 +138,7 @@ void leave_mark(const std::filesystem::path& path, std::optional<Mark>& mark) {
 }
 
 // Reads the job. Returns 0 when it may begin, or the status to end with.
-int await(MessageReader& orders, Work& work) {
+int await(HostMessageReader& orders, Work& work) {
   auto heard = Clock::now();
   for (;;) {
     orders.read();
@@ -171,7 +171,7 @@ bool is_of_another(const sockaddr* name, socklen_t size) {
 // or is silent. Without it, a rank could run twice, since the launcher may have given up the first one long before. The
 // socket's name excludes later shares while it is open; it is in no file system, and free when this process ends.
 // Nothing if the launcher is gone.
-Descriptor wait_for_former(MessageReader& orders, const Work& work) {
+Descriptor wait_for_former(HostMessageReader& orders, const Work& work) {
   const std::string name = fmt::format("sotto {} {}", work.spec.master, work.share.first_rank);
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
@@ -207,7 +207,7 @@ Descriptor wait_for_former(MessageReader& orders, const Work& work) {
 }
 
 int serve(Console& console) {
-  MessageReader orders(STDIN_FILENO);
+  HostMessageReader orders(STDIN_FILENO);
   Work work;
   if (const int status = await(orders, work)) return status;
   work.share.orders = &orders;

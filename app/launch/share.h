@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "app/launch/message.h"
-#include "sotto/core/option_name.h"
+#include "app/launch/host_message.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 
@@ -16,7 +16,7 @@ struct JobShare {
   int secret = -1;  // descriptor of a file with the secret of the job; -1: it has none
   // From the launcher: "stop NUMBER"; if ranks may be lost, also "start-rank ID GENERATION", "kill-rank ID" and
   // "dismiss". Anything else is a sign of life.
-  MessageReader* orders = nullptr;
+  HostMessageReader* orders = nullptr;
   // If the ranks meet here: told where, before they start. Empty: they meet elsewhere, at LaunchSpec::master.
   std::function<void(const std::string& master)> serves;
   // To the launcher, if ranks may be lost: "left ID" of one that came to the end of the run, "stopped ID"

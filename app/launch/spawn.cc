@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "app/launch/fork_server.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -42,13 +41,6 @@ std::vector<char*> pointers(std::span<const std::string> texts) {
   return pointers;
 }
 
-[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, pid_t parent,
-                         std::span<const int, 4> descriptors) {
-  become_child(parent, descriptors);
-  execve(program, arguments, environment);
-  _exit(127);  // reported as such
-}
-
 pid_t execute(const std::string& program, std::span<const std::string> arguments,
               std::span<const std::string> environment, std::span<const int, 4> descriptors) {
   const auto argv = pointers(arguments);
@@ -58,7 +50,11 @@ pid_t execute(const std::string& program, std::span<const std::string> arguments
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler of ours must not run in the child
   const pid_t pid = fork();
-  if (pid == 0) become(program.c_str(), argv.data(), envp.data(), parent, descriptors);
+  if (pid == 0) {
+    become_child(parent, descriptors);
+    execve(program.c_str(), argv.data(), envp.data());
+    _exit(127);  // reported as such
+  }
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/descriptor.h"
+#include "sotto/core/open_file.h"
 
 namespace sotto {
 
@@ -43,8 +43,8 @@ constexpr int first_free_descriptor = 10;  // a child is given descriptors below
 // Starts a program in its own process group, so that a signal of the terminal reaches only its parent. It inherits
 // nothing but stdout, stderr and report_descriptor, which are pipes to us, and `input` as stdin; -1: its stdin is
 // empty. It is killed when this process ends. `environment` is whole: "NAME=value". `program` is a path; empty: this
-// program, which the fork server forks if it can (fork_server.h). One thread at a time may call it, whatever other
-// threads do. Error when there is no process or descriptor left.
+// program, which the fork server forks if it can. One thread at a time may call it, whatever other threads do. Error
+// when there is no process or descriptor left.
 Process spawn(const std::string& program, std::span<const std::string> arguments,
               std::span<const std::string> environment, int input = -1);
 
@@ -52,5 +52,25 @@ Process spawn(const std::string& program, std::span<const std::string> arguments
 // the usual signals, and dies with `parent`. It makes system calls only: when other threads of the parent were
 // there at the fork, they may have held any lock.
 void become_child(pid_t parent, std::span<const int, 4> descriptors);
+
+// Loading LibTorch takes a fifth of a second of a core, in every process. A fork server is a process that has loaded
+// it and does nothing but fork ranks, which begin at once. It is forked itself before the program has threads.
+
+using ProgramMain = int (*)(const std::vector<std::string>& arguments);  // returns the exit status
+
+// Starts the server of this process. A rank runs `run`. The server ends with this process, which from now on is the
+// parent of processes that its descendants orphan. If no server can be started, that is no error. Call it once, before
+// there are other threads.
+void start_fork_server(ProgramMain run);
+
+// Ends the server, if this process has one. Call it at the end: a server that is left ends some milliseconds later.
+void stop_fork_server();
+
+// A child of this process, as spawn() makes it; `descriptors` are its stdin, stdout, stderr and
+// report_descriptor. Nothing, and the caller must start the program itself: if there is no server, or it cannot fork,
+// or `environment` differs from ours in more than SOTTO_* and OMP_NUM_THREADS, since libraries have read the rest when
+// they were loaded. Error when the server does not answer. Not for several threads at a time.
+std::optional<pid_t> fork_rank(std::span<const std::string> arguments, std::span<const std::string> environment,
+                               std::span<const int, 4> descriptors);
 
 }  // namespace sotto

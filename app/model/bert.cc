@@ -1,12 +1,10 @@
-#include <fmt/format.h>
 #include <torch/nn/modules/embedding.h>
 
 #include <vector>
 
-#include "app/model/attention.h"
 #include "app/model/language_network.h"
 #include "app/model/layers.h"
-#include "app/model/through.h"
+#include "app/model/network.h"
 
 namespace sotto {
 namespace {
@@ -72,7 +70,7 @@ struct BertHead final : torch::nn::Module {
 };
 
 // BERT (Devlin et al., NAACL 2019), named and laid out as Hugging Face's BertForMaskedLM. All tokens are of the first
-// of its two types. Attention weights are not dropped, as in gpt.cc.
+// of its two types. Attention weights are not dropped, as in gpt_lstm.cc.
 class Bert final : public LanguageNetwork {
  public:
   Bert(const BertOptions& options, std::int64_t vocabulary) : options_(options) {
@@ -113,10 +111,6 @@ class Bert final : public LanguageNetwork {
 };
 
 }  // namespace
-
-std::string BertOptions::problem() const {
-  return width % heads == 0 ? "" : fmt::format("width {} cannot be shared by {} heads", width, heads);
-}
 
 std::shared_ptr<LanguageNetwork> make_bert(const BertOptions& options, std::int64_t vocabulary) {
   return std::make_shared<Bert>(options, vocabulary);

@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/model/through.h"
-#include "app/model/torch_error.h"
+#include "app/model/network.h"
 
 namespace sotto {
 namespace {
@@ -43,6 +42,18 @@ class Autocast {
 };
 
 }  // namespace
+
+at::Tensor row_of(std::span<const std::int64_t> values) {
+  return at::from_blob(const_cast<std::int64_t*>(values.data()), {static_cast<std::int64_t>(values.size())}, at::kLong);
+}
+
+void check_tokens(std::span<const std::int64_t> tokens, std::int64_t vocabulary, std::string_view model) {
+  for (const std::int64_t token : tokens) {
+    if (token < 0 || token >= vocabulary) {
+      throw ConfigError(fmt::format("token {}; model {} has tokens 0 to {}", token, model, vocabulary - 1));
+    }
+  }
+}
 
 // Torch calls this hook when backward has added all contributions to a parameter's .grad.
 class FlatModule::ReadyHook final : public torch::autograd::PostAccumulateGradHook {

@@ -1,18 +1,40 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
 #include <torch/nn/module.h>
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "app/model/model.h"
-#include "sotto/core/segment_calls.h"
+#include "sotto/core/error.h"
+#include "sotto/core/layout.h"
 
 namespace sotto {
+
+// Calls something that LibTorch computes for a model. Its errors, such as a lack of memory, become an Error that names
+// the model.
+template <class Call>
+auto in_torch(std::string_view model, Call&& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("model {}: LibTorch fails: {}", model, error.what_without_backtrace()));
+  }
+}
+
+// The numbers as a tensor that borrows them, and must not be written to.
+at::Tensor row_of(std::span<const std::int64_t> values);
+
+// ConfigError for a token that a model of this name and vocabulary does not have.
+void check_tokens(std::span<const std::int64_t> tokens, std::int64_t vocabulary, std::string_view model);
 
 // A torch module whose parameters, gradients and float buffers were moved into three flat vectors. Invariants: every
 // parameter, its .grad (never undefined) and every float buffer is a contiguous view into its vector at the offset that

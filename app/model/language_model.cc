@@ -7,7 +7,6 @@
 
 #include "app/model/flat_module.h"
 #include "app/model/language_network.h"
-#include "app/model/torch_error.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -40,58 +39,40 @@ class NetworkLanguageModel final : public ModuleModel<LanguageModel> {
   }
 
  private:
-  void check(const TokenBatch& batch) const;
-  void check_tokens(std::span<const std::int64_t> tokens) const;
-  at::Tensor loss_of(const TokenBatch& batch, std::uint64_t random, std::int64_t reduction, double& right) const;
+  void check(const TokenBatch& batch) const {
+    if (batch.length < 1 || batch.length > context() || batch.tokens.size() % batch.length != 0) {
+      throw ConfigError(fmt::format("{} tokens in pieces of {}; model {} takes whole pieces of 1 to {}",
+                                    batch.tokens.size(), batch.length, name(), context()));
+    }
+    for (const auto tokens : {batch.tokens, batch.wanted}) check_tokens(tokens, vocabulary_, name());
+    const std::size_t places = batch.places.empty() ? batch.tokens.size() : batch.places.size();
+    if (batch.wanted.size() != places) {
+      throw ConfigError(fmt::format("{} tokens to predict at {} places", batch.wanted.size(), places));
+    }
+    for (const std::int64_t place : batch.places) {
+      if (place < 0 || place >= static_cast<std::int64_t>(batch.tokens.size())) {
+        throw ConfigError(fmt::format("place {} of {} tokens", place, batch.tokens.size()));
+      }
+    }
+  }
+
+  // Logits are computed only where a token is predicted.
+  at::Tensor loss_of(const TokenBatch& batch, std::uint64_t random, std::int64_t reduction, double& right) const {
+    const at::Tensor tokens = row_of(batch.tokens).view({-1, static_cast<std::int64_t>(batch.length)});
+    at::Tensor states = network_->forward(tokens, random).flatten(0, 1);
+    if (!batch.places.empty()) states = states.index_select(0, row_of(batch.places));
+    const at::Tensor logits = network_->logits(states).to(at::kFloat), wanted = row_of(batch.wanted);
+    {
+      const at::NoGradGuard no_grad;
+      const at::Tensor of_wanted = logits.gather(1, wanted.unsqueeze(1)).squeeze(1);
+      right = of_wanted.ge(logits.amax(1)).sum().item<double>();
+    }
+    return at::cross_entropy_loss(logits, wanted, {}, reduction);
+  }
 
   std::int64_t vocabulary_;
   std::shared_ptr<LanguageNetwork> network_;
 };
-
-void NetworkLanguageModel::check(const TokenBatch& batch) const {
-  if (batch.length < 1 || batch.length > context() || batch.tokens.size() % batch.length != 0) {
-    throw ConfigError(fmt::format("{} tokens in pieces of {}; model {} takes whole pieces of 1 to {}",
-                                  batch.tokens.size(), batch.length, name(), context()));
-  }
-  check_tokens(batch.tokens);
-  check_tokens(batch.wanted);
-  const std::size_t places = batch.places.empty() ? batch.tokens.size() : batch.places.size();
-  if (batch.wanted.size() != places) {
-    throw ConfigError(fmt::format("{} tokens to predict at {} places", batch.wanted.size(), places));
-  }
-  for (const std::int64_t place : batch.places) {
-    if (place < 0 || place >= static_cast<std::int64_t>(batch.tokens.size())) {
-      throw ConfigError(fmt::format("place {} of {} tokens", place, batch.tokens.size()));
-    }
-  }
-}
-
-void NetworkLanguageModel::check_tokens(std::span<const std::int64_t> tokens) const {
-  for (const std::int64_t token : tokens) {
-    if (token < 0 || token >= vocabulary_) {
-      throw ConfigError(fmt::format("token {}; model {} has tokens 0 to {}", token, name(), vocabulary_ - 1));
-    }
-  }
-}
-
-at::Tensor row_of(std::span<const std::int64_t> values) {
-  return at::from_blob(const_cast<std::int64_t*>(values.data()), {static_cast<std::int64_t>(values.size())}, at::kLong);
-}
-
-// Logits are computed only where a token is predicted.
-at::Tensor NetworkLanguageModel::loss_of(const TokenBatch& batch, std::uint64_t random, std::int64_t reduction,
-                                         double& right) const {
-  const at::Tensor tokens = row_of(batch.tokens).view({-1, static_cast<std::int64_t>(batch.length)});
-  at::Tensor states = network_->forward(tokens, random).flatten(0, 1);
-  if (!batch.places.empty()) states = states.index_select(0, row_of(batch.places));
-  const at::Tensor logits = network_->logits(states).to(at::kFloat), wanted = row_of(batch.wanted);
-  {
-    const at::NoGradGuard no_grad;
-    const at::Tensor of_wanted = logits.gather(1, wanted.unsqueeze(1)).squeeze(1);
-    right = of_wanted.ge(logits.amax(1)).sum().item<double>();
-  }
-  return at::cross_entropy_loss(logits, wanted, {}, reduction);
-}
 
 template <auto Make>
 constexpr LanguageModelEntry entry(std::string_view name, std::string_view summary, double lr,
@@ -136,10 +117,10 @@ const Table<LanguageModelEntry>& masked_model_table() { return masked_models; }
 std::unique_ptr<LanguageModel> make_language_model(const LanguageModelSpec& spec, std::int64_t vocabulary,
                                                    std::uint64_t seed) {
   return with_place(spec, [&] {
-    return in_torch(spec.said(), [&] {
+    return in_torch(spec.source_text(), [&] {
       std::shared_ptr<LanguageNetwork> network = spec.entry->make(spec.options, vocabulary);
       initialise(*network, seed);
-      return std::make_unique<NetworkLanguageModel>(spec.said(), vocabulary, std::move(network));
+      return std::make_unique<NetworkLanguageModel>(spec.source_text(), vocabulary, std::move(network));
     });
   });
 }

@@ -11,9 +11,9 @@
 #include <map>
 #include <utility>
 
-#include "app/model/image_networks.h"
+#include "app/model/image_network.h"
+#include "app/model/network.h"
 #include "app/model/own_network.h"
-#include "app/model/through.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 

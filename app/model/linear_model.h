@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "app/model/model.h"
+#include "sotto/core/examples.h"
+#include "sotto/core/layout.h"
 #include "sotto/core/options.h"
-#include "sotto/core/rows.h"
-#include "sotto/core/segment_calls.h"
 #include "sotto/core/table.h"
 
 namespace sotto {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "sotto/core/random.h"
 
@@ -73,6 +74,19 @@ at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random, 
   const auto count = static_cast<std::uint32_t>(mask.numel());
   for (std::uint32_t i = 0; i < count; ++i) data[i] = stream.uniform(i) < dropped ? 0.0F : kept;
   return input * mask;
+}
+
+namespace {
+
+thread_local const NeedScope* innermost = nullptr;
+
+}  // namespace
+
+NeedScope::NeedScope(Announce announce) : announce_(std::move(announce)), around_(std::exchange(innermost, this)) {}
+NeedScope::~NeedScope() { innermost = around_; }
+
+void announce(const torch::nn::Module& module) {
+  if (innermost != nullptr) innermost->announce_(module);
 }
 
 }  // namespace sotto

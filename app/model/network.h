@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "sotto/core/options.h"
@@ -22,7 +23,7 @@ struct InitialWeight {
 
 // Base class of all networks: a torch module whose parameters and float buffers FlatModule moves into flat vectors.
 // Therefore a network may neither replace a parameter nor keep pointers into one. Networks call layers that have
-// parameters as through(layer, x) (through.h). Random numbers, if any, are a pure function of an argument: torch's own
+// parameters as through(layer, x). Random numbers, if any, are a pure function of an argument: torch's own
 // generator is shared by everything in the process.
 class Network : public torch::nn::Module {
  public:
@@ -52,5 +53,31 @@ struct Dropouts {
   std::uint32_t used = 0;
   at::Tensor operator()(const at::Tensor& x) { return share > 0 ? dropout(x, share, random, used++) : x; }
 };
+
+// While it lives, `announce` is called for every through() of this thread. An inner scope replaces the outer one.
+class NeedScope {
+ public:
+  using Announce = std::function<void(const torch::nn::Module& module)>;
+  explicit NeedScope(Announce announce);
+  ~NeedScope();
+  NeedScope(const NeedScope&) = delete;
+  NeedScope& operator=(const NeedScope&) = delete;
+
+ private:
+  friend void announce(const torch::nn::Module& module);
+  Announce announce_;
+  const NeedScope* around_;
+};
+
+// Tells this thread's NeedScope, if there is one, that the module's own parameters are about to be read.
+void announce(const torch::nn::Module& module);
+
+// Networks call modules with parameters through this function. The parameters may still be on their way when forward
+// begins; announce() waits for them. Nested calls compute `input` first, and so announce modules in the order of use.
+template <typename Holder>
+at::Tensor through(Holder& module, const at::Tensor& input) {
+  announce(*module);
+  return module->forward(input);
+}
 
 }  // namespace sotto

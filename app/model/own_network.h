@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/batch.h"
+#include "sotto/core/examples.h"
 #include "sotto/core/version.h"
 
 #if __has_include(<torch/version.h>)

@@ -1,12 +1,11 @@
-#include "app/model/transformer.h"
+#include "app/model/language_network.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "app/model/attention.h"
 #include "app/model/layers.h"
-#include "app/model/through.h"
+#include "app/model/network.h"
 
 namespace sotto {
 
@@ -29,47 +28,37 @@ struct HeadsImpl final : torch::nn::Module {
 };
 TORCH_MODULE(Heads);
 
-struct EncoderLayer final : torch::nn::Module {
-  explicit EncoderLayer(const TransformerOptions& options)
+// A layer of the encoder, or of the decoder, which also attends to the encoder's states.
+template <bool decodes>
+struct TransformerLayer final : torch::nn::Module {
+  explicit TransformerLayer(const TransformerOptions& options)
       : self_attn(register_module("self_attn", Heads(options))),
-        self_attn_layer_norm(register_module("self_attn_layer_norm", layer_norm(options.width))),
-        fc1(register_module("fc1", torch::nn::Linear(options.width, options.inner))),
-        fc2(register_module("fc2", torch::nn::Linear(options.inner, options.width))),
-        final_layer_norm(register_module("final_layer_norm", layer_norm(options.width))) {}
-
-  at::Tensor forward(at::Tensor x, const at::Tensor& seen, Dropouts& drop) {
-    x = through(self_attn_layer_norm, x + drop(self_attn->forward(x, x, {.seen = seen})));
-    return through(final_layer_norm, x + drop(through(fc2, through(fc1, x).relu_())));
+        self_attn_layer_norm(register_module("self_attn_layer_norm", layer_norm(options.width))) {
+    if constexpr (decodes) {
+      encoder_attn = register_module("encoder_attn", Heads(options));
+      encoder_attn_layer_norm = register_module("encoder_attn_layer_norm", layer_norm(options.width));
+    }
+    fc1 = register_module("fc1", torch::nn::Linear(options.width, options.inner));
+    fc2 = register_module("fc2", torch::nn::Linear(options.inner, options.width));
+    final_layer_norm = register_module("final_layer_norm", layer_norm(options.width));
   }
 
-  Heads self_attn;
-  torch::nn::LayerNorm self_attn_layer_norm;
-  torch::nn::Linear fc1, fc2;
-  torch::nn::LayerNorm final_layer_norm;
-};
-
-struct DecoderLayer final : torch::nn::Module {
-  explicit DecoderLayer(const TransformerOptions& options)
-      : self_attn(register_module("self_attn", Heads(options))),
-        self_attn_layer_norm(register_module("self_attn_layer_norm", layer_norm(options.width))),
-        encoder_attn(register_module("encoder_attn", Heads(options))),
-        encoder_attn_layer_norm(register_module("encoder_attn_layer_norm", layer_norm(options.width))),
-        fc1(register_module("fc1", torch::nn::Linear(options.width, options.inner))),
-        fc2(register_module("fc2", torch::nn::Linear(options.inner, options.width))),
-        final_layer_norm(register_module("final_layer_norm", layer_norm(options.width))) {}
-
+  // In the encoder `memory` says which places are seen, and its states are not read.
   at::Tensor forward(at::Tensor x, const Transformer::Memory& memory, Dropouts& drop) {
-    x = through(self_attn_layer_norm, x + drop(self_attn->forward(x, x, {.earlier_only = true})));
-    x = through(encoder_attn_layer_norm, x + drop(encoder_attn->forward(x, memory.states, {.seen = memory.seen})));
+    const Attending own = decodes ? Attending{.earlier_only = true} : Attending{.seen = memory.seen};
+    x = through(self_attn_layer_norm, x + drop(self_attn->forward(x, x, own)));
+    if constexpr (decodes) {
+      x = through(encoder_attn_layer_norm, x + drop(encoder_attn->forward(x, memory.states, {.seen = memory.seen})));
+    }
     return through(final_layer_norm, x + drop(through(fc2, through(fc1, x).relu_())));
   }
 
   Heads self_attn;
   torch::nn::LayerNorm self_attn_layer_norm;
-  Heads encoder_attn;
-  torch::nn::LayerNorm encoder_attn_layer_norm;
-  torch::nn::Linear fc1, fc2;
-  torch::nn::LayerNorm final_layer_norm;
+  Heads encoder_attn = nullptr;
+  torch::nn::LayerNorm encoder_attn_layer_norm = nullptr;
+  torch::nn::Linear fc1 = nullptr, fc2 = nullptr;
+  torch::nn::LayerNorm final_layer_norm = nullptr;
 };
 
 namespace {
@@ -91,8 +80,8 @@ Transformer::Transformer(const TransformerOptions& options, std::int64_t vocabul
   const auto part = [&](const char* name) {
     return model->register_module(name, std::make_shared<torch::nn::Module>());
   };
-  encoder_ = register_layers<EncoderLayer>(*part("encoder"), "layers", options);
-  decoder_ = register_layers<DecoderLayer>(*part("decoder"), "layers", options);
+  encoder_ = register_layers<TransformerLayer<false>>(*part("encoder"), "layers", options);
+  decoder_ = register_layers<TransformerLayer<true>>(*part("decoder"), "layers", options);
 }
 
 at::Tensor Transformer::embed(const at::Tensor& tokens, Dropouts& drop) {
@@ -101,10 +90,11 @@ at::Tensor Transformer::embed(const at::Tensor& tokens, Dropouts& drop) {
 }
 
 Transformer::Memory Transformer::encode(const at::Tensor& source, Dropouts& drop) {
-  const at::Tensor seen = source.ne(pad_token).unsqueeze(1).unsqueeze(1);
+  Memory memory{.states = {}, .seen = source.ne(pad_token).unsqueeze(1).unsqueeze(1)};
   at::Tensor x = embed(source, drop);
-  for (const auto& layer : encoder_) x = layer->forward(x, seen, drop);
-  return {x, seen};
+  for (const auto& layer : encoder_) x = layer->forward(x, memory, drop);
+  memory.states = x;
+  return memory;
 }
 
 at::Tensor Transformer::decode(const at::Tensor& target, const Memory& memory, Dropouts& drop) {

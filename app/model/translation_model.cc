@@ -6,16 +6,14 @@
 #include <utility>
 
 #include "app/model/flat_module.h"
-#include "app/model/torch_error.h"
-#include "app/model/transformer.h"
+#include "app/model/language_network.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
 
 at::Tensor tensor_of(const SentenceBatch& batch) {
-  return at::from_blob(const_cast<std::int64_t*>(batch.tokens.data()),
-                       {static_cast<std::int64_t>(batch.count()), static_cast<std::int64_t>(batch.length)}, at::kLong);
+  return row_of(batch.tokens).view({static_cast<std::int64_t>(batch.count()), static_cast<std::int64_t>(batch.length)});
 }
 
 class TransformerModel final : public ModuleModel<TranslationModel> {
@@ -62,7 +60,19 @@ class TransformerModel final : public ModuleModel<TranslationModel> {
   }
 
  private:
-  void check(const SentenceBatch& source, const SentenceBatch& target) const;
+  void check(const SentenceBatch& source, const SentenceBatch& target) const {
+    for (const SentenceBatch* batch : {&source, &target}) {
+      if (batch->length < 1 || batch->length > context() || batch->tokens.empty() ||
+          batch->tokens.size() % batch->length != 0) {
+        throw ConfigError(fmt::format("{} tokens in sentences of {}; model {} takes some of up to {}",
+                                      batch->tokens.size(), batch->length, name(), context()));
+      }
+      check_tokens(batch->tokens, vocabulary_, name());
+    }
+    if (source.count() != target.count()) {
+      throw ConfigError(fmt::format("{} sentences and {} translations", source.count(), target.count()));
+    }
+  }
 
   // Logits and tokens of all places of the target but the first, flat.
   std::pair<at::Tensor, at::Tensor> forward(const SentenceBatch& source, const SentenceBatch& target, Dropouts drop) {
@@ -76,24 +86,6 @@ class TransformerModel final : public ModuleModel<TranslationModel> {
   std::int64_t vocabulary_;
   std::shared_ptr<Transformer> network_;
 };
-
-void TransformerModel::check(const SentenceBatch& source, const SentenceBatch& target) const {
-  for (const SentenceBatch* batch : {&source, &target}) {
-    if (batch->length < 1 || batch->length > context() || batch->tokens.empty() ||
-        batch->tokens.size() % batch->length != 0) {
-      throw ConfigError(fmt::format("{} tokens in sentences of {}; model {} takes some of up to {}",
-                                    batch->tokens.size(), batch->length, name(), context()));
-    }
-    for (const std::int64_t token : batch->tokens) {
-      if (token < 0 || token >= vocabulary_) {
-        throw ConfigError(fmt::format("token {}; model {} has tokens 0 to {}", token, name(), vocabulary_ - 1));
-      }
-    }
-  }
-  if (source.count() != target.count()) {
-    throw ConfigError(fmt::format("{} sentences and {} translations", source.count(), target.count()));
-  }
-}
 
 std::unique_ptr<TranslationModel> make_transformer(const AnyOptions& options, std::string_view text,
                                                    std::int64_t vocabulary, std::uint64_t seed) {

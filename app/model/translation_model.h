@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/model/model.h"
+#include "sotto/core/layout.h"
 #include "sotto/core/options.h"
-#include "sotto/core/segment_calls.h"
 #include "sotto/core/table.h"
 
 namespace sotto {

@@ -2,10 +2,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/report/recorded_run.h"
-#include "app/report/settings.h"
+#include "app/report/run_group.h"
 #include "app/task/metric.h"
 
 namespace sotto {
@@ -30,6 +31,9 @@ struct Report {
 
   std::size_t group_of(std::size_t run) const;
 };
+
+// Every metric of the runs' tasks, each once; and whether it is the goal of the first task that has it.
+std::vector<std::pair<Metric, bool>> metrics_of(const Report& report);
 
 // One HTML document, which needs nothing but itself.
 std::string to_page(const Report& report);

@@ -5,10 +5,8 @@
 #include <functional>
 #include <tuple>
 
-#include "app/report/html_table.h"
-#include "app/report/markup.h"
+#include "app/report/html.h"
 #include "app/report/page.h"
-#include "app/report/spread.h"
 #include "app/report/text_table.h"
 
 namespace sotto {
@@ -91,27 +89,22 @@ std::string percent(double value) { return fmt::format("{:.0f} %", 100 * value);
 
 Column::Best direction(const Metric& metric) { return metric.rises ? Column::Best::most : Column::Best::least; }
 
-// Every metric of the runs, each once: of its best or last row of the test split.
+// Every metric of the runs: of its best or last row of the test split.
 std::vector<Column> metric_columns(const Report& report) {
   std::vector<Column> columns;
-  std::vector<std::string_view> known;
-  for (const RecordedRun& of : report.runs) {
-    for (const Metric& metric : of.task->metrics) {
-      if (std::ranges::find(known, metric.name) != known.end()) continue;
-      known.push_back(metric.name);
-      const auto value_of = [metric](const std::optional<EvaluationRow>& row) -> std::optional<double> {
-        if (!row || !metric_table(row->metrics.kinds).find(metric.name)) return std::nullopt;
-        return row->metrics.value(metric.name);
-      };
-      const auto text = [metric](double value) { return metric.with_unit(value); };
-      if (metric.name == of.task->goal) {
-        columns.insert(columns.begin(),
-                       {fmt::format("best {}", metric.name),
-                        [=](const RecordedRun& run) { return value_of(run.best()); }, text, direction(metric)});
-      }
-      columns.push_back({fmt::format("last {}", metric.name),
-                         [=](const RecordedRun& run) { return value_of(run.last()); }, text, direction(metric)});
+  for (const auto& [metric, is_goal] : metrics_of(report)) {
+    const auto value_of = [metric = metric](const std::optional<EvaluationRow>& row) -> std::optional<double> {
+      if (!row || !metric_table(row->metrics.kinds).find(metric.name)) return std::nullopt;
+      return row->metrics.value(metric.name);
+    };
+    const auto text = [metric = metric](double value) { return metric.with_unit(value); };
+    if (is_goal) {
+      columns.insert(columns.begin(),
+                     {fmt::format("best {}", metric.name), [=](const RecordedRun& run) { return value_of(run.best()); },
+                      text, direction(metric)});
     }
+    columns.push_back({fmt::format("last {}", metric.name),
+                       [=](const RecordedRun& run) { return value_of(run.last()); }, text, direction(metric)});
   }
   return columns;
 }

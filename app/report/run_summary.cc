@@ -6,7 +6,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <vector>
 
 #include "app/report/text_table.h"
 #include "app/task/table.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/report/step_rows.h"
+#include "app/report/curve.h"
 #include "app/task/metric.h"
 
 namespace sotto {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sotto/comm/visible_text.h"
+#include "sotto/comm/group/store.h"
 
 namespace sotto {
 namespace {

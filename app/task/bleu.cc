@@ -1,20 +1,16 @@
-#include "app/task/bleu.h"
+#include "app/task/translate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <utility>
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t longest = 4;  // n-grams
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -31,16 +27,10 @@ std::string split_pairs(const std::string& text, bool (*is_pair)(char, char), st
                         std::string_view between, std::string_view after) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i + 1 < text.size() && is_pair(text[i], text[i + 1])) {
-      out += before;
-      out += text[i];
-      out += between;
-      out += text[i + 1];
-      out += after;
-      ++i;
-    } else {
-      out += text[i];
-    }
+    const bool pair = i + 1 < text.size() && is_pair(text[i], text[i + 1]);
+    if (pair) (out += before).append(1, text[i++]) += between;
+    out += text[i];
+    if (pair) out += after;
   }
   return out;
 }
@@ -72,22 +62,16 @@ Grams grams_of(const std::vector<std::string>& words, std::size_t n) {
 
 std::vector<std::string> words_13a(std::string_view said) {
   std::string text(said);
-  replace_all(text, "<skipped>", "");
-  replace_all(text, "-\n", "");
-  replace_all(text, "\n", " ");
-  replace_all(text, "&quot;", "\"");
-  replace_all(text, "&amp;", "&");
-  replace_all(text, "&lt;", "<");
-  replace_all(text, "&gt;", ">");
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> replacements{
+      {{"<skipped>", ""}, {"-\n", ""}, {"\n", " "}, {"&quot;", "\""}, {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}}};
+  for (const auto& [from, to] : replacements) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+    }
+  }
   std::string spaced = " ";
   for (const char c : text + " ") {
-    if (stands_alone(c)) {
-      spaced += ' ';
-      spaced += c;
-      spaced += ' ';
-    } else {
-      spaced += c;
-    }
+    spaced += stands_alone(c) ? std::string{' ', c, ' '} : std::string{c};
   }
   // Full stops and commas, unless between digits; a dash after a digit.
   spaced = split_pairs(

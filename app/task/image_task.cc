@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 
-#include "app/data/loader.h"
+#include "app/data/images/loader.h"
 #include "app/model/library.h"
-#include "app/task/model_task.h"
+#include "app/task/task.h"
 #include "sotto/core/error.h"
 #include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"
@@ -73,7 +72,7 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
       : ImageTask(setup, traits, with_threads(setup.data, setup.share.ranks)) {}
   ImageTask(const TaskSetup& setup, const ImageTraits& traits, const DataOptions& options)
       : ModelTask{setup.batch > 0 ? open_dataset(options, Split::train) : nullptr, open_dataset(options, Split::test),
-                  2 + traits.sums},
+                  2 + traits.sums, traits.metrics},
         traits_(traits),
         test_batch_(std::min({setup.test_batch, std::max<std::size_t>(1, test_->size()),
                               std::max<std::size_t>(1, most_floats / test_->shape().size())})),
@@ -119,11 +118,29 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
   }
   std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
 
-  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override;
-  Metrics metrics(const Tally& tally) const override {
-    if (tally.at(1) == 0) return {traits_.metrics, {}};
-    return {traits_.metrics, traits_.values(tally)};
+  // Evaluates every `ranks`-th example, beginning with example `rank`.
+  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override {
+    const Dataset& examples = data(split);
+    const std::size_t image = examples.shape().size();
+    std::vector<float> images(test_batch_ * image);
+    std::vector<std::int64_t> labels(test_batch_);
+    Tally total(trained_.size());
+    std::uint64_t done = 0;
+    const auto stride = static_cast<std::size_t>(share.ranks);
+    for (auto next = static_cast<std::size_t>(share.rank); next < examples.size(); next += test_batch_ * stride) {
+      const std::size_t count = std::min(test_batch_, (examples.size() - next + stride - 1) / stride);
+      readers_.run(count, [&](std::size_t i) {
+        examples.read(next + i * stride, std::span(images).subspan(i * image, image), labels[i]);
+      });
+      const Batch batch{std::span<const float>(images).first(count * image),
+                        std::span<const std::int64_t>(labels).first(count), examples.shape()};
+      total[0] += model_->evaluate(batch, adds_to(total, batch));
+      if (after_batch) after_batch(done += count);
+    }
+    return total;
   }
+
+  std::vector<double> values(const Tally& tally) const override { return traits_.values(tally); }
   double loss_of_guessing() const override { return traits_.loss_of_guessing(*test_); }
   std::vector<std::string> remarks() const override {
     std::vector<std::string> all = train_ ? train_->remarks() : std::vector<std::string>();
@@ -147,47 +164,6 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
   ThreadPool readers_;  // of evaluations
 };
 
-// Evaluates every `ranks`-th example, beginning with example `rank`.
-Tally ImageTask::evaluate(Split split, Share share, const AfterBatch& after_batch) {
-  const Dataset& examples = data(split);
-  const std::size_t image = examples.shape().size();
-  std::vector<float> images(test_batch_ * image);
-  std::vector<std::int64_t> labels(test_batch_);
-  Tally total(trained_.size());
-  std::uint64_t done = 0;
-  const auto stride = static_cast<std::size_t>(share.ranks);
-  for (auto next = static_cast<std::size_t>(share.rank); next < examples.size(); next += test_batch_ * stride) {
-    const std::size_t count = std::min(test_batch_, (examples.size() - next + stride - 1) / stride);
-    readers_.run(count, [&](std::size_t i) {
-      examples.read(next + i * stride, std::span(images).subspan(i * image, image), labels[i]);
-    });
-    const Batch batch{std::span<const float>(images).first(count * image),
-                      std::span<const std::int64_t>(labels).first(count), examples.shape()};
-    total[0] += model_->evaluate(batch, adds_to(total, batch));
-    if (after_batch) after_batch(done += count);
-  }
-  return total;
-}
-
-}  // namespace
-
-std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits& traits) {
-  return std::make_unique<ImageTask>(setup, traits);
-}
-
-std::string image_models() {
-  std::string text;
-  for (const ImageModelEntry& model : image_model_table()) {
-    text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, model.default_lr,
-                        model.default_momentum);
-  }
-  text += fmt::format("  {:<12} {}, see docs/api.md; lr {}, momentum {}\n", "./mine.so", library_entry().summary,
-                      library_entry().default_lr, library_entry().default_momentum);
-  return text + image_model_options();
-}
-
-namespace {
-
 // ConfigError for an option that another model of the family has, but that this model's name decides.
 void require_name_alone(const Expression& expression, const ImageModelEntry& model) {
   const Call& call = expression.calls.front();
@@ -206,6 +182,21 @@ void require_name_alone(const Expression& expression, const ImageModelEntry& mod
 }
 
 }  // namespace
+
+std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits& traits) {
+  return std::make_unique<ImageTask>(setup, traits);
+}
+
+std::string image_models() {
+  std::string text;
+  for (const ImageModelEntry& model : image_model_table()) {
+    text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, model.default_lr,
+                        model.default_momentum);
+  }
+  text += fmt::format("  {:<12} {}, see docs/api.md; lr {}, momentum {}\n", "./mine.so", library_entry().summary,
+                      library_entry().default_lr, library_entry().default_momentum);
+  return text + image_model_options();
+}
 
 ModelChoice read_image_model(const Expression& expression, double rate) {
   const ImageModelEntry* known = image_model_table().find(expression.calls.front().name);

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "app/data/dataset.h"
+#include "app/data/images/dataset.h"
 #include "app/model/image_model.h"
 #include "app/task/table.h"
 
@@ -35,5 +35,24 @@ std::string image_models();
 // ConfigError, with a caret, for an unknown model or wrong options. `rate` scales the models' learning rates, which are
 // meant for classification.
 ModelChoice read_image_model(const Expression& expression, double rate = 1);
+
+// The task of classifying labelled images; the loss is cross entropy.
+inline constexpr std::array classify_metrics{
+    falling_metric("loss", "loss", "mean cross entropy of an example, in nats"),
+    share_metric("accuracy", "accuracy", "share of the examples whose class is found"),
+    share_metric("top5", "top5", "share of the examples whose class is among the five likeliest"),
+};
+
+std::unique_ptr<Task> make_classify(const TaskSetup& setup);
+
+// The task of predicting the label of an image as a number. The model has one output; the loss is its squared error.
+inline constexpr std::array regress_metrics{
+    falling_metric("loss", "loss", "mean squared error of an example"),
+    rising_metric("r2", "R2", "share of the labels' variance that the predictions explain"),
+};
+
+std::string regress_models();
+ModelChoice read_regress_model(const Expression& expression);
+std::unique_ptr<Task> make_regress(const TaskSetup& setup);
 
 }  // namespace sotto

@@ -8,13 +8,12 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 #include "app/data/order.h"
-#include "app/data/rows.h"
+#include "app/data/rows/rows.h"
 #include "app/model/linear_model.h"
-#include "app/task/model_task.h"
-#include "app/task/regress.h"
+#include "app/task/metric.h"
+#include "app/task/task.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
@@ -49,16 +48,45 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
     });
   }
 
-  double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
-                             const SegmentCalls& calls) override;
+  double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t /*random*/,
+                             const SegmentCalls& calls) override {
+    Timer waiting;
+    batch_.clear();
+    for (const std::uint32_t example : order_->at(position)) batch_.push_back(train_->at(example));
+    outputs_.resize(batch_.size());
+    data_seconds_ = waiting.seconds();
+    const double loss = model_->accumulate_gradient(batch_, scale, calls, outputs_);
+    add(trained_, loss * static_cast<double>(batch_.size()));
+    return loss;
+  }
+
   std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
 
-  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override;
-  Metrics metrics(const Tally& tally) const override {
-    if (tally.at(1) == 0) return {traits_.metrics, {}};
+  // Evaluates every `ranks`-th row, beginning with row `rank`.
+  Tally evaluate(Split split, Share share, const AfterBatch& after_batch) override {
+    const Rows& all = data(split);
+    Tally total(counted + 2 * all.size());
+    std::uint64_t done = 0;
+    const auto stride = static_cast<std::size_t>(share.ranks);
+    for (auto next = static_cast<std::size_t>(share.rank); next < all.size();) {
+      batch_.clear();
+      std::size_t at = next;
+      for (; next < all.size() && batch_.size() < test_batch_; next += stride) batch_.push_back(all.at(next));
+      outputs_.resize(batch_.size());
+      add(total, model_->evaluate(batch_, outputs_));
+      for (std::size_t i = 0; i < batch_.size(); ++i, at += stride) {
+        total[counted + at] = outputs_[i];
+        total[counted + all.size() + at] = batch_[i].label;
+      }
+      if (after_batch) after_batch(done += batch_.size());
+    }
+    return total;
+  }
+
+  std::vector<double> values(const Tally& tally) const override {
     const auto each = std::span(tally).subspan(counted);
-    return {traits_.metrics, traits_.values(tally[0] / tally[1], tally[1], std::span(tally).subspan(2, 3),
-                                            each.first(each.size() / 2), each.subspan(each.size() / 2))};
+    return traits_.values(tally[0] / tally[1], tally[1], std::span(tally).subspan(2, 3), each.first(each.size() / 2),
+                          each.subspan(each.size() / 2));
   }
   double loss_of_guessing() const override {  // few test rows may have nearly the same label
     return std::max(traits_.loss_of_guessing(*test_), train_ ? traits_.loss_of_guessing(*train_) : 0);
@@ -75,7 +103,14 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
 
  private:
   // The sum of the losses of `batch_`; adds it to the tally. Outputs are written to outputs_.
-  void add(Tally& tally, double losses) const;
+
+  void add(Tally& tally, double losses) const {
+    tally[0] += losses;
+    tally[1] += static_cast<double>(batch_.size());
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      traits_.add(outputs_[i], batch_[i].label - origin_, std::span(tally).subspan(2, counted - 2));
+    }
+  }
 
   LinearTraits traits_;
   double origin_ = 0;  // sums count labels from here, so that they lose nothing where labels are far from zero
@@ -107,7 +142,7 @@ void make_classes(Rows& rows) {
 
 LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
     : ModelTask{setup.batch > 0 ? open_rows(setup.data, Split::train) : nullptr, open_rows(setup.data, Split::test),
-                counted},
+                counted, traits.metrics},
       traits_(traits),
       test_batch_(std::max<std::size_t>(1, setup.test_batch)) {
   for (Rows* part : {test_.get(), train_.get()}) {
@@ -116,7 +151,7 @@ LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
   if (!setup.meaning.empty()) test_->fit(setup.meaning, named("data-dir", setup.data.data_dir));
   if (!traits_.classes && test_->size() > 0) origin_ = test_->labels.front();
   const LinearModelSpec spec = setup.model.in(traits_.models());
-  model_ = spec.entry->make(spec.options, spec.said(), test_->features);
+  model_ = spec.entry->make(spec.options, spec.source_text(), test_->features);
   model_->compute_in(setup.precision);
   if (!train_) return;
   if (deals(setup.partition)) {
@@ -125,47 +160,6 @@ LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
   }
   order_.emplace(train_->size(), OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
                  partition_.hand(setup.share.rank));
-}
-
-void LinearTask::add(Tally& tally, double losses) const {
-  tally[0] += losses;
-  tally[1] += static_cast<double>(batch_.size());
-  for (std::size_t i = 0; i < batch_.size(); ++i) {
-    traits_.add(outputs_[i], batch_[i].label - origin_, std::span(tally).subspan(2, counted - 2));
-  }
-}
-
-double LinearTask::accumulate_gradient(std::uint64_t position, float scale, std::uint64_t /*random*/,
-                                       const SegmentCalls& calls) {
-  Timer waiting;
-  batch_.clear();
-  for (const std::uint32_t example : order_->at(position)) batch_.push_back(train_->at(example));
-  outputs_.resize(batch_.size());
-  data_seconds_ = waiting.seconds();
-  const double loss = model_->accumulate_gradient(batch_, scale, calls, outputs_);
-  add(trained_, loss * static_cast<double>(batch_.size()));
-  return loss;
-}
-
-// Evaluates every `ranks`-th row, beginning with row `rank`.
-Tally LinearTask::evaluate(Split split, Share share, const AfterBatch& after_batch) {
-  const Rows& all = data(split);
-  Tally total(counted + 2 * all.size());
-  std::uint64_t done = 0;
-  const auto stride = static_cast<std::size_t>(share.ranks);
-  for (auto next = static_cast<std::size_t>(share.rank); next < all.size();) {
-    batch_.clear();
-    std::size_t at = next;
-    for (; next < all.size() && batch_.size() < test_batch_; next += stride) batch_.push_back(all.at(next));
-    outputs_.resize(batch_.size());
-    add(total, model_->evaluate(batch_, outputs_));
-    for (std::size_t i = 0; i < batch_.size(); ++i, at += stride) {
-      total[counted + at] = outputs_[i];
-      total[counted + all.size() + at] = batch_[i].label;
-    }
-    if (after_batch) after_batch(done += batch_.size());
-  }
-  return total;
 }
 
 // The three sums are the numbers of true positives, of false positives, and of positive examples.

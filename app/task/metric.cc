@@ -55,4 +55,15 @@ Target read_target(std::string_view option, std::string_view text, std::span<con
           parse_double(fmt::format("{}: {}", named(option, text), metric.name), text.substr(equals + 1), bounds)};
 }
 
+double squares_around_mean(double count, double sum, double squares) {
+  const double around = squares - sum * sum / count;
+  return around > 1e-12 * squares ? around : 0;  // the rest is rounding
+}
+
+double r2_of(double errors, double count, double sum, double squares) {
+  const double spread = squares_around_mean(count, sum, squares);
+  if (spread == 0) return errors == 0 ? 1 : 0;
+  return 1 - errors / spread;
+}
+
 }  // namespace sotto

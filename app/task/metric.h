@@ -27,6 +27,16 @@ struct Metric {
   std::string with_unit(double value) const;  // "97.12 %"
 };
 
+constexpr Metric falling_metric(std::string_view name, std::string_view label, std::string_view summary) {
+  return {name, label, summary, false};
+}
+constexpr Metric rising_metric(std::string_view name, std::string_view label, std::string_view summary) {
+  return {name, label, summary};
+}
+constexpr Metric share_metric(std::string_view name, std::string_view label, std::string_view summary) {
+  return {name, label, summary, true, true};
+}
+
 // Measured values, one for each metric of a task, in the task's order.
 struct Metrics {
   std::span<const Metric> kinds;
@@ -52,5 +62,11 @@ struct Target {
 // Parses "accuracy=0.97". ConfigError for an unknown metric or an impossible value, such as an
 // accuracy above 1.
 Target read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds);
+
+// The sum of the squared distances of so many numbers from their mean; `sum` and `squares` are theirs.
+double squares_around_mean(double count, double sum, double squares);
+// R2: 1 - (sum of squared errors) / (sum of squared distances of the labels from their mean). If all labels are the
+// same, no share of their variance can be explained: 1 without an error, else 0, as in scikit-learn.
+double r2_of(double errors, double count, double sum, double squares);
 
 }  // namespace sotto

@@ -8,21 +8,18 @@
 #include <cctype>
 #include <utility>
 
-#include "app/data/dataset.h"
-#include "app/data/pairs.h"
-#include "app/data/rows.h"
-#include "app/data/text.h"
+#include "app/data/images/dataset.h"
+#include "app/data/rows/rows.h"
+#include "app/data/text/pairs.h"
+#include "app/data/text/text.h"
 #include "app/model/image_model.h"
 #include "app/model/language_model.h"
 #include "app/model/library.h"
 #include "app/model/linear_model.h"
 #include "app/model/translation_model.h"
-#include "app/task/classify.h"
 #include "app/task/image_task.h"
-#include "app/task/language.h"
 #include "app/task/linear.h"
-#include "app/task/masked.h"
-#include "app/task/regress.h"
+#include "app/task/text_task.h"
 #include "app/task/translate.h"
 #include "sotto/core/error.h"
 

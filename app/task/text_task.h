@@ -1,9 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "app/model/language_model.h"
@@ -42,5 +42,30 @@ struct TextTraits {
 
 // ConfigError or FileError for a model, data or share that cannot be used.
 std::unique_ptr<Task> make_text_task(const TaskSetup& setup, const TextTraits& traits);
+
+// The task of predicting each token of a text from those before it. An example is a piece of text, as long as the
+// model's context; each epoch cuts the text at other places. A tally counts the tokens.
+inline constexpr std::array language_metrics{
+    falling_metric("loss", "loss", "mean cross entropy of a token, in nats"),
+    falling_metric("perplexity", "ppl", "exp(loss)"),
+    falling_metric("bits", "bits/byte", "cross entropy of a byte of the text, in bits, whatever its tokens are"),
+};
+
+std::unique_ptr<Task> make_language(const TaskSetup& setup);
+
+// The task of finding hidden tokens of a text (Devlin et al., NAACL 2019). In each example 15 % of the places are
+// chosen, at least one. 80 % of the chosen tokens are replaced by the mark [MASK], 10 % by a random token of the text's
+// vocabulary, and 10 % stay; the model has to find the original tokens. [MASK] is the token after the vocabulary's
+// last. A tally counts the chosen places. Evaluations always choose the same places.
+inline constexpr std::array masked_metrics{
+    falling_metric("loss", "loss", "mean cross entropy of a hidden token, in nats"),
+    share_metric("accuracy", "accuracy", "share of the hidden tokens that are found"),
+    falling_metric("perplexity", "ppl", "exp(loss)"),
+};
+
+// Adds a piece of a text whose tokens are below `mask` to the batch, with hidden places that `random` chooses.
+void hide_tokens(std::span<const std::uint16_t> piece, std::int64_t mask, Philox random, TextBatch& batch);
+
+std::unique_ptr<Task> make_masked(const TaskSetup& setup);
 
 }  // namespace sotto

@@ -5,20 +5,18 @@
 #include <chrono>
 #include <memory>
 
-#include "app/train/batch_norm.h"
 #include "app/train/folder/checkpoint.h"
-#include "app/train/folder/other_ranks.h"
 #include "app/train/folder/run_folder.h"
 #include "app/train/folder/weights.h"
-#include "app/train/gradient_study.h"
 #include "app/train/identity.h"
-#include "app/train/options/choices.h"
 #include "app/train/plan.h"
+#include "app/train/record/evaluations.h"
+#include "app/train/record/gradient_study.h"
 #include "app/train/record/listener.h"
 #include "app/train/trainer.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/auto_codec.h"
-#include "sotto/codec/sample.h"
+#include "sotto/codec/measure.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/comm/secret.h"
 #include "sotto/core/error.h"

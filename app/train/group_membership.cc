@@ -7,9 +7,10 @@
 #include <limits>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "adapters/c10d/compute_threads.h"
-#include "app/train/folder/file_work.h"
+#include "app/train/folder/run_folder.h"
 #include "app/train/record/membership_csv.h"
 #include "app/train/stop_signal.h"
 #include "sotto/aggregate/aggregate.h"
@@ -42,27 +43,27 @@ bool GroupMembership::rejoin() {
   const auto first = std::ranges::min_element(origins);
   const int donor = static_cast<int>(first - origins.begin());
   continues_ = *first;
-  newcomer_ = together ? own == nothing : origins[static_cast<std::size_t>(session_.rank())] != *first;
+  newcomers_.set(together ? own == nothing : origins[static_cast<std::size_t>(session_.rank())] != *first);
   const bool tells = session_.rank() == donor;
   auto manifest = Manifest::of_text(
       broadcast_text(tells ? rollback_->manifest(kept).text() : std::string(), session_.communicator(), donor));
   manifest.step = step;
-  const std::vector<int> come = newcomers();
-  session_.set_followers(session_.may_follow(step) ? come : std::vector<int>());
+  const std::vector<int> come = newcomers_.ranks();
+  session_.set_followers(newcomers_.may_follow(step) ? come : std::vector<int>());
 
   folder.go_back_to(manifest);
   session_.take_up(manifest, true);
   session_.enter(step);
   Algorithm& algorithm = session_.algorithm();
-  if (newcomer_) {
+  if (newcomers_.is_one()) {
     rollback_->forget();
   } else {
     RunTotals before;
     rollback_->give(kept, session_.replica(), algorithm, before);
     log_.take_up(before);
   }
-  if (!come.empty()) give_state(donor, come, step);
-  algorithm.elastic()->sync_after_change(session_.replica(), newcomer_);
+  if (!come.empty()) newcomers_.give_state(donor, come, step);
+  algorithm.elastic()->sync_after_change(session_.replica(), newcomers_.is_one());
   if (together) algorithm.own_speed()->begin_at(step);
   return true;
 }
@@ -82,7 +83,7 @@ void GroupMembership::begin_generation(std::uint64_t step) {
                     .epoch = session_.course().epochs_at(step)};
   row.ids = session_.gather(rollback_ != nullptr ? world.id : session_.rank());
   row.threads = session_.gather(compute_threads());
-  for (const int rank : newcomers()) row.newcomers.push_back(row.ids[static_cast<std::size_t>(rank)]);
+  for (const int rank : newcomers_.ranks()) row.newcomers.push_back(row.ids[static_cast<std::size_t>(rank)]);
   session_.interruption().attempt([&] {
     if (session_.rank() == 0) append_generation(session_.folder().path(), row);
   });
@@ -104,7 +105,7 @@ void GroupMembership::require_group(std::uint64_t done) const {
 
 bool GroupMembership::wishes_change() {
   if (heartbeat_ == nullptr) return false;
-  return session_.followers().empty() ? heartbeat_->wants_change() : wishes_to_join();
+  return session_.followers().empty() ? heartbeat_->wants_change() : newcomers_.wishes_to_join();
 }
 
 void GroupMembership::note_lap() {
@@ -117,7 +118,7 @@ void GroupMembership::note_lap() {
 // whether others have left already.
 void GroupMembership::leave_as_planned(std::uint64_t step, std::uint64_t done) {
   const bool follows = session_.follows();
-  if (!session_.followers().empty()) bring_up_to_date(done);
+  if (!session_.followers().empty()) newcomers_.bring_up_to_date(done);
   if (!follows && !rollback_->has(step)) {
     throw Error(fmt::format("the group cannot change before step {}, which is between two exchanges", step));
   }
@@ -206,80 +207,6 @@ void GroupMembership::leave(std::uint64_t done) {
   }
   throw GroupChange(fmt::format("{} after step {}",
                                 session_.followers().empty() ? "the group changes" : "newcomers have caught up", done));
-}
-
-// The ranks that brought no state. Collective.
-std::vector<int> GroupMembership::newcomers() {
-  const std::vector<int> is_new = session_.gather(newcomer_ ? 1 : 0);
-  std::vector<int> ranks;
-  for (std::size_t rank = 0; rank < is_new.size(); ++rank) {
-    if (is_new[rank] != 0) ranks.push_back(static_cast<int>(rank));
-  }
-  return ranks;
-}
-
-// Newcomers begin to get the state of rank `donor`. If they may not follow meanwhile, all wait for it.
-void GroupMembership::give_state(int donor, const std::vector<int>& newcomers, std::uint64_t step) {
-  newcomer_state_ = std::make_unique<NewcomerState>(session_.communicator().clone(), donor, newcomers,
-                                                    [this](StateCopy& state) { visit_shared(state); });
-  if (session_.followers().empty()) {
-    bring_up_to_date(step);
-    newcomer_state_.reset();
-  } else {
-    const auto ranks = static_cast<float>(session_.ranks());
-    session_.algorithm().elastic()->following()->set_weight(
-        session_.follows() ? 0 : ranks / static_cast<float>(session_.trainers()),
-        [this] { return wishes_to_join() || StopSignal::caught() != 0; });
-  }
-}
-
-// What newcomers get from others.
-void GroupMembership::visit_shared(StateCopy& state) {
-  Task& task = session_.task();
-  if (!session_.algorithm().elastic()->meets_models()) state.visit("parameters", task.parameters());
-  state.visit("buffers", task.buffers());
-  session_.replica().visit_state(state);
-  session_.algorithm().elastic()->visit_shared(state);
-}
-
-void GroupMembership::bring_up_to_date(std::uint64_t done) {
-  Communicator& communicator = session_.communicator();
-  for (float waits = 1; waits > 0;) {
-    waits = is_up_to_date(communicator.deadlines().least() / 4) ? 0 : 1;
-    communicator.all_reduce(std::span(&waits, 1), ReduceOp::max);
-  }
-  log_.say(fmt::format("newcomers have the state: {:.3f} MB in {:.2f} s",
-                       static_cast<double>(newcomer_state_->bytes()) / 1e6, newcomer_state_->seconds()));
-  if (session_.followers().empty()) return;
-  Task& task = session_.task();
-  const bool follows = session_.follows();
-  std::vector<float> others(task.buffers().begin(), task.buffers().end());  // which keep their own
-  if (!others.empty()) communicator.broadcast(std::as_writable_bytes(std::span(others)), session_.first_trainer());
-  if (follows) std::ranges::copy(others, task.buffers().begin());
-  if (done == 0 || session_.algorithm().exchanges(done - 1)) return;
-  // Within a round of local steps a newcomer counts as the mean of the others, so the mean of all is that.
-  others.assign(task.parameters().begin(), task.parameters().end());
-  if (follows) std::ranges::fill(others, 0.0F);
-  aggregate(others, Op::avg, communicator, session_.trainers());
-  if (follows) std::ranges::copy(others, task.parameters().begin());
-}
-
-// Whether this rank has nothing more to get, or to give; waits for it, and catches up, for about that time.
-bool GroupMembership::is_up_to_date(std::chrono::milliseconds time) {
-  const auto until = Clock::now() + time;
-  if (!newcomer_state_->wait_for(time)) return false;
-  if (newcomer_ && !has_state_) newcomer_state_->give([this](StateCopy& state) { visit_shared(state); });
-  has_state_ = true;
-  return !session_.follows() || session_.algorithm().elastic()->catch_up(session_.replica(), until);
-}
-
-// Whether this is a follower that can catch up, or that has no room for more means. Throws what went wrong with the
-// state, on a rank that sends it, too.
-bool GroupMembership::wishes_to_join() {
-  if (!newcomer_state_) return false;
-  constexpr std::size_t most_bytes = std::size_t{1} << 30;
-  const bool arrived = newcomer_state_->wait_for({});
-  return session_.follows() && (arrived || session_.algorithm().elastic()->following()->kept_bytes() > most_bytes);
 }
 
 }  // namespace sotto

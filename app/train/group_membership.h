@@ -1,14 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "app/train/newcomer_state.h"
-#include "app/train/rollback.h"
+#include "app/train/group_state.h"
 #include "app/train/run_log.h"
 #include "app/train/session.h"
 #include "sotto/comm/group/heartbeat.h"
@@ -34,7 +30,7 @@ class GroupMembership {
  public:
   // `rollback`: null if the group stays as it is. `heartbeat`: null if no rank can join.
   GroupMembership(Session& session, RunLog& log, Rollback* rollback, Heartbeat* heartbeat)
-      : session_(session), log_(log), rollback_(rollback), heartbeat_(heartbeat) {}
+      : session_(session), log_(log), rollback_(rollback), heartbeat_(heartbeat), newcomers_(session, log) {}
 
   // Goes back to the last step that all ranks of the former group keep, which is then RunFolder::start_step(). Returns
   // false if no rank has begun a step yet. Collective.
@@ -48,9 +44,7 @@ class GroupMembership {
   void require_group(std::uint64_t done) const;
   bool wishes_change();
   void note_lap();  // runs after a step in which the ranks exchanged something
-  // Waits until newcomers have the others' model, of the step that these have come to. Nobody runs out of time, however
-  // long that takes. Collective.
-  void bring_up_to_date(std::uint64_t done);
+  Newcomers& newcomers() { return newcomers_; }
   // Collective. Whether the group changes after this step although no rank is lost.
   bool agreed_change(std::uint64_t done);
   // REQUIRES agreed_change(), or followers that are up to date. The next generation continues from here, or from the
@@ -69,20 +63,13 @@ class GroupMembership {
   bool keeps(std::uint64_t step, std::uint64_t first);
   void keep(std::uint64_t step);
   [[noreturn]] void leave_as_planned(std::uint64_t step, std::uint64_t done);
-  std::vector<int> newcomers();
-  void give_state(int donor, const std::vector<int>& newcomers, std::uint64_t step);
-  void visit_shared(StateCopy& state);
-  bool is_up_to_date(std::chrono::milliseconds time);
-  bool wishes_to_join();
 
   Session& session_;
   RunLog& log_;
   Rollback* rollback_;
   Heartbeat* heartbeat_;
-  std::optional<std::uint64_t> continues_;         // the generation whose state in memory this one continues
-  bool newcomer_ = true;                           // this rank brought no state
-  bool has_state_ = false;                         // of a newcomer: it has got the others'
-  std::unique_ptr<NewcomerState> newcomer_state_;  // on its way, or arrived in this generation; null: of no newcomer
+  Newcomers newcomers_;
+  std::optional<std::uint64_t> continues_;  // the generation whose state in memory this one continues
 };
 
 }  // namespace sotto

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "sotto/comm/visible_text.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
@@ -70,6 +69,24 @@ std::string lasting_text(const Choices& choices) {
   return text;
 }
 
+void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before,
+                         const std::string& ranks, const Manifest& manifest) {
+  const std::string refusal =
+      fmt::format("{}: it was written with ranks {}, this run has {}", named("resume", folder), before, ranks);
+  if (manifest.course.empty()) {
+    throw ConfigError(
+        fmt::format("{}, and an older version of sotto wrote it, which did not note what was read; use {}", refusal,
+                    named("ranks", before)));
+  }
+  const bool has_nodes = choices.options.node_size > 1;
+  if (choices.algorithm.entry->traits.other_ranks && !has_nodes) return;
+  throw ConfigError(fmt::format(
+      "{}, and `{}`{} cannot continue with another number; use the same, or start a run of its own from the "
+      "mean model with {}",
+      refusal, choices.algorithm.entry->name, has_nodes ? " between nodes" : "",
+      named("weights", (std::filesystem::path(folder) / checkpoint::model_file).string())));
+}
+
 }  // namespace
 
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
@@ -125,6 +142,21 @@ void require_identity(const std::string& folder, const checkpoint::Metadata& fou
                                     named("resume", folder), key, other, value, named("train-dir")));
     }
   }
+}
+
+bool require_resumable(const Choices& choices, const std::string& folder, const Manifest& manifest,
+                       checkpoint::Metadata identity, bool changes) {
+  const auto found = manifest.identity.find("ranks");
+  const std::string before = found == manifest.identity.end() ? "(nothing)" : found->second;
+  const std::string ranks = identity.at("ranks");
+  const bool same = before == ranks;
+  identity.erase("codec");
+  if (!same) {
+    if (!changes) require_other_ranks(choices, folder, before, ranks, manifest);
+    for (const char* may_change : {"ranks", "batch-size", "accumulate"}) identity.erase(may_change);
+  }
+  require_identity(folder, manifest.identity, identity);
+  return same;
 }
 
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator) {

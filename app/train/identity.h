@@ -27,6 +27,13 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
 // ConfigError if the checkpoint in `folder` has the identity `found` and it differs from `wanted`.
 void require_identity(const std::string& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted);
 
+// ConfigError, which says what to do instead, if a run of this identity cannot continue from the checkpoint in
+// `folder`: if that is of another model, other data, and so on, or of another number of ranks and the algorithm needs
+// the same; in a job whose group `changes` that is allowed anyway. The codec is not compared, since the steps at which
+// it changes depend on the checkpoint's course. Returns whether the number of ranks is the same.
+bool require_resumable(const Choices& choices, const std::string& folder, const Manifest& manifest,
+                       checkpoint::Metadata identity, bool changes);
+
 // These functions are collective. ConfigError on every rank if a rank's number differs from rank 0's: "rank 2
 // OTHERWISE".
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator);

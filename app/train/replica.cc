@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "app/train/options/buckets.h"
+#include "app/train/options/choices.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
-
-#include "app/train/record/summary.h"
-#include "sotto/core/file.h"
 
 namespace sotto {
 
@@ -128,7 +124,7 @@ void RunLog::announce_phase(std::uint64_t step) {
   const std::vector<Phase>& phases = session_.plan().phases;
   const auto begins = std::ranges::find(phases, step, &Phase::first_step);
   if (phases.size() == 1 || begins == phases.end()) return;
-  say(fmt::format("step {}  codec {}", step, begins->recipe.said));
+  say(fmt::format("step {}  codec {}", step, begins->recipe.source_text));
   remark_.clear();  // the new codec's choice is printed again
 }
 
@@ -176,83 +172,6 @@ void RunLog::add_evaluation(std::uint64_t done, const TestResult& result, const 
   interruption.attempt([&] {
     for (const auto& one : listeners_) one->evaluated(rows, result);
   });
-}
-
-void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_t>& rank_steps, std::uint64_t first,
-                       const TestResult& tested, bool diverged) {
-  Communicator& communicator = session_.communicator();
-  const Algorithm& algorithm = session_.algorithm();
-  Recorder::Figures figures = recorder_->means();
-  if (session_.own_speed()) {  // traffic belongs to no step, and continues after the last row
-    const std::uint64_t made = rank_steps[static_cast<std::size_t>(session_.rank())] - first;
-    figures.bytes_sent = static_cast<double>(algorithm.status().traffic.bytes_sent) / static_cast<double>(made);
-  }
-  const OwnSpeed* apart = algorithm.own_speed();
-  const LossScale* scale = session_.replica().loss_scale();
-  const std::array<std::uint64_t, 4> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent),
-                                             apart ? apart->exchange_count() : 0, scale ? scale->skipped() : 0};
-  const auto all = session_.gather(mine);
-  double median_ms = recorder_->median_step_ms();
-  if (!session_.followers().empty()) {  // these have no rows
-    communicator.broadcast(std::as_writable_bytes(std::span(&figures, 1)), session_.first_trainer());
-    communicator.broadcast(std::as_writable_bytes(std::span(&median_ms, 1)), session_.first_trainer());
-  }
-  if (session_.rank() != 0) return;
-
-  const RunFolder& folder = session_.folder();
-  const Layout& layout = session_.task().layout();
-  Summary summary;
-  summary.options = session_.options();
-  summary.method = session_.method();
-  summary.optimiser = session_.choices().optimiser.spec.text();
-  summary.lr = session_.choices().optimiser.lr;
-  summary.aggregator = algorithm.status().aggregator;
-  summary.remark = remark_;
-  summary.step = figures;
-  summary.median_step_ms = median_ms;
-  summary.first_step = folder.start_step();
-  summary.steps = result.steps;
-  if (apart) summary.rank_steps = rank_steps;
-  if (scale) summary.loss_scale = scale->value();
-  summary.signal = result.signal;
-  summary.tested = tested;
-  summary.diverged = diverged;
-  summary.best = evaluations_.best();
-  if (summary.best) summary.best_checkpoint = folder.name_of(summary.best->step);
-  summary.target = evaluations_.target();
-  summary.reached = evaluations_.reached();
-  for (const auto& [bytes_sent, bytes_per_step, exchanges, skipped] : all) {
-    summary.bytes_sent.push_back(bytes_sent);
-    summary.bytes_per_step.push_back(bytes_per_step);
-    if (apart) summary.exchanges.push_back(exchanges);
-    if (summary.bytes_sent.size() == 1 || !session_.replicated()) summary.skipped_steps += skipped;
-  }
-  summary.dense_bytes_per_step = communicator.all_reduce_bytes(layout.size(), DType::f32);
-  summary.parameters = layout.numel();
-  summary.parameters_sha256 = folder.parameters_sha256();
-  summary.seconds = session_.seconds();
-  write_summary(folder.path() / "summary.json", summary);
-}
-
-void RunLog::note_untrained(std::uint64_t done, const TestResult& tested) {
-  const std::filesystem::path path = session_.folder().path() / "summary.json";
-  std::string noted;
-  if (session_.rank() == 0) {
-    const auto& best = evaluations_.best();
-    if (note_test(path, done, tested, best, best ? session_.folder().name_of(best->step) : ""))
-      noted = " got the test, and else";
-    if (evaluations_.reached()) note_target(path, *evaluations_.target(), *evaluations_.reached());
-  }
-  if (evaluations_.reached()) {
-    return say(
-        fmt::format("nothing was left to do: {}; summary.json says so, and else stays as it was", reached_text()));
-  }
-  const TrainOptions& options = session_.options();
-  const Spelling spelling = session_.choices().spelling;
-  say(fmt::format("nothing was left to do: the run ends after {} steps, as {} and {} say{}", session_.plan().steps,
-                  spelled(named("epochs", std::to_string(options.epochs)), spelling),
-                  spelled(named("max-steps", format_optional(options.max_steps)), spelling),
-                  path_exists(path) ? fmt::format("; summary.json{} stays as it was", noted) : ""));
 }
 
 }  // namespace sotto

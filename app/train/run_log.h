@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "app/train/evaluate.h"
 #include "app/train/record/evaluations.h"
 #include "app/train/record/listener.h"
 #include "app/train/record/progress.h"

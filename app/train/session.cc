@@ -6,13 +6,11 @@
 #include <chrono>
 #include <utility>
 
-#include "app/train/batch_norm.h"
-#include "app/train/folder/other_ranks.h"
 #include "app/train/folder/weights.h"
-#include "app/train/gradient_study.h"
+#include "app/train/group_state.h"
 #include "app/train/identity.h"
-#include "app/train/options/buckets.h"
-#include "app/train/stop_signal.h"
+#include "app/train/record/evaluations.h"
+#include "app/train/record/gradient_study.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/comm/emulated/shaped.h"
 #include "sotto/comm/transport.h"
@@ -107,27 +105,6 @@ StepSize Session::step_size() const {
           static_cast<std::uint64_t>(options().accumulate)};
 }
 
-// This rank's share of the examples. Followers read none.
-Share Session::share() const {
-  const auto before = static_cast<int>(std::ranges::count_if(followers_, [&](int other) { return other < rank(); }));
-  return {std::clamp(rank() - idle_ - before, 0, trainers() - 1), trainers()};
-}
-
-// A scale of the loss, and the choices of a plateau, would have to be known at once; where batch-norm statistics are
-// averaged in each step, so would these. With local steps the newcomer's own optimiser is the donor's of some rounds
-// ago. A mean of iterates would lack the iterates of these rounds; and Adam corrects the bias of its moments by the
-// number of steps, so moments of the first steps would be taken for moments of later ones.
-bool Session::may_follow(std::uint64_t step) {
-  constexpr std::uint64_t first_steps = 1000;
-  const Optimiser& optimiser = replica_.optimiser();
-  const bool may_be_old = optimiser.to_evaluate().empty() && (optimiser.may_reset_buffers() || step >= first_steps);
-  return algorithm_->elastic()->following() != nullptr && world_.failure.empty() && idle_ == 0 &&
-         options().partition == "iid" && !averages_batch_norm_ && replica_.loss_scale() == nullptr &&
-         schedule_.plateau() == nullptr && optimiser.offers_gradient() && (replicated() || may_be_old) &&
-         std::ranges::all_of(plan_.phases,
-                             [this](const Phase& phase) { return ignores_zeros(phase.recipe, replica_.buckets()); });
-}
-
 std::vector<std::string> Session::doubts() {
   return {weights_doubt_, groups_doubt("group", choices_.optimiser.groups, task_->layout()),
           plan_.doubt(choices_.algorithm, replica_.buckets())};
@@ -148,7 +125,9 @@ void Session::take_up(const Manifest& manifest, bool in_memory) {
 
 // From now on steps mean what this course says.
 void Session::take_course(Course course) {
-  task_->go_on(course.start(), share());
+  const auto before = static_cast<int>(std::ranges::count_if(followers_, [&](int other) { return other < rank(); }));
+  const Share share{std::clamp(rank() - idle_ - before, 0, trainers() - 1), trainers()};  // followers read none
+  task_->go_on(course.start(), share);
   course.set_epochs(task_->epochs());
   course_ = std::move(course);
   plan_ = plan_run(choices_, course_, replica_.optimiser().dense_steps());

@@ -8,19 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "app/train/course.h"
 #include "app/train/folder/run_folder.h"
-#include "app/train/interruption.h"
 #include "app/train/options/choices.h"
 #include "app/train/plan.h"
 #include "app/train/replica.h"
-#include "app/train/rollback.h"
+#include "app/train/stop_signal.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/schedule.h"
 
 namespace sotto {
+
+class Rollback;
 
 // Who this rank trains with, where, and what: from the start of a rank, or of a generation of its group, to the end.
 class Session {
@@ -72,8 +72,6 @@ class Session {
   // Ranks go at their own speed: what they send belongs to no step.
   bool own_speed() const { return has_own_speed(choices_.algorithm, world_.size); }
   bool averages_batch_norm() const { return averages_batch_norm_; }
-  // Whether newcomers may take part in exchanges from this step on, before they have the model.
-  bool may_follow(std::uint64_t step);
   std::vector<std::string> doubts();  // about the choices; some may be empty
 
   // Takes up the course of a checkpoint, or of a state `in_memory`. ConfigError if it is of another model, other data,
@@ -89,7 +87,6 @@ class Session {
 
  private:
   StepSize step_size() const;
-  Share share() const;
   std::unique_ptr<Algorithm> make_planned_algorithm();
   std::string planned_method() const;
   void take_course(Course course);

@@ -2,6 +2,12 @@
 
 #include <array>
 #include <csignal>
+#include <cstdint>
+#include <exception>
+
+#include "sotto/comm/communicator.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 
@@ -27,6 +33,50 @@ class StopSignal {
  private:
   static constexpr std::array numbers{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   std::array<struct sigaction, numbers.size()> before_{};
+};
+
+// Reasons for which a rank wishes all ranks to stop after the same step, and their agreement after that: a signal, an
+// error in the work besides the steps, or a checkpoint that is due by the clock.
+class Interruption {
+ public:
+  // 0 minutes: no checkpoint is due by the clock. It began to count at the last checkpoint, perhaps of an earlier
+  // group.
+  Interruption(double checkpoint_minutes, int rank, Timer since_checkpoint = {})
+      : minutes_(checkpoint_minutes), rank_(rank), since_checkpoint_(since_checkpoint) {}
+
+  // Runs file work that is not part of the training step. If it fails, the run ends later, after a checkpoint of all
+  // ranks.
+  template <class F>
+  void attempt(F&& f) {
+    try {
+      f();
+    } catch (const FileError&) {
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+  bool failed() const { return error_ != nullptr; }
+
+  // Whether this rank wishes all ranks to stop after the same step: to end or, if they can continue afterwards, for a
+  // checkpoint.
+  bool wished(bool can_go_on) const;
+  void saved() { since_checkpoint_.lap(); }
+  Timer since_checkpoint() const { return since_checkpoint_; }
+
+  // Collective. The urgency (StopSignal::urgency()) of the error or signal that ends the run, on whichever rank it
+  // occurred; 0: none.
+  int agreed_urgency(Communicator& communicator) const;
+  // Collective. Whether a checkpoint is due by the clock.
+  bool agreed_late(Communicator& communicator) const;
+  // Ends after a rank's error: throws the error itself on that rank, and on the others a CommError that names the rank.
+  [[noreturn]] void end_in_error(int failed_rank, std::uint64_t done) const;
+
+ private:
+  bool is_late() const { return minutes_ > 0 && since_checkpoint_.seconds() > 60 * minutes_; }
+
+  double minutes_;
+  int rank_;
+  std::exception_ptr error_;
+  Timer since_checkpoint_;
 };
 
 }  // namespace sotto

@@ -9,7 +9,6 @@
 
 #include "adapters/c10d/compute_threads.h"
 #include "app/train/group_membership.h"
-#include "app/train/options/choices.h"
 #include "app/train/run_log.h"
 #include "app/train/session.h"
 #include "app/train/stop_signal.h"
@@ -34,6 +33,11 @@ TrainResult train_in_group(const Choices& choices, const World& world, Rollback*
   return loop.run();
 }
 
+void resume_if_there(TrainOptions& options) {
+  std::error_code missing;
+  options.resume = std::filesystem::is_directory(options.train_dir, missing);
+}
+
 // For a rank that waits for others which may never come: it writes a checkpoint by itself. `why` they may not.
 void save_alone(Choices choices, const World& world, Rollback& rollback, const std::string& why) {
   if (!rollback.last()) return;
@@ -44,8 +48,7 @@ void save_alone(Choices choices, const World& world, Rollback& rollback, const s
   alone.generation = world.generation + 1;
   alone.failure = why;
   choices.options.transport.relay.clear();  // there is nobody to be reached
-  std::error_code missing;
-  choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
+  resume_if_there(choices.options);
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   try {
     train_in_group(choices, alone, &rollback);
@@ -71,9 +74,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
   }
   world = *place;
   for (;;) {
-    std::error_code missing;
-    if (world.generation > 1)
-      choices.options.resume = std::filesystem::is_directory(choices.options.train_dir, missing);
+    if (world.generation > 1) resume_if_there(choices.options);
     if (heartbeat != nullptr) heartbeat->enter(world.generation);
     std::string reason;
     const bool is_new = !rollback.last();
@@ -137,14 +138,10 @@ TrainResult train_with_heartbeat(const Choices& choices, World world) {
     TrainResult result = train_in_generations(choices, std::move(world), &heartbeat);
     heartbeat.farewell({.words = result.signal == 0 ? "" : fmt::format("it was stopped by signal {}", result.signal)});
     return result;
-  } catch (const Stopped& stopped) {
-    heartbeat.farewell({.words = stopped.what()});
-    throw;
-  } catch (const ConfigError& error) {  // it has never trained with the others
-    heartbeat.farewell({.words = error.what()});
-    throw;
   } catch (const std::exception& error) {
-    heartbeat.farewell({.failed = true, .words = error.what()});
+    const bool never_trained = dynamic_cast<const ConfigError*>(&error) != nullptr;
+    const bool stopped = dynamic_cast<const Stopped*>(&error) != nullptr;
+    heartbeat.farewell({.failed = !never_trained && !stopped, .words = error.what()});
     throw;
   }
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "app/train/batch_norm.h"
-#include "app/train/evaluate.h"
 #include "app/train/identity.h"
 #include "app/train/stop_signal.h"
 
@@ -16,6 +14,7 @@ TrainingLoop::TrainingLoop(Session& session, RunLog& log, GroupMembership& group
     : session_(session),
       log_(log),
       group_(group),
+      model_(session, log, group, done_),
       study_(session.choices(), session.world().rank, session.world().size, session.idle()) {}
 
 TrainResult TrainingLoop::run() {
@@ -34,16 +33,16 @@ TrainResult TrainingLoop::run() {
   try {
     // A signal may have broken off the evaluation after the last step.
     const bool lacks_test = !group_.continues() && calendar.evaluates_after(done_) && !evaluations.has(done_);
-    bool stop = evaluations.reached() || (lacks_test && evaluate_due());
+    bool stop = evaluations.reached() || (lacks_test && model_.evaluate_due());
     for (log_.skip_traffic(); done_ < session_.plan().steps && !stop; ++step) {
       finished_ = done_;
       stop = train_step(step);
     }
-    if (step == first_ && !session_.followers().empty()) group_.bring_up_to_date(done_);
+    if (step == first_ && !session_.followers().empty()) group_.newcomers().bring_up_to_date(done_);
     end(result);
     if (step > first_) {
-      const bool diverged = is_tested_ && !makes_sense(tested_, session_.task().loss_of_guessing());
-      log_.summarise(result, rank_steps(), first_, tested_, diverged);
+      const bool diverged = model_.is_tested() && !makes_sense(model_.tested(), session_.task().loss_of_guessing());
+      log_.summarise(result, rank_steps(), first_, model_.tested(), diverged);
     }
   } catch (const Stopped&) {
     throw;
@@ -52,8 +51,8 @@ TrainResult TrainingLoop::run() {
     throw;
   }
   if (result.signal != 0) return result;
-  if (step == first_) log_.note_untrained(done_, tested_);
-  require_sense(tested_, session_.task().loss_of_guessing(), done_);
+  if (step == first_) log_.note_untrained(done_, model_.tested());
+  require_sense(model_.tested(), session_.task().loss_of_guessing(), done_);
   return result;
 }
 
@@ -65,7 +64,7 @@ void TrainingLoop::begin() {
   if (group_.rejoin()) {
     done_ = folder.start_step();
     // Before rows of steps are cut that a later checkpoint counts on. While newcomers follow, some ranks have no state.
-    if (folder.newest_checkpoint() > done_ && session_.followers().empty()) save(Kept::by_clock);
+    if (folder.newest_checkpoint() > done_ && session_.followers().empty()) model_.save(Kept::by_clock);
     const int ranks = session_.trainers() + session_.idle();
     log_.say(fmt::format("step {}  continues with {} rank{}{}", done_, ranks, ranks == 1 ? "" : "s",
                          session_.followers().empty() ? "" : "; newcomers get their model meanwhile"));
@@ -73,11 +72,10 @@ void TrainingLoop::begin() {
     RunTotals before;
     session_.resume(before, [this](const std::string& line) { log_.say(line); });
     log_.take_up(before);
-    is_saved_ = folder.start_step() > 0;
-    if (is_saved_) kept_ = folder.start_step();
+    done_ = folder.start_step();
+    model_.resumed();
   }
   for (const std::string& remark : session_.task().remarks()) log_.warn(spelled(remark, choices.spelling));
-  done_ = folder.start_step();
   const std::vector<std::uint64_t> first_steps = rank_steps();
   first_ = first_steps[static_cast<std::size_t>(session_.rank())];
   log_.begin(first_steps, group_.continues());
@@ -94,14 +92,13 @@ void TrainingLoop::begin() {
 
 // Runs after the last step of this start, which is the same for all ranks.
 void TrainingLoop::end(TrainResult& result) {
-  const Choices& choices = session_.choices();
   Interruption& interruption = session_.interruption();
   session_.algorithm().drain();
   log_.take_choice();
   interruption.attempt([this] { study_.finish(); });
   log_.warn(study_.take_remark(), session_.idle());
   const int urgency = interruption.agreed_urgency(session_.communicator());
-  save(Kept::always);
+  model_.save(Kept::always);
   const auto end_if_failed = [&](int agreed) {
     if (agreed < StopSignal::failed_rank) return;
     const int rank = agreed - StopSignal::failed_rank;
@@ -110,19 +107,17 @@ void TrainingLoop::end(TrainResult& result) {
   };
   end_if_failed(urgency);
   const auto end_by_signal = [&](int agreed) { result.signal = std::max(1, StopSignal::of_urgency(agreed)); };
-  const bool leaves_out_test = urgency > 0 && !is_tested_ && !session_.world().coordinated;
+  const bool leaves_out_test = urgency > 0 && !model_.is_tested() && !session_.world().coordinated;
   const bool ends_early = done_ < session_.plan().steps && (urgency > 0 || !log_.evaluations().reached());
   if (leaves_out_test || ends_early) end_by_signal(urgency);
-  if (!is_tested_ && result.signal == 0) {
-    evaluate();
-    if (best_step() == done_) session_.folder().remove_superseded(done_);
+  if (!model_.is_tested() && result.signal == 0) {
+    model_.evaluate_last();
     const int urgency_of_test = interruption.agreed_urgency(session_.communicator());
     end_if_failed(urgency_of_test);
-    if (!is_tested_) end_by_signal(urgency_of_test);
+    if (!model_.is_tested()) end_by_signal(urgency_of_test);
   }
-  if (!is_tested_) tested_ = untested(choices.task->metrics, choices.task->goal_metric());
   result.steps = done_;
-  result.tested = tested_.metrics;
+  result.tested = model_.tested().metrics;
 }
 
 // Runs in place of all steps of a generation that comes after a failure, if that ends the job (OnFailure::checkpoint).
@@ -130,7 +125,7 @@ void TrainingLoop::end_with_checkpoint() {
   if (!group_.continues() && !session_.options().resume) {
     throw Error(session_.world().failure + "; no rank had begun a step, so there is no checkpoint");
   }
-  save(Kept::always);
+  model_.save(Kept::always);
   session_.communicator().barrier();
   group_.end_in_failure(fmt::format("a checkpoint was written after step {}", done_));
 }
@@ -175,7 +170,7 @@ bool TrainingLoop::train_step(std::uint64_t step) {
   const Tally trained_before = log_.tally();
   const bool wish = interruption.wished(algorithm.traits().can_go_on) || group_.wishes_change();
   StepReport report = algorithm.step(replica, {step, row.lr, wish, meeting_});
-  is_saved_ = is_tested_ = false;
+  model_.changed();
   if (!together) done_ = step + 1;
   const bool completes = report.stop || report.meets || is_over() || session_.averages_batch_norm() ||
                          session_.calendar().due(before, done_).any() || study_.needs_rest(step);
@@ -198,16 +193,16 @@ bool TrainingLoop::train_step(std::uint64_t step) {
   bool ends = is_over();
   const Calendar::Due due = session_.calendar().due(before, done_);
   const bool all_needed = !session_.followers().empty() && (report.stop || ends || due.any());
-  if (all_needed) group_.bring_up_to_date(done_);
-  if (ends && session_.options().final_average) average_models();
+  if (all_needed) group_.newcomers().bring_up_to_date(done_);
+  if (ends && session_.options().final_average) model_.average();
   if (due.comparison) {
     algorithm.drain();
     require_same_parameters(session_.task().parameters(), done_, session_.communicator());
   }
   log_.show(row, std::max(done_, together ? rate_step : 0));
-  if (due.evaluation) ends = evaluate_due() || ends;
-  if (due.checkpoint) save(Kept::always);
-  if (due.evaluation && !ends) save_if_best_or_late();
+  if (due.evaluation) ends = model_.evaluate_due() || ends;
+  if (due.checkpoint) model_.save(Kept::always);
+  if (due.evaluation && !ends) model_.save_if_best_or_late();
   const bool pauses = report.stop || report.meets || (all_needed && algorithm.exchanges(step));
   if (pauses && !ends) ends = !continue_together();
   if (completes) log_.skip_traffic();  // otherwise later traffic counts in the next row
@@ -219,93 +214,11 @@ bool TrainingLoop::continue_together() {
   Interruption& interruption = session_.interruption();
   const bool changes = group_.agreed_change(done_);
   if (!changes && interruption.agreed_urgency(session_.communicator()) != 0) return false;
-  if (interruption.agreed_late(session_.communicator())) save(Kept::by_clock);
+  if (interruption.agreed_late(session_.communicator())) model_.save(Kept::by_clock);
   const bool joins = !session_.followers().empty() && !session_.world().planned();
   if (changes || joins) group_.leave(done_);
   session_.algorithm().go_on();
   return true;
-}
-
-// A checkpoint that is kept forever replaces one of the same step that is not.
-void TrainingLoop::save(Kept kept) {
-  if (is_saved_ && (kept != Kept::always || kept_ == done_)) return;
-  if (kept != Kept::always && kept_ == done_) return;
-  log_.flush();  // rows are on disk before their checkpoint
-  session_.algorithm().drain();
-  session_.algorithm().enter(done_);
-  // No checkpoint may be later than the step to which ranks go back; but at the end they need a step to take again.
-  if (log_.is_open() && !is_over() && !log_.evaluations().reached()) group_.keep_together(done_);
-  lend_batch_norm(session_.task(), session_.idle(), session_.communicator());
-  Manifest manifest = session_.manifest_of_all(done_);
-  manifest.kept = kept;
-  session_.folder().save(std::move(manifest), best_step(), session_.replica(), session_.algorithm(), log_.totals());
-  is_saved_ = true;
-  if (kept == Kept::always) kept_ = done_;
-  group_.note_save();
-}
-
-// Runs after an evaluation, if training continues.
-void TrainingLoop::save_if_best_or_late() {
-  if (session_.options().keep_best && best_step() == done_) save(Kept::as_best);
-  const bool asks = !session_.algorithm().traits().can_go_on;  // others agree on that when they stop
-  if (asks && session_.interruption().agreed_late(session_.communicator())) save(Kept::by_clock);
-}
-
-std::optional<std::uint64_t> TrainingLoop::best_step() const {
-  const auto& best = log_.evaluations().best();
-  if (!session_.options().keep_best || !best) return std::nullopt;
-  return best->step;
-}
-
-// Afterwards `is_tested_` says whether a signal broke it off. With a coordinator none does, since the ranks that were
-// not asked to stop continue. Collective.
-void TrainingLoop::evaluate() {
-  session_.algorithm().drain();
-  const RunTotals spent = log_.totals();
-  lend_batch_norm(session_.task(), session_.idle(), session_.communicator());
-  const auto tested = test_together(session_.replica(), session_.replicated(), session_.choices().task->goal_metric(),
-                                    session_.communicator(), [this](std::uint64_t examples) {
-                                      group_.require_group(done_);
-                                      if (StopSignal::caught() != 0 && !session_.world().coordinated) throw BrokenOff();
-                                      log_.show_evaluation(done_, examples);
-                                    });
-  if (!tested) {
-    return log_.say(fmt::format("step {}  the evaluation is left out, since a signal stops the run", done_));
-  }
-  tested_ = *tested;
-  is_tested_ = true;
-  log_.add_evaluation(done_, tested_, spent);
-}
-
-// Returns whether training ends here: the target is reached, or a signal broke the evaluation off.
-bool TrainingLoop::evaluate_due() {
-  evaluate();
-  if (!is_tested_) return true;
-  follow_evaluation();
-  if (!log_.evaluations().reached() || is_over()) return false;
-  log_.say_reached();
-  if (session_.options().final_average) average_models();
-  return true;
-}
-
-// An evaluation that is not due, such as the one at the end of a run, changes no rate: a run that continues from there
-// must have the bits of an undisturbed one.
-void TrainingLoop::follow_evaluation() {
-  Plateau* plateau = session_.schedule().plateau();
-  if (plateau == nullptr) return;
-  const TaskEntry& task = *session_.choices().task;
-  const Metric& metric =
-      plateau->metric() == "goal" ? task.goal_metric() : *metric_table(task.metrics).find(plateau->metric());
-  if (!plateau->evaluated(tested_.metrics.value(metric.name), metric.rises)) return;
-  log_.say(fmt::format("step {}  {} has stopped to improve: learning rate times {:.6g}", done_, metric.name,
-                       plateau->factor()));
-}
-
-void TrainingLoop::average_models() {
-  session_.algorithm().drain();
-  session_.algorithm().average_models(session_.replica());
-  is_saved_ = false;
-  kept_.reset();
 }
 
 }  // namespace sotto

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "sotto/optim/optimiser.h"
-#include "sotto/optim/stretch.h"
 
 namespace sotto::python {
 

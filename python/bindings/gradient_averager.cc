@@ -82,9 +82,9 @@ void GradientAverager::order_buckets() {
   }
 }
 
-std::unique_ptr<Phased> GradientAverager::make(std::size_t lane, std::uint64_t step) const {
-  return std::make_unique<Phased>(options_.lanes[lane].phases, lanes_[lane].plans, communicator_->rank(),
-                                  communicator_->size(), pool_, step);
+std::unique_ptr<ScheduledAggregator> GradientAverager::make(std::size_t lane, std::uint64_t step) const {
+  return std::make_unique<ScheduledAggregator>(options_.lanes[lane].phases, lanes_[lane].plans, communicator_->rank(),
+                                               communicator_->size(), pool_, step);
 }
 
 void GradientAverager::check_memories(std::size_t lane) const {
@@ -93,7 +93,7 @@ void GradientAverager::check_memories(std::size_t lane) const {
     if (!memory || !memory.entry->rate) continue;
     throw ConfigError(
         fmt::format("{}: `{}` wants the learning rate, which belongs to the optimiser and is not known here; use `ef`",
-                    named(phase.recipe.option, phase.recipe.said), memory.entry->name));
+                    named(phase.recipe.option, phase.recipe.source_text), memory.entry->name));
   }
 }
 
@@ -103,7 +103,7 @@ void GradientAverager::enter_phases() {
 
 // Makes all lanes before it replaces the first, so that an error changes nothing.
 void GradientAverager::replace_all(const MakeLane& make_lane) {
-  std::vector<std::unique_ptr<Phased>> made;
+  std::vector<std::unique_ptr<ScheduledAggregator>> made;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) made.push_back(make_lane(lane));
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].aggregator = std::move(made[lane]);
 }
@@ -116,7 +116,7 @@ void GradientAverager::begin_at(std::uint64_t step, const MakeLane& make_lane) {
 void GradientAverager::collect(StateCollector& into) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     ScopedState scoped(into, std::to_string(lane));
-    lanes_[lane].aggregator->visit_state(scoped);
+    lanes_[lane].aggregator->current().visit_state(scoped);
   }
 }
 
@@ -131,7 +131,7 @@ std::vector<std::string> GradientAverager::shared() {
   StateNames names;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     ScopedState scoped(names, std::to_string(lane));
-    lanes_[lane].aggregator->visit_shared(scoped);
+    lanes_[lane].aggregator->current().visit_shared(scoped);
   }
   return names.take();
 }
@@ -140,7 +140,7 @@ void GradientAverager::load(std::uint64_t step, const StateValues& values) {
   StateRestorer restorer(values);
   begin_at(step, [&](std::size_t lane) {
     auto aggregator = make(lane, step);
-    restore(*aggregator, lane, restorer);
+    restore(aggregator->current(), lane, restorer);
     if (lane + 1 == lanes_.size()) restorer.finish();
     return aggregator;
   });
@@ -157,7 +157,7 @@ void GradientAverager::spread(std::uint64_t step, std::span<const FormerState> s
       if (states[i].rank >= 0) each.push_back({states[i].rank, states[i].ranks, &scopes[i]});
     }
     auto aggregator = make(lane, step);
-    if (!scopes.empty()) aggregator->visit_shared(scopes.front());
+    if (!scopes.empty()) aggregator->current().visit_shared(scopes.front());
     if (!each.empty()) aggregator->take_over(each);
     if (lane + 1 == lanes_.size()) {
       for (const StateRestorer& restorer : restorers) restorer.finish();
@@ -219,7 +219,7 @@ void GradientAverager::end_step() {
     StateRestorer restorer(before_step_.values());
     replace_all([&](std::size_t lane) {
       auto aggregator = make(lane, step_);
-      restore(*aggregator, lane, restorer);
+      restore(aggregator->current(), lane, restorer);
       return aggregator;
     });
     for (std::size_t i = 0; i < places_.size(); ++i)  // not the padding between them
@@ -266,7 +266,7 @@ void GradientAverager::average(const Turn& turn) {
   // Lanes number their buckets alike, so each needs its own seed.
   const Key key{options_.seed + turn.lane * 0x9E3779B97F4A7C15ULL, static_cast<std::uint16_t>(communicator_->rank()), 0,
                 static_cast<std::uint32_t>(step_)};
-  lane.aggregator->average(bucket, key, {}, *communicator_, timings_);
+  lane.aggregator->current().average(bucket, key, {}, *communicator_, timings_);
   overflowed_ = !fits(turn);
 }
 
@@ -279,9 +279,9 @@ AveragerStats GradientAverager::stats() const {
 std::string GradientAverager::methods() const {
   std::string text;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const Phased& aggregator = *lanes_[lane].aggregator;
-    text += fmt::format("{} by {}", aggregator.phase().recipe.text(), aggregator.name());
-    if (const std::string remark = aggregator.remark(); !remark.empty()) text += fmt::format(" ({})", remark);
+    const ScheduledAggregator& aggregator = *lanes_[lane].aggregator;
+    text += fmt::format("{} by {}", aggregator.phase().recipe.text(), aggregator.current().name());
+    if (const std::string remark = aggregator.current().remark(); !remark.empty()) text += fmt::format(" ({})", remark);
     text += '\n';
   }
   return text;

@@ -11,7 +11,7 @@
 #include "python/bindings/state_values.h"
 #include "python/bindings/terms.h"
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/phased.h"
+#include "sotto/aggregate/scheduled_aggregator.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"
@@ -111,7 +111,7 @@ class GradientAverager {
     Layout layout;
     std::vector<BucketPlan> plans;
     std::vector<float> values;
-    std::unique_ptr<Phased> aggregator;
+    std::unique_ptr<ScheduledAggregator> aggregator;
   };
   struct Place {  // of a parameter
     std::size_t lane = 0;
@@ -129,8 +129,8 @@ class GradientAverager {
   void order_buckets();
   void check_memories(std::size_t lane) const;
   void enter_phases();
-  std::unique_ptr<Phased> make(std::size_t lane, std::uint64_t step) const;
-  using MakeLane = std::function<std::unique_ptr<Phased>(std::size_t lane)>;
+  std::unique_ptr<ScheduledAggregator> make(std::size_t lane, std::uint64_t step) const;
+  using MakeLane = std::function<std::unique_ptr<ScheduledAggregator>(std::size_t lane)>;
   void begin_at(std::uint64_t step, const MakeLane& make_lane);
   void replace_all(const MakeLane& make_lane);
   void collect(StateCollector& into);

@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto::python {
 

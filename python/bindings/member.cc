@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "adapters/c10d/store.h"
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/transports.h"
 #include "python/bindings/connected.h"
 #include "python/bindings/module.h"
 

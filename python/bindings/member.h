@@ -7,10 +7,10 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/group/membership.h"
-#include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 
 namespace sotto::python {

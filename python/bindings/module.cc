@@ -128,7 +128,7 @@ std::string with_momentum(const std::string& method, const std::string& maker) {
   const MemorySpec memory = sotto::read_recipe(maker).memory;
   Recipe recipe = sotto::read_recipe(method);
   recipe.memory = {};
-  return (memory ? memory.said() : "momentum") + " | " + recipe.text();
+  return (memory ? memory.source_text() : "momentum") + " | " + recipe.text();
 }
 
 // The parameters whose gradients DDP reduces, in the order of its buckets.
@@ -206,15 +206,15 @@ PYBIND11_MODULE(_C, module) {
   // The codec and the aggregator of dense steps.
   module.def("without_codec", [](const std::string& method, const std::string& aggregator) {
     const sotto::Recipe dense = sotto::without_codec(sotto::read_recipe(method, aggregator));
-    return std::pair(dense.said, sotto::text_of(dense.aggregator));
+    return std::pair(dense.source_text, sotto::text_of(dense.aggregator));
   });
   // For parameters of these shapes, all in one bucket.
-  module.def("doubt_about", [](const std::string& option, const std::string& method,
-                               const std::vector<std::vector<std::int64_t>>& shapes) {
+  module.def("warning_about", [](const std::string& option, const std::string& method,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) {
     sotto::Layout layout;
     for (const auto& shape : shapes) layout.append("", shape);
     const sotto::BucketPlan plan{0, shapes.size(), {0, layout.size()}, layout};
-    return sotto::doubt_about(recipe_of(option, method), {&plan, 1}, argument_spelling);
+    return sotto::warning_about(recipe_of(option, method), {&plan, 1}, argument_spelling);
   });
   module.def("momentum_of", [](const std::string& option, const std::string& method) {
     return sotto::momentum_of(recipe_of(option, method));

@@ -10,12 +10,11 @@
 #include <system_error>
 #include <vector>
 
-#include "app/cli/codec_actions.h"
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "python/bindings/module.h"
 #include "sotto/core/error.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 
 namespace sotto::python {
 namespace {

@@ -11,7 +11,7 @@
 #include "python/bindings/tensor_gossiper.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
-#include "sotto/topology/peer_schedule.h"
+#include "sotto/topology/table.h"
 
 namespace sotto::python {
 namespace {

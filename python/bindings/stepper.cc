@@ -18,7 +18,7 @@
 #include "python/bindings/tensor_types.h"
 #include "python/bindings/terms.h"
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/state.h"

@@ -17,7 +17,7 @@
 #include "python/bindings/state_values.h"
 #include "python/bindings/terms.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
 
 namespace sotto::python {
 

@@ -161,7 +161,7 @@ Traffic Stepper::traffic() const {
 }
 
 std::string Stepper::methods() const {
-  std::string text = fmt::format("{}: {} by {}", options_.algorithm.said(), options_.own.recipe().text(),
+  std::string text = fmt::format("{}: {} by {}", options_.algorithm.source_text(), options_.own.recipe().text(),
                                  algorithm_->status().aggregator);
   if (const std::string remark = algorithm_->status().remark; !remark.empty()) text += fmt::format(" ({})", remark);
   return text + "\n";
@@ -169,8 +169,9 @@ std::string Stepper::methods() const {
 
 std::string Stepper::identity(bool graph) const {
   const AlgorithmOptions& own = options_.own;
-  std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm.said(), own.seed,
-                                 options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
+  std::string text =
+      fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm.source_text(), own.seed,
+                  options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
   if (graph && options_.algorithm.entry->graph.used) {
     text += fmt::format("{}, {}\n", own.topology.text(), own.mixing.text());
     for (const TopologyPhase& phase : own.topologies) {
@@ -190,7 +191,7 @@ std::string Stepper::identity(bool graph) const {
 Terms Stepper::terms() const {
   const AlgorithmOptions& own = options_.own;
   Terms terms{{"what is averaged", "models"},
-              {"algorithm", options_.algorithm.said()},
+              {"algorithm", options_.algorithm.source_text()},
               {"codec", own.recipe().text()},
               {"aggregator", text_of(own.recipe().aggregator)},
               {"topology", own.topology.text()},

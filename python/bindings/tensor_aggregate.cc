@@ -15,7 +15,7 @@
 #include "python/bindings/terms.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/core/error.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto::python {

@@ -10,7 +10,7 @@
 #include "sotto/aggregate/recipe.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
 #include "sotto/core/table.h"
 
 namespace sotto::python {

@@ -10,7 +10,7 @@
 #include "sotto/codec/codec.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto::python {
 
@@ -45,7 +45,7 @@ class TensorCodec {
  private:
   mutable Mutex mutex_;
   std::unique_ptr<Codec> codec_ SOTTO_GUARDED_BY(mutex_);
-  std::unique_ptr<Opened> opened_ SOTTO_GUARDED_BY(mutex_);
+  std::unique_ptr<MessageReader> opened_ SOTTO_GUARDED_BY(mutex_);
   Message message_ SOTTO_GUARDED_BY(mutex_);
   std::string text_;
   std::size_t most_;

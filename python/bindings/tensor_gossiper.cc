@@ -44,7 +44,7 @@ void TensorGossiper::make(Terms& terms) {
   terms = {{"what is averaged", "tensors"},
            {"topology", graph.text()},
            {"mixing", mixing_->text()},
-           {"codec", options_.codec.said},
+           {"codec", options_.codec.source_text},
            {"seed", std::to_string(options_.seed)}};
   gossiper_.emplace(*communicator_, std::move(graph),
                     VectorGossiperOptions{options_.codec, mixing_, options_.seed,

@@ -53,7 +53,7 @@ def averaging(reducer: Any, group: dist.ProcessGroup | None, place: _C.Meeting |
             for _, expression, _ in (phases if option == "schedule" else phases[-1:])]  # without what start_after begins with
     doubts = [_about_the_optimiser(option, expression) for option, expression, _ in said]
     doubts += _about_other_momenta([(option, expression) for option, expression, _ in said])
-    doubts += [_C.doubt_about(option, expression, [parameters[i][1].shape for i in members]) for option, expression, members in said]
+    doubts += [_C.warning_about(option, expression, [parameters[i][1].shape for i in members]) for option, expression, members in said]
     for doubt in dict.fromkeys(filter(None, doubts)):
         warnings.warn(doubt, stacklevel=outside())
     return functools.partial(

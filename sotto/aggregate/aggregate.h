@@ -15,6 +15,13 @@ enum class Op : std::uint8_t { avg, sum, min, max };
 //
 //   std::vector<float> statistics = ...;
 //   aggregate(statistics, Op::avg, communicator);
-void aggregate(std::span<float> data, Op op, Communicator& communicator, double denominator = 0);
+inline void aggregate(std::span<float> data, Op op, Communicator& communicator, double denominator = 0) {
+  const ReduceOp reduce = op == Op::min ? ReduceOp::min : op == Op::max ? ReduceOp::max : ReduceOp::sum;
+  communicator.all_reduce(data, reduce);
+  if (op != Op::avg) return;
+  const auto by = static_cast<float>(denominator == 0 ? communicator.size() : denominator);
+  if (by == 1) return;
+  for (float& value : data) value /= by;
+}
 
 }  // namespace sotto

@@ -93,7 +93,7 @@ struct AggregatorEntry {
 using AggregatorSpec = Spec<AggregatorEntry>;
 const Table<AggregatorEntry>& aggregator_table();
 
-// An empty spec makes the one that chooses (auto.h).
+// An empty spec makes the one that chooses (make_auto).
 std::unique_ptr<Aggregator> make_aggregator(const AggregatorSpec& aggregator, AggregatorParts parts);
 // Why the aggregator cannot be used with these parts, in words; empty if it can.
 std::string why_not(const AggregatorSpec& aggregator, const AggregatorParts& parts);

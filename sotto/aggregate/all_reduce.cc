@@ -1,11 +1,97 @@
 #include "sotto/aggregate/all_reduce.h"
 
-#include "sotto/aggregate/linear_mean.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <vector>
+
 #include "sotto/aggregate/memory/momentum.h"
+#include "sotto/codec/codec.h"
 #include "sotto/core/timer.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
+namespace {
+
+// Whether a sum of forms of 16 bits is finite. Sums of floats are looked at after decoding.
+bool fits(std::span<const std::byte> form, DType type) {
+  if (size_of(type) != sizeof(std::uint16_t)) return true;
+  const unsigned exponent = type == DType::f16 ? 0x7C00 : 0x7F80;
+  unsigned beyond = 0;
+  for (std::size_t i = 0; i < form.size(); i += sizeof(std::uint16_t)) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, form.data() + i, sizeof bits);
+    beyond |= (bits & exponent) == exponent ? 1U : 0U;
+  }
+  return beyond == 0;
+}
+
+}  // namespace
+
+LinearMean::LinearMean(std::shared_ptr<Codec> codec, const Layout& layout)
+    : codec_(std::move(codec)),
+      type_(codec_->traits().linear_type.value()),
+      exact_(codec_->contract(layout).kind == Contract::Kind::exact) {}
+
+std::span<std::byte> LinearMean::linear(const Bucket& bucket) {
+  return linear_.room(codec_->linear_count(*bucket.layout) * size_of(type_));
+}
+
+void LinearMean::average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Timings& timings) {
+  Timer timer;
+  const float share = 1.0F / static_cast<float>(communicator.size());
+  if (exact_) {
+    if (in.values.data() != out.values.data()) std::ranges::copy(in.values, out.values.begin());
+    timings.encode += timer.lap();
+    communicator.all_reduce(out.values);
+    timings.network += timer.lap();
+    kernels::scale(share, out.values);
+  } else {
+    const auto form = linear(in);
+    std::exception_ptr refusal;
+    try {
+      codec_->to_linear(in, share, key, form);
+    } catch (const DoesNotFit&) {  // the others learn it from the sum, and continue or end as this rank does
+      refusal = std::current_exception();
+      std::ranges::fill(form, std::byte{0xFF});  // NaN in every type
+    }
+    timings.encode += timer.lap();
+    communicator.all_reduce(form, type_, ReduceOp::sum);
+    timings.network += timer.lap();
+    if (refusal) std::rethrow_exception(refusal);
+    if (!fits(form, type_)) refuse(form, out, key);
+    codec_->from_linear(form, 1.0F, key, out);
+  }
+  require_finite(out, key, "mean");
+  timings.decode += timer.lap();
+}
+
+// Names the tensor. Leaves `out` as it is.
+void LinearMean::refuse(std::span<const std::byte> form, const Bucket& out, const Key& key) {
+  std::vector<float> values(out.values.size());
+  Bucket sum{values, out.layout, out.index};
+  codec_->from_linear(form, 1.0F, key, sum);
+  try {
+    require_finite(sum, key, "mean");
+  } catch (const NumericError& error) {
+    throw DoesNotFit(
+        fmt::format("{}: it, or a value of another rank, does not fit {}: use bf16, or gather the messages",
+                    error.what(), name_of(type_)));
+  }
+}
+
+void LinearMean::own(const Bucket& in, Bucket& out, const Key& key, int ranks) {
+  if (exact_) {
+    std::ranges::copy(in.values, out.values.begin());
+    return;
+  }
+  const auto form = linear(in);
+  codec_->to_linear(in, 1.0F / static_cast<float>(ranks), key, form);
+  codec_->from_linear(form, static_cast<float>(ranks), key, out);
+}
+
 namespace {
 
 class SentValues final : public Sent {

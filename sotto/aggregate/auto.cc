@@ -1,4 +1,4 @@
-#include "sotto/aggregate/auto.h"
+#include "sotto/aggregate/aggregators.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,8 @@
 #include <utility>
 
 #include "sotto/aggregate/all_reduce.h"
-#include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/gathered_step.h"
-#include "sotto/aggregate/scatter_reduce.h"
-#include "sotto/aggregate/sparse.h"
-#include "sotto/codec/does_not_fit.h"
+#include "sotto/codec/codec.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 

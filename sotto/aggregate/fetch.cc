@@ -1,4 +1,4 @@
-#include "sotto/aggregate/fetch.h"
+#include "sotto/aggregate/aggregators.h"
 
 #include <algorithm>
 
@@ -94,7 +94,7 @@ class Fetch final : public Aggregator {
   FetchOptions options_;
   AggregatorParts parts_;
   std::unique_ptr<Codec> largest_;
-  std::unique_ptr<Opened> opened_;
+  std::unique_ptr<MessageReader> opened_;
   Message message_;                  // never sent
   std::vector<std::size_t> begins_;  // offset of each bucket's sketch
   std::vector<float> momentum_, error_;

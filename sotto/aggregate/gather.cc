@@ -1,11 +1,9 @@
-#include "sotto/aggregate/gather.h"
+#include "sotto/aggregate/aggregators.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "sotto/aggregate/encoder.h"
-#include "sotto/aggregate/opened_messages.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/core/timer.h"
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "sotto/aggregate/chunks.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/owners.h"
-#include "sotto/aggregate/sparse.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/matrix.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/round.h"
 
 namespace sotto {
 
@@ -52,7 +52,7 @@ class GatheredStep {
   const AggregatorParts& parts_;
   std::shared_ptr<Codec> codec_;  // its own, because a codec may keep a state that depends on its inputs
   Encoder encoder_;
-  std::unique_ptr<Opened> opened_;
+  std::unique_ptr<MessageReader> opened_;
   std::vector<Seen> seen_;  // by bucket
   Message message_;
   std::vector<float> sent_;

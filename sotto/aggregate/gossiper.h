@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/aggregate/encoder.h"
-#include "sotto/aggregate/opened_messages.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/topology/mixing.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "sotto/aggregate/chunks.h"
+#include "sotto/aggregate/owners.h"
 #include "sotto/codec/scratch.h"
 #include "sotto/comm/subgroup.h"
 #include "sotto/core/error.h"

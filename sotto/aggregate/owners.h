@@ -5,13 +5,24 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/chunks.h"
-#include "sotto/aggregate/encoder.h"
-#include "sotto/aggregate/opened_messages.h"
 #include "sotto/aggregate/round.h"
+#include "sotto/codec/codec.h"
 #include "sotto/codec/scratch.h"
+#include "sotto/core/layout.h"
 
 namespace sotto {
+
+// Cuts a bucket into one chunk per rank, as evenly as the codec's grain allows: each border is the allowed place
+// nearest to an even cut. Where the grain is an element, these places are multiples of Layout::alignment. Some chunks
+// are empty if there are fewer pieces than ranks.
+std::vector<Range> cut_chunks(const Layout& layout, const Contract& contract, int ranks);
+
+// A chunk as a separate bucket. A segment that is cut keeps its name, and its rows if the chunk has whole ones;
+// otherwise its part becomes a single row.
+Layout chunk_layout(const Layout& layout, Range chunk);
+
+// The chunk that a rank owns. It rotates from bucket to bucket, so that large segments do not all fall to one rank.
+inline int chunk_of(int owner, int bucket, int ranks) { return (owner + ranks - bucket % ranks) % ranks; }
 
 // How a bucket is divided: each rank owns one chunk.
 struct Cut {
@@ -51,7 +62,7 @@ class Owners {
   // After exchange(): the vector that this rank sent, over all chunks.
   class SentChunks final : public Sent {
    public:
-    explicit SentChunks(std::span<const std::unique_ptr<Opened>> chunks) : chunks_(chunks) {}
+    explicit SentChunks(std::span<const std::unique_ptr<MessageReader>> chunks) : chunks_(chunks) {}
     void add_to(Bucket& out, float scale) override {
       for (const auto& chunk : chunks_) chunk->add_to(out, scale);
     }
@@ -60,7 +71,7 @@ class Owners {
     }
 
    private:
-    std::span<const std::unique_ptr<Opened>> chunks_;
+    std::span<const std::unique_ptr<MessageReader>> chunks_;
   };
   // `layout` describes the whole bucket.
   SentChunks sent(const Layout& layout, const Cut& cut);

@@ -1,10 +1,10 @@
-#include "sotto/aggregate/power.h"
+#include "sotto/aggregate/aggregators.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "sotto/aggregate/linear_mean.h"
+#include "sotto/aggregate/all_reduce.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/random.h"
 #include "sotto/core/timer.h"

@@ -121,7 +121,7 @@ double rate_with(std::string_view preset) {
   return found == nullptr ? 1 : found->rate;
 }
 
-std::string doubt_about_default_rate(std::string_view option, std::string_view preset) {
+std::string warning_about_default_rate(std::string_view option, std::string_view preset) {
   constexpr double much = 2;
   const Preset* found = table.find(preset);
   if (found == nullptr || found->lost <= much) return "";

@@ -27,7 +27,7 @@ const Table<Preset>& preset_table();
 // The share of the learning rate that is the default with a preset; 1 without one.
 double rate_with(std::string_view preset);
 // A warning about a preset that loses much at its default rate; empty if it does not, and without a preset.
-std::string doubt_about_default_rate(std::string_view option, std::string_view preset);
+std::string warning_about_default_rate(std::string_view option, std::string_view preset);
 
 // What the preset stands for: "ef | topk(0.01)".
 std::string text_of(const Preset& preset);

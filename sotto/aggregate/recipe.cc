@@ -98,7 +98,7 @@ void check_tail(const Expression& expression, const Call& call, const Recipe& re
 // Reads a codec that is no name of a preset.
 Recipe read_whole(const Expression& expression) {
   check_first(expression);
-  Recipe recipe{.option = expression.option, .said = expression.text};
+  Recipe recipe{.option = expression.option, .source_text = expression.text};
   const auto& calls = expression.calls;
   std::size_t next = 0;
   if (is_memory(calls.front())) recipe.memory = memory_table().read(expression, calls[next++]);
@@ -148,7 +148,7 @@ AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, 
   const std::string reason = why_not(recipe.aggregator, parts);
   if (reason.empty()) return parts;
   if (recipe.by_itself()) fail_at(recipe.aggregator.place, reason);
-  if (!recipe.aggregator) throw ConfigError(named(recipe.option, recipe.said) + ": " + reason);
+  if (!recipe.aggregator) throw ConfigError(named(recipe.option, recipe.source_text) + ": " + reason);
   const Place& asked = recipe.aggregator.place;
   throw ConfigError(named(recipe.option) + " with " +
                     named(asked.option.empty() ? "aggregator" : asked.option, recipe.aggregator.entry->name) + ": " +
@@ -204,7 +204,7 @@ Recipe read_recipe(const Expression& method, const Expression* aggregator) {
   const Preset* preset = preset_of(method);
   Recipe recipe = read_whole(preset == nullptr ? method : parse_expression(method.option, text_of(*preset)));
   if (preset != nullptr) {
-    recipe.said = preset->name;
+    recipe.source_text = preset->name;
     recipe.preset = preset->name;
     recipe.optimiser = preset->optimiser;
     if (preset->aggregator != "auto") recipe.aggregator = aggregator_table().choose(preset->aggregator);
@@ -220,8 +220,8 @@ Recipe read_recipe(std::string_view method, std::string_view aggregator) {
 
 std::string text_of(const AggregatorSpec& aggregator) { return aggregator ? aggregator.text() : "auto"; }
 
-std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets, const Spelling& spelling) {
-  const std::string said = spelling(recipe.option, recipe.said);
+std::string warning_about(const Recipe& recipe, std::span<const BucketPlan> buckets, const Spelling& spelling) {
+  const std::string said = spelling(recipe.option, recipe.source_text);
   if (sends_all_whole(recipe, buckets)) {
     return fmt::format(
         "{}: nothing is compressed, because all tensors here have one dimension, and {}", said,
@@ -253,10 +253,10 @@ std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> bucket
     return fmt::format(
         "{}: unbiased, with a variance of up to {:.3g} |x|^2, which a momentum after it adds up; `velocity` makes the "
         "momentum before it, and the optimiser then has none: velocity | {}",
-        said, worst, recipe.preset.empty() ? recipe.said : text_of(recipe.stages));
+        said, worst, recipe.preset.empty() ? recipe.source_text : text_of(recipe.stages));
   }
   if (!holds && least < 0.5) {
-    const std::string later = recipe.memory ? "momentum | " + text_of(recipe.stages) : "ef | " + recipe.said;
+    const std::string later = recipe.memory ? "momentum | " + text_of(recipe.stages) : "ef | " + recipe.source_text;
     return fmt::format("{}: what it leaves out, up to {:.3g} of |x|^2, is lost; a memory sends it later: {}", said,
                        1 - least, later);
   }
@@ -273,8 +273,8 @@ bool ignores_zeros(const Recipe& recipe, std::span<const BucketPlan> buckets) {
 }
 
 std::string momentum_of(const Recipe& recipe) {
-  if (recipe.memory && recipe.memory.entry->momentum) return recipe.memory.said();
-  return recipe.by_itself() && recipe.aggregator.entry->method->momentum ? recipe.aggregator.said() : "";
+  if (recipe.memory && recipe.memory.entry->momentum) return recipe.memory.source_text();
+  return recipe.by_itself() && recipe.aggregator.entry->method->momentum ? recipe.aggregator.source_text() : "";
 }
 
 std::string held_by(const Recipe& recipe) {
@@ -285,7 +285,7 @@ std::string held_by(const Recipe& recipe) {
 
 Recipe without_codec(const Recipe& recipe) {
   Recipe dense{.option = recipe.option, .memory = dense_memory(recipe.memory)};
-  dense.said = recipe.memory ? dense.memory.said() + " | f32" : "none";
+  dense.source_text = recipe.memory ? dense.memory.source_text() + " | f32" : "none";
   dense.aggregator = dense_aggregator(recipe.aggregator);
   return dense;
 }

@@ -15,13 +15,13 @@ namespace sotto {
 // How vectors of all ranks are averaged, as a user wrote it: a codec such as "ef | topk(0.01) | f16" or the name of a
 // preset, and optionally an aggregator. Read and checked once.
 struct Recipe {
-  std::string option = "codec";    // name of the option that was read
-  std::string said = "none";       // text of that option
-  MemorySpec memory{};             // none: nothing is held back
-  AggregatorSpec aggregator{};     // none: one that fits is chosen (auto.h)
-  StageSpecs stages{};             // of the codec, or of what follows a method such as `power`
-  std::string preset{};            // its name, if one was used
-  std::string optimiser = "auto";  // the optimiser that the preset is tied to; "auto": any
+  std::string option = "codec";      // name of the option that was read
+  std::string source_text = "none";  // text of that option
+  MemorySpec memory{};               // none: nothing is held back
+  AggregatorSpec aggregator{};       // none: one that fits is chosen (make_auto)
+  StageSpecs stages{};               // of the codec, or of what follows a method such as `power`
+  std::string preset{};              // its name, if one was used
+  std::string optimiser = "auto";    // the optimiser that the preset is tied to; "auto": any
 
   // Whether the aggregator stands in place of a codec's stages.
   bool by_itself() const { return aggregator && aggregator.entry->method != nullptr; }
@@ -43,14 +43,14 @@ std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for
 // A warning about a recipe that may be used all the same; empty if there is none. A memory needs a codec whose error is
 // smaller than the vector, and a codec that leaves out much needs a memory; contracts hold for the worst vector. Where
 // all segments have one dimension, many presets send each of them whole.
-std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
-                        const Spelling& spelling = plain_spelling);
+std::string warning_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
+                          const Spelling& spelling = plain_spelling);
 // Whether a rank that sends zeros does not change the sum of what the others send, nor what is chosen for them.
 bool ignores_zeros(const Recipe& recipe, std::span<const BucketPlan> buckets);
 // The part of the recipe that makes the momentum itself, so that the optimiser must have none; empty if no part does.
 std::string momentum_of(const Recipe& recipe);
 // What kind of state the recipe holds back from step to step: "ef", or "fetch of count_sketch(..)"; empty if none. If
-// two recipes hold the same kind, the second one can take over from the first (Phased).
+// two recipes hold the same kind, the second one can take over from the first (ScheduledAggregator).
 std::string held_by(const Recipe& recipe);
 // The recipe without its codec: "ef | f32", which holds nothing back, but still makes the momentum of a memory that
 // makes one. Its aggregator splits memories among ranks as the recipe's does.

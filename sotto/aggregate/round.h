@@ -2,16 +2,36 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/codec/codec.h"
 #include "sotto/codec/message.h"
 #include "sotto/codec/scratch.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
+
+// A codec, together with the numbers that all ranks must agree on before any of them encodes.
+class Encoder {
+ public:
+  explicit Encoder(std::shared_ptr<Codec> codec) : codec_(std::move(codec)) {}
+  // Makes one message for each part of a bucket that every rank encodes. Collective if the codec needs such numbers.
+  void encode(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out,
+              Communicator& communicator, Timings& timings);
+  // The same for a bucket that no other rank encodes.
+  void encode_alone(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out);
+
+ private:
+  std::span<float> proposed(const Bucket& bucket);  // the numbers of this rank
+
+  std::shared_ptr<Codec> codec_;
+  Scratch<float> agreed_;
+};
 
 // One round of messages: what this rank sends to which peers, and what arrives. Reused from step to step.
 class Round {
@@ -62,5 +82,24 @@ void Round::open(const Communicator& communicator, Expected expected, Check&& ch
     }
   }
 }
+
+// Messages of one codec that are open at the same time, by number. Each keeps its buffers from step to step.
+class OpenedMessages {
+ public:
+  explicit OpenedMessages(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+
+  MessageReader& operator[](std::size_t number) {
+    while (opened_.size() <= number) opened_.push_back(codec_->make_opened());
+    return *opened_[number];
+  }
+  // REQUIRES that at least `count` messages were made by operator[].
+  std::span<const std::unique_ptr<MessageReader>> first(std::size_t count) const {
+    return std::span(opened_).first(count);
+  }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+  std::vector<std::unique_ptr<MessageReader>> opened_;
+};
 
 }  // namespace sotto

@@ -1,4 +1,4 @@
-#include "sotto/aggregate/scatter_reduce.h"
+#include "sotto/aggregate/aggregators.h"
 
 #include <algorithm>
 
@@ -11,6 +11,8 @@ namespace {
 
 class ScatterReduce final : public Aggregator {
  public:
+  // Without the division owners encode sums: for codecs that ignore a factor, and that need exact sums of whole
+  // numbers. Then it does not keep what the second encoding leaves out.
   enum class Divide : std::uint8_t { yes, no };
   ScatterReduce(AggregatorParts parts, std::string_view name, Divide divide)
       : parts_(std::move(parts)),
@@ -99,8 +101,13 @@ std::unique_ptr<Aggregator> make_scatter_reduce(AggregatorParts parts) {
   return std::make_unique<ScatterReduce>(std::move(parts), "scatter_reduce", ScatterReduce::Divide::yes);
 }
 
-std::unique_ptr<Aggregator> make_scatter_reduce_sum(AggregatorParts parts, std::string_view name) {
-  return std::make_unique<ScatterReduce>(std::move(parts), name, ScatterReduce::Divide::no);
+std::string vote_suits(const Codec& codec, std::span<const BucketPlan> buckets) {
+  if (codec.contract(buckets.front().layout).signs) return "";
+  return "a vote is of signs, and messages of `" + codec.traits().text + "` are not: use `signs`, or scatter_reduce";
+}
+
+std::unique_ptr<Aggregator> make_vote(AggregatorParts parts) {
+  return std::make_unique<ScatterReduce>(std::move(parts), "vote", ScatterReduce::Divide::no);
 }
 
 }  // namespace sotto

@@ -1,13 +1,12 @@
-#include "sotto/aggregate/sparse.h"
+#include "sotto/aggregate/aggregators.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 
-#include "sotto/aggregate/chooser.h"
 #include "sotto/aggregate/owners.h"
-#include "sotto/aggregate/regions.h"
+#include "sotto/aggregate/sparse_choice.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 #include "sotto/kernels/element.h"
@@ -239,10 +238,6 @@ class Sparse final : public Aggregator {
 };
 
 }  // namespace
-
-std::string sparse_suits(const Codec& codec, std::span<const BucketPlan> buckets) {
-  return Chooser::refusal(codec, buckets);
-}
 
 std::unique_ptr<Aggregator> make_sparse(AggregatorParts parts) { return std::make_unique<Sparse>(std::move(parts)); }
 

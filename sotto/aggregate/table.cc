@@ -6,17 +6,11 @@
 #include <cmath>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/all_reduce.h"
-#include "sotto/aggregate/auto.h"
 #include "sotto/aggregate/auto_codec.h"
-#include "sotto/aggregate/fetch.h"
-#include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/memory/momentum.h"
-#include "sotto/aggregate/power.h"
-#include "sotto/aggregate/scatter_reduce.h"
-#include "sotto/aggregate/sparse.h"
-#include "sotto/aggregate/vote.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/core/floats.h"
 #include "sotto/core/hash.h"
-#include "sotto/core/plain_floats.h"
 
 namespace sotto {
 namespace {

@@ -92,9 +92,9 @@ AnyOptions* with_ratio(Recipe& recipe) {
 Recipe with(Recipe recipe, double ratio) {
   if (ratio == 1 && recipe.memory && recipe.memory.entry->name == "momentum") return without_codec(recipe);
   set_number(*with_ratio(recipe), "ratio", ratio);
-  recipe.said = recipe.memory ? recipe.memory.said() + " | " : "";
-  if (recipe.by_itself()) recipe.said += recipe.aggregator.text() + " | ";
-  recipe.said += text_of(recipe.stages);
+  recipe.source_text = recipe.memory ? recipe.memory.source_text() + " | " : "";
+  if (recipe.by_itself()) recipe.source_text += recipe.aggregator.text() + " | ";
+  recipe.source_text += text_of(recipe.stages);
   recipe.preset.clear();
   return recipe;
 }
@@ -109,12 +109,12 @@ Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, const EpochLeng
   if (options == nullptr) {
     throw ConfigError(fmt::format(
         "{}: `{}` has no ratio to begin with a larger one; topk, sampled_topk, randomk, block and fetch have",
-        named(spec.place.option), recipe.said));
+        named(spec.place.option), recipe.source_text));
   }
   const double last = number_of(*options, "ratio").value();
   const Ratios ratios = spec.entry->ratios(spec.options, last);
   if (ratios.empty()) {
-    fail_at(spec.place, fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", recipe.said,
+    fail_at(spec.place, fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", recipe.source_text,
                                     format_double(last)));
   }
   Warmup made;

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/aggregate/phased.h"
-#include "sotto/core/epoch_length.h"
+#include "sotto/aggregate/scheduled_aggregator.h"
+#include "sotto/core/examples.h"
 #include "sotto/core/table.h"
 
 namespace sotto {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -8,19 +9,45 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/phased.h"
+#include "sotto/aggregate/scheduled_aggregator.h"
 #include "sotto/algorithm/elastic.h"
-#include "sotto/algorithm/turns.h"
 #include "sotto/algorithm/worker.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/topology/mixing.h"
-#include "sotto/topology/peer_schedule.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
+
+// Which buckets ranks exchange after which of their own steps. Buckets are dealt to shards in turn (the strided pattern
+// of Streaming DiLoCo). Each shard is exchanged once in h steps, and shards are spread evenly over these steps. In the
+// first `after` steps every shard is exchanged after each one.
+class ExchangeSchedule {
+ public:
+  // REQUIRES h >= 1 and 1 <= shards <= buckets.
+  ExchangeSchedule(std::uint64_t h, std::uint64_t after, std::size_t shards, std::size_t buckets)
+      : h_(h), after_(after), shards_(shards), buckets_(buckets) {}
+
+  // The last bucket is in the last shard, so all buckets have had their turn when that shard had.
+  std::size_t shard_of(std::size_t bucket) const { return shards_ - 1 - (buckets_ - 1 - bucket) % shards_; }
+  bool due(std::uint64_t step, std::size_t shard) const {
+    if (step < after_) return true;
+    const std::uint64_t turn = (shard + 1) * h_ / shards_;  // h for the last shard
+    return (step - after_ + 1) % h_ == turn % h_;
+  }
+  bool any_due(std::uint64_t step) const {
+    for (std::size_t shard = 0; shard < shards_; ++shard) {
+      if (due(step, shard)) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::uint64_t h_, after_;
+  std::size_t shards_, buckets_;
+};
 
 struct StepInput {
   std::uint64_t step = 0;
@@ -73,8 +100,8 @@ struct Rhythm {
 
 // Properties that do not change while an algorithm runs.
 struct AlgorithmTraits {
-  Rhythm rhythm{};          // for the topology that it begins with
-  Turns turns{1, 0, 1, 1};  // the steps in which it sends something
+  Rhythm rhythm{};                        // for the topology that it begins with
+  ExchangeSchedule schedule{1, 0, 1, 1};  // the steps in which it sends something
   // step() does something before the gradient is computed: it sends, and the sooner it begins, the more of that is
   // hidden; or it first brings the model up to date.
   bool starts_early = false;
@@ -104,7 +131,7 @@ struct AlgorithmOptions {
   std::vector<Phase> phases{Phase{}};  // how vectors are averaged, or coded, and from which step on
   TopologySpec topology = topology_table().choose("exponential");  // of gossip: who exchanges with whom
   MixingSpec mixing{};           // of gossip: with what shares; none: the topology's own, or uniform
-  int node_size = 1;             // of gossip: ranks that share a model, which nodes exchange (nodes.h)
+  int node_size = 1;             // of gossip: ranks that share a model, which nodes exchange (make_nodes)
   bool averages_in_node = true;  // false: the gradients of a node are the same already
   bool overlap = true;           // messages travel while this rank computes
   std::uint64_t seed = 1;
@@ -136,7 +163,9 @@ class Algorithm {
   const AlgorithmTraits& traits() const { return traits_; }
   Elastic* elastic() const { return elastic_; }       // null: its group cannot change
   OwnSpeed* own_speed() const { return own_speed_; }  // null: ranks go step by step together
-  bool exchanges(std::uint64_t step) const { return traits_.turns.any_due(step); }  // whether this step sends anything
+  bool exchanges(std::uint64_t step) const {
+    return traits_.schedule.any_due(step);
+  }  // whether this step sends anything
   virtual AlgorithmStatus status() const = 0;
   // Prepares the state for this step, so that visit_state() walks over what this step begins with.
   virtual void enter(std::uint64_t /*step*/) {}

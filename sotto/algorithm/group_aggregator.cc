@@ -21,11 +21,11 @@ void GroupAggregator::average(std::size_t bucket, std::span<float> vector, const
   const auto values = vector.subspan(plan.range.begin, plan.range.size());
   ranks_.weigh(values);
   Bucket whole{values, &plan.layout, static_cast<std::uint16_t>(bucket)};
-  aggregator_.average(whole, key, step, ranks_.communicator(), timings);
+  aggregator_.current().average(whole, key, step, ranks_.communicator(), timings);
 }
 
 void GroupAggregator::visit_state(StateVisitor& visitor) {
-  aggregator_.visit_state(visitor);
+  aggregator_.current().visit_state(visitor);
   note();
 }
 

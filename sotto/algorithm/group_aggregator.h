@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "sotto/aggregate/phased.h"
+#include "sotto/aggregate/scheduled_aggregator.h"
 #include "sotto/algorithm/algorithm.h"
 
 namespace sotto {
@@ -25,16 +25,16 @@ class GroupAggregator : public Elastic {
   // Replaces this bucket of the vector by its mean over all ranks.
   void average(std::size_t bucket, std::span<float> vector, const Key& key, const StepContext& step, Timings& timings);
   void visit_state(StateVisitor& visitor);
-  void visit_shared(StateVisitor& visitor) override { aggregator_.visit_shared(visitor); }
+  void visit_shared(StateVisitor& visitor) override { aggregator_.current().visit_shared(visitor); }
   void take_over(std::span<const FormerRank> each) override;
   // The status at the last note(), which REQUIRES that nothing is on its way.
   const AlgorithmStatus& status() const { return status_; }
-  void note() { status_ = {std::string(aggregator_.name()), aggregator_.remark()}; }
+  void note() { status_ = {std::string(aggregator_.current().name()), aggregator_.current().remark()}; }
 
  private:
   std::vector<BucketPlan> buckets_;
   Following ranks_;
-  Phased aggregator_;
+  ScheduledAggregator aggregator_;
   AlgorithmStatus status_;
 };
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/comm_thread.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 
@@ -54,6 +56,36 @@ class StepThread {
   Condition moved_;
   Place place_ SOTTO_GUARDED_BY(mutex_) = Place::here;
   CommThread thread_;  // last: it is destroyed before what its work uses
+};
+
+// A rank's communication thread that exchanges the buckets of each step one after the other, in the order of their
+// index, which is the same on every rank.
+class BucketThread {
+ public:
+  using Work = std::function<void(std::size_t bucket)>;
+  // When a bucket is ready, offer(bucket) runs on the thread that computes, and then exchange(bucket) on this one,
+  // while backward continues. Without `overlap` both run after backward. In a void step no bucket is offered or
+  // exchanged. All ranks of `together` agree whether a step is void, and whether one of them was asked to stop; without
+  // it each rank decides for itself whether a step is void.
+  BucketThread(std::size_t buckets, bool overlap, Work offer, Work exchange, Following* together = nullptr);
+  BucketThread(const BucketThread&) = delete;
+  BucketThread& operator=(const BucketThread&) = delete;
+
+  // Computes the gradient of this step, and exchanges all buckets. Throws what an exchange threw.
+  void run(Worker& worker, Step& now);
+
+ private:
+  void post_next();
+
+  Work offer_, exchange_;
+  Following* together_;
+  BucketCalls calls_;
+  std::size_t buckets_;
+  std::size_t posted_ = 0;
+  bool void_ = false;
+  double seconds_ = std::numeric_limits<double>::infinity();  // of the last run()
+  Step* now_ = nullptr;
+  StepThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

@@ -1,8 +1,8 @@
 #include "sotto/algorithm/sync.h"
 
-#include "sotto/algorithm/bucket_thread.h"
-#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/group_aggregator.h"
+#include "sotto/algorithm/step_thread.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -17,7 +17,10 @@ class Sync final : public Algorithm {
         thread_(
             buckets.size(), options.overlap,
             [this](std::size_t bucket) { offer_in_place(*worker_, aggregator_.buckets()[bucket]); },
-            [this](std::size_t bucket) { average(bucket); }, &aggregator_.ranks()) {}
+            [this](std::size_t bucket) {
+              aggregator_.average(bucket, worker_->gradient(), now_->key, {now_->step, now_->lr}, now_->timings);
+            },
+            &aggregator_.ranks()) {}
 
   AlgorithmStatus status() const override { return aggregator_.status(); }
   void enter(std::uint64_t step) override { aggregator_.enter(step); }
@@ -33,10 +36,6 @@ class Sync final : public Algorithm {
     thread_.run(worker, now);
     worker.optimiser().apply(worker.parameters(), worker.gradient(), 0, now.lr);
     aggregator_.note();
-  }
-
-  void average(std::size_t bucket) {
-    aggregator_.average(bucket, worker_->gradient(), now_->key, {now_->step, now_->lr}, now_->timings);
   }
 
   GroupAggregator aggregator_;

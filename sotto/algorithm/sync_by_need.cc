@@ -3,11 +3,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/group_aggregator.h"
 #include "sotto/algorithm/step_thread.h"
 #include "sotto/algorithm/sync.h"
-#include "sotto/core/mutex.h"
+#include "sotto/algorithm/worker.h"
+#include "sotto/core/thread.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sotto/codec/contract.h"
-#include "sotto/codec/quantise/pooled_units.h"
+#include "sotto/codec/stage.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sotto/codec/opened_chain.h"
+#include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
@@ -24,7 +24,7 @@ std::span<T> part_of(std::span<T> all, Range range) {
 
 }  // namespace
 
-Quantised OpenedChain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
+Quantised ChainReader::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
                                  const Plan& plan) {
   ByteReader reader(body);
   const bool is_shared = parts_->selection_is_shared();
@@ -60,7 +60,7 @@ Quantised OpenedChain::read_body(std::span<const std::byte> body, const Header& 
 }
 
 // Reads the size of each unit's symbols; returns the total in bytes.
-std::size_t OpenedChain::read_sizes(std::span<const std::byte> side) {
+std::size_t ChainReader::read_sizes(std::span<const std::byte> side) {
   std::size_t total = 0;
   for (Unit& unit : units_) {
     unit.packed = parts_->packed_bytes(unit.kept);
@@ -77,7 +77,7 @@ std::size_t OpenedChain::read_sizes(std::span<const std::byte> side) {
   return total;
 }
 
-void OpenedChain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) {
+void ChainReader::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) {
   const auto room = room_for_blocks(plan);
   const auto taken = room.first(read_indices(pool_, index, code, plan.blocks, room));
   auto next = taken.begin();
@@ -93,7 +93,7 @@ void OpenedChain::read_selected(std::span<const std::byte> index, IndexCode code
   spread_blocks(taken, plan);
 }
 
-void OpenedChain::read_selected_within(std::span<const std::byte> index, IndexCode code) {
+void ChainReader::read_selected_within(std::span<const std::byte> index, IndexCode code) {
   const std::size_t count = values_in_slots();
   const auto room = within_.room(count);
   const auto within = room.first(read_indices(pool_, index, code, count, room));
@@ -106,11 +106,11 @@ void OpenedChain::read_selected_within(std::span<const std::byte> index, IndexCo
   }
 }
 
-void OpenedChain::require_open(const char* caller) const {
+void ChainReader::require_open(const char* caller) const {
   if (!is_open_) throw std::logic_error(fmt::format("{}: no message is open", caller));
 }
 
-void OpenedChain::open(const MessageView& message, const Layout& layout, Range part) {
+void ChainReader::open(const MessageView& message, const Layout& layout, Range part) {
   is_open_ = false;
   const Header& header = message.header();
   const Plan plan = this->plan(layout, part);
@@ -145,9 +145,10 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
   is_open_ = true;
 }
 
-void OpenedChain::add_to(Bucket& out, float scale) {
-  require_open("Opened::add_to");
-  if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::add_to: bucket and layout differ");
+void ChainReader::add_to(Bucket& out, float scale) {
+  require_open("MessageReader::add_to");
+  if (out.values.size() != out.layout->size())
+    throw std::logic_error("MessageReader::add_to: bucket and layout differ");
   if (parts_->in_place()) {
     visit_all_unit_parts([&](const UnitPart& some) {
       stages_.quantise->add_decoded(quantised_.part(some.side, some.packed), scale,
@@ -159,14 +160,15 @@ void OpenedChain::add_to(Bucket& out, float scale) {
   for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
-void OpenedChain::clear_chosen(Bucket& out) {
-  require_open("Opened::clear_chosen");
-  if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::clear_chosen: bucket and layout differ");
+void ChainReader::clear_chosen(Bucket& out) {
+  require_open("MessageReader::clear_chosen");
+  if (out.values.size() != out.layout->size())
+    throw std::logic_error("MessageReader::clear_chosen: bucket and layout differ");
   if (stages_.transform || !stages_.select.chooses()) return;  // only rows have a second selection
   clear_selected(out);
 }
 
-void OpenedChain::clear_selected(Bucket& out) {
+void ChainMessage::clear_selected(Bucket& out) {
   for (const Slot& slot : slots_) {
     if (stages_.select.is_dense(out.layout->segments()[slot.piece.segment])) continue;
     const auto indices = indices_.room(slot.selected_at + slot.selected).subspan(slot.selected_at);
@@ -215,7 +217,7 @@ const ChainMessage::Slot* ChainMessage::too_large() {
 }
 
 // REQUIRES the decoded rows of the slot in values_, already multiplied by `scale` if they are elements.
-void OpenedChain::add_rows(const Slot& slot, float scale, Bucket& out) {
+void ChainMessage::add_rows(const Slot& slot, float scale, Bucket& out) {
   const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
   const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
   if (!stages_.transform && !stages_.select) return kernels::axpy(1, values, target);

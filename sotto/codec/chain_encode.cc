@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "sotto/codec/chain_encoder.h"
+#include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
@@ -33,7 +33,7 @@ void gather_floats(std::span<const std::uint32_t> indices, std::uint32_t first, 
 
 }  // namespace
 
-void ChainEncoder::reserve(const Plan& plan) {
+void Chain::reserve(const Plan& plan) {
   reserve_message(plan);
   crcs_.reserve(plan.values / parts_->stretch + 2);
   if (!stages_.select) return;
@@ -44,7 +44,7 @@ void ChainEncoder::reserve(const Plan& plan) {
   if (stages_.within.traits().scales) scales_.room(plan.values);
 }
 
-void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
+void Chain::propose(const Bucket& bucket, std::span<float> numbers) {
   const std::size_t each = parts_->agreed_count();
   const auto segments = bucket.layout->segments();
   if (numbers.size() != parts_->agreed_count(*bucket.layout)) {
@@ -63,8 +63,8 @@ void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
   }
 }
 
-void ChainEncoder::encode(const Bucket& bucket, const Key& key, std::span<const float> agreed,
-                          std::span<const Range> parts, std::span<Message> out) {
+void Chain::encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
+                   std::span<Message> out) {
   if (out.size() != parts.size()) throw std::logic_error("Codec::encode: one message per part");
   if (parts.size() > std::numeric_limits<std::uint16_t>::max()) throw std::logic_error("Codec::encode: too many parts");
   if (bucket.values.size() != bucket.layout->size()) throw std::logic_error("Codec::encode: bucket and layout differ");
@@ -82,7 +82,7 @@ void ChainEncoder::encode(const Bucket& bucket, const Key& key, std::span<const 
   }
 }
 
-void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out) {
+void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out) {
   const Plan plan = this->plan(*bucket.layout, part);
   const Streams streams{key, bucket.index};
   const std::span<std::byte> body = out.begin(plan.max_body);
@@ -153,7 +153,7 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
 
 // Readers refuse rows whose sums may be too large. Quantising, or scaling the floats within rows, may enlarge the rows.
 // If they are near the limit, this function decodes them and checks them as a reader does.
-void ChainEncoder::require_readable(const Quantised& written, const Bucket& bucket, const Key& key) {
+void Chain::require_readable(const Quantised& written, const Bucket& bucket, const Key& key) {
   constexpr double margin = 0x1p48;
   bool near = false;
   for (const Slot& slot : slots_) {
@@ -174,7 +174,7 @@ void ChainEncoder::require_readable(const Quantised& written, const Bucket& buck
   }
 }
 
-void ChainEncoder::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
+void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
   const auto rows = rows_.room(plan.rows);
   const auto energies = energies_.room(plan.rows > plan.atoms ? plan.atoms : 0);
   const bool factors = stages_.transform->traits().factors;
@@ -192,21 +192,20 @@ void ChainEncoder::apply_transform(const Bucket& bucket, const Streams& streams,
 }
 
 // Writes the rows of all selected atoms of a slot, or of all its atoms.
-void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams,
-                                 std::span<float> rows) {
+void Chain::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows) {
   const Range range = slot.piece.range;
   stages_.transform->write_factors(*bucket.layout, slot.piece, streams,
                                    bucket.values.subspan(range.begin, range.size()), atoms_of(slot), rows);
 }
 
 // Whether values that were all selected are the bucket's own, so that none need be moved.
-bool ChainEncoder::may_take_all() const {
+bool Chain::may_take_all() const {
   const auto& select = stages_.select.traits();
   return !stages_.transform && !stages_.within && !parts_->pools && select.block == 1 && !select.scales;
 }
 
 // Gathers and scales the rows of the selected atoms, and lists the number of each float within its segment.
-void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
+void Chain::gather_rows(const Bucket& bucket, const Streams& streams) {
   const std::size_t block = stages_.select.traits().block;
   const std::size_t count = values_in_slots();
   const auto all_values = values_.room(count);
@@ -246,7 +245,7 @@ void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
 }
 
 // Copies all pieces, one after the other: without the padding between them.
-std::span<const float> ChainEncoder::gather_pieces(const Bucket& bucket) {
+std::span<const float> Chain::gather_pieces(const Bucket& bucket) {
   const auto values = values_.room(values_in_slots());
   for (const Slot& slot : slots_) {
     const Range range = slot.piece.range;
@@ -256,7 +255,7 @@ std::span<const float> ChainEncoder::gather_pieces(const Bucket& bucket) {
 }
 
 // The second selection: every unit is a group. The floats that it keeps are moved together.
-std::span<const std::uint32_t> ChainEncoder::apply_select_within(const Bucket& bucket, const Streams& streams) {
+std::span<const std::uint32_t> Chain::apply_select_within(const Bucket& bucket, const Streams& streams) {
   const std::size_t count = values_in_slots();
   const auto values = values_.room(count);
   const auto numbers = numbers_.room(count);

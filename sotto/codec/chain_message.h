@@ -57,9 +57,10 @@ struct ChainParts {
 };
 
 // The message that is being made or read: its pieces, atoms and units, and buffers that are reused from message to
-// message. docs/wire/README.md explains these words and the bytes. The functions of this class, of ChainEncoder and of
-// OpenedChain lie by stage: chain.cc (plans, units, stretches), chain_select.cc, chain_quantise.cc, chain_code.cc,
-// chain_linear.cc, chain_mean.cc, chain_merge.cc, chain_shares.cc; chain_encode.cc and chain_decode.cc join the stages.
+// message. docs/wire/README.md explains these words and the bytes. The functions of this class, of Chain and of
+// ChainReader lie by stage: chain.cc (plans, units, stretches), chain_select.cc, chain_quantise.cc and chain_code.cc
+// (codes, and whose the bytes are); chain_encode.cc and chain_decode.cc join the stages. What is summed over ranks lies
+// in chain_sums.cc: linear forms, means of holders, merged messages.
 class ChainMessage {
  public:
   explicit ChainMessage(std::shared_ptr<ChainParts> parts);
@@ -152,8 +153,11 @@ class ChainMessage {
   std::span<const std::uint32_t> select(Streams streams, const Plan& plan);
   std::span<std::uint32_t> room_for_blocks(const Plan& plan);
   void spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan);
+  void select_known(const Layout& layout, const Streams& streams, const Plan& plan);
   std::span<const std::uint32_t> atoms_of(const Slot& slot);
   void decode_units(const Quantised& in, float scale);
+  void add_rows(const Slot& slot, float scale, Bucket& out);
+  void clear_selected(Bucket& out);
   static double bound_of_sums(const Slot& slot, std::span<const float> rows);
   const Slot* too_large();
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sotto/codec/chain_encoder.h"
+#include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/checksum.h"
@@ -10,12 +10,12 @@
 
 namespace sotto {
 
-std::optional<std::uint64_t> ChainEncoder::place_of(const Slot& slot, const Streams& streams) {
+std::optional<std::uint64_t> Chain::place_of(const Slot& slot, const Streams& streams) {
   if (slot.atoms.split > 0) return std::nullopt;
   return place_of(streams.bucket, slot.piece.segment);
 }
 
-Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {
+Values Chain::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {
   const Slot& slot = slots_[unit.slot];
   const ElementStream stream = streams.stream(Purpose::quantise, slot.piece.segment);
   const std::size_t end = unit.kept_at + unit.kept;
@@ -53,8 +53,8 @@ Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Str
 }
 
 // Returns the byte range and the CRC-32 of all symbols.
-SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
-                                         std::span<std::byte> packed) {
+SummedBytes Chain::quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+                                  std::span<std::byte> packed) {
   if (parts_->one_block) return quantise_one_by_one(bucket, streams, side, packed);
   cut_stretches(parts_->slice);
   crcs_.resize(cuts_.size() - 1);
@@ -79,8 +79,8 @@ SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& st
 
 // Quantises one unit after the other; the quantiser divides each unit's work. If units are wholes, their symbols may
 // need fewer bytes than reserved.
-SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
-                                              std::span<std::byte> packed) {
+SummedBytes Chain::quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+                                       std::span<std::byte> packed) {
   Quantise& stage = *stages_.quantise;
   std::size_t used = 0;
   for (Unit& unit : units_) {
@@ -102,7 +102,7 @@ SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Stream
   return {{0, used}, joined.value()};
 }
 
-void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) {
+void Chain::throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) {
   std::size_t number = unit.slot;
   while (parts_->pools && number + 1 < slots_.size() &&
          kernels::all_finite(values_.room(values_in_slots()).subspan(slots_[number].value, slots_[number].values()))) {
@@ -112,7 +112,7 @@ void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, cons
 }
 
 // A transform adds values up, and an unbiased selection divides by chances, so finite values may leave the range.
-void ChainEncoder::throw_not_finite(std::size_t segment, const Bucket& bucket, const Key& key) {
+void Chain::throw_not_finite(std::size_t segment, const Bucket& bucket, const Key& key) {
   const Segment& one = bucket.layout->segments()[segment];
   if (!kernels::all_finite(bucket.values.subspan(one.offset, one.numel()))) throw_not_finite(one.name, key);
   throw NumericError(fmt::format("{} has values that this codec makes too large for floats{}", one.name, where(key)));
@@ -120,8 +120,7 @@ void ChainEncoder::throw_not_finite(std::size_t segment, const Bucket& bucket, c
 
 // Quantises slice by slice and adds each slice to the checksum while it is in the cache. `crc` covers the bytes before,
 // and is updated.
-bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed,
-                            std::uint32_t& crc) {
+bool Chain::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc) {
   Quantise& stage = *stages_.quantise;
   const std::size_t count = values.data.size();
   for (std::size_t begin = 0; begin < count; begin += parts_->slice) {

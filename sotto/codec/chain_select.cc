@@ -1,14 +1,12 @@
 #include <algorithm>
 
-#include "sotto/codec/chain_encoder.h"
-#include "sotto/codec/opened_chain.h"
+#include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
 
-std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, const Streams& streams,
-                                                          const Plan& plan) {
+std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
   groups_.clear();
   for (const Slot& slot : slots_) {
     const Range range = slot.piece.range;
@@ -22,7 +20,7 @@ std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, 
 }
 
 // A blind selection may leave out values that are not finite, so they are checked here.
-void ChainEncoder::require_finite(const Select& select, const Bucket& bucket, const Key& key) const {
+void Chain::require_finite(const Select& select, const Bucket& bucket, const Key& key) const {
   if (!select.traits().blind) return;
   for (const Group& group : groups_) {
     if (largest_magnitude(pool_, group.energies) < kernels::infinity_bits) continue;
@@ -31,7 +29,7 @@ void ChainEncoder::require_finite(const Select& select, const Bucket& bucket, co
 }
 
 // Repeats the selection of the sender, which does not depend on energies.
-void OpenedChain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) {
+void ChainMessage::select_known(const Layout& layout, const Streams& streams, const Plan& plan) {
   groups_.clear();
   for (const Slot& slot : slots_) groups_.push_back(group_of(layout, slot, {}));
   select(streams, plan);

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/codec/contract.h"
 #include "sotto/codec/message.h"
 #include "sotto/core/dtype.h"
+#include "sotto/core/error.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
 #include "sotto/core/table.h"
@@ -44,34 +46,6 @@ struct Key {
 // For errors: " at step 3 on rank 1".
 std::string where(const Key& key);
 
-// What a codec promises about decode(encode(x)) =: C(x), for the given layout. All kinds but `exact` may add an error
-// of up to 2^-126 to each value, since smaller floats (denormals) have fewer bits.
-struct Contract {
-  enum class Kind : std::uint8_t {
-    exact,        // C(x) = x, bit for bit
-    rounding,     // |C(x)-x| <= 1e-5 |x|: exact but for the rounding of floats
-    unbiased,     // E C(x) = x and E |C(x)-x|^2 <= omega |x|^2
-    contraction,  // E |C(x)-x|^2 <= (1-delta) |x|^2
-    none,         // neither
-  };
-  enum class Input : std::uint8_t { gradient, delta, model };  // most sensitive input that suits it
-  enum class Grain : std::uint8_t { element, block, row, segment };
-  // Which random numbers a message depends on: none, numbers that all ranks draw alike, or this rank's own numbers. The
-  // signs that `signs` draws for zeros do not count.
-  enum class Chance : std::uint8_t { none, shared, own };
-
-  Kind kind = Kind::exact;
-  double omega = 0;  // if unbiased or none: E |C(x)-x|^2 / |x|^2; infinite if there is no bound
-  double delta = 1;  // of a contraction, in (0, 1]
-  bool linear = false;
-  bool signs = false;       // C(x) is the sign of x, -1 or 1, and nothing else
-  bool keeps_zeros = true;  // C(0) = 0
-  Input input = Input::gradient;
-  Grain grain = Grain::element;  // where a bucket may be cut into parts, each of which then keeps the contract
-  std::size_t block = 1;         // elements a block, when grain is block
-  Chance chance = Chance::none;
-};
-
 // The part of a vector that the other ranks have after decoding.
 class Sent {
  public:
@@ -84,10 +58,10 @@ class Sent {
   virtual void clear_chosen(Bucket& /*out*/) {}
 };
 
-// An opened message: its whole content has been checked, once. Before the first message and after a bad one nothing is
-// open: whatever needs an open message is then a std::logic_error. Abstract for the same reason as Codec: only the
-// reader that a codec makes knows the stages.
-class Opened : public Sent {
+// Opens one message after another; it is the message that is open, whose whole content has been checked, once. Before
+// the first message and after a bad one nothing is open: whatever needs an open message is then a std::logic_error.
+// Abstract for the same reason as Codec: only the reader that a codec makes knows the stages.
+class MessageReader : public Sent {
  public:
   // WireError if this codec cannot have made the message for this layout and part. Any rank can open any rank's
   // message. The bytes of the message must stay valid until the next one is opened.
@@ -111,6 +85,12 @@ struct CodecTraits {
   // ranks is known, not the part of one rank's vector that was sent.
   bool additive = true;
   bool merges = false;  // add_sum() adds messages up before it decodes them
+};
+
+// A finite value is too large for the type of a codec's linear form. A message may hold it all the same.
+class DoesNotFit : public NumericError {
+ public:
+  using NumericError::NumericError;
 };
 
 // The lossy or lossless code of a bucket. Abstract so that whoever uses one needs no header of a stage. An object
@@ -137,17 +117,17 @@ class Codec {
 
   // Makes a reader that can open one message after another. It shares the stages of this codec, so both must serve the
   // same caller.
-  virtual std::unique_ptr<Opened> make_opened() const = 0;
+  virtual std::unique_ptr<MessageReader> make_opened() const = 0;
   // out[part] += the mean of these messages, where each atom is averaged only over the messages that hold it. Segments
   // that a selection sends whole (dense segments) are in all messages. REQUIRES traits().lists_atoms, and open
   // messages of this codec.
-  virtual void add_mean_of_holders(std::span<const std::unique_ptr<Opened>> /*messages*/, Range /*part*/,
+  virtual void add_mean_of_holders(std::span<const std::unique_ptr<MessageReader>> /*messages*/, Range /*part*/,
                                    Bucket& /*out*/) {}
 
   // out += scale * (the sum of these messages), as add_to() of each in their order. If traits().merges, messages are
   // added up before they are decoded, which is quicker and may change their values: until the next add_sum(), add_to()
   // of each gives its part of the sum. REQUIRES open messages of this codec, of whole buckets.
-  virtual void add_sum(std::span<const std::unique_ptr<Opened>> messages, float scale, Bucket& out) {
+  virtual void add_sum(std::span<const std::unique_ptr<MessageReader>> messages, float scale, Bucket& out) {
     for (const auto& message : messages) message->add_to(out, scale);
   }
 

@@ -6,7 +6,7 @@
 #include "sotto/codec/index_codes.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/gaps.h"
+#include "sotto/kernels/select.h"
 
 namespace sotto {
 namespace {

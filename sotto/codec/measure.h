@@ -1,14 +1,30 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sotto/codec/codec.h"
 #include "sotto/codec/decoded_errors.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
+
+// Synthetic inputs for measurements and tests. They are fast, and equal for equal seeds on every machine, up to the
+// last bits of the mathematical library.
+struct SampleEntry {
+  std::string_view name;
+  std::string_view summary;
+  void (*fill)(std::uint64_t seed, std::span<float> out);
+};
+
+const Table<SampleEntry>& sample_table();
+
+// ConfigError for an unknown name: "gaussian", "student", "sparse".
+void fill_sample(std::string_view option, std::string_view name, std::uint64_t seed, std::span<float> out);
 
 // Medians over the repeats. Rates are in 1e9 bytes of float input a second.
 struct Measurement {
@@ -30,7 +46,7 @@ Measurement measure(Codec& codec, const Layout& layout, std::span<const float> i
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
                                  int repeats, std::size_t most = most_elements);
 
-// The same with the errors of the last repeat, and what its messages consist of (Opened::add_shares).
+// The same with the errors of the last repeat, and what its messages consist of (MessageReader::add_shares).
 struct MeasuredErrors {
   Measurement measurement;
   DecodedErrors errors;

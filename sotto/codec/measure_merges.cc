@@ -43,7 +43,7 @@ class BucketMerges {
   }
 
   // Each returns the seconds; `squares` grows by the squared error, `wanted` by the squared norm of the wanted sum.
-  double add_each(Opened& opened, std::size_t count, double& squares, double& wanted) {
+  double add_each(MessageReader& opened, std::size_t count, double& squares, double& wanted) {
     return timed(count, squares, wanted, [&](Bucket& sum, float share) {
       for (std::size_t i = 0; i < count; ++i) {
         opened.open(message(i), plan_.layout, whole_);
@@ -51,7 +51,7 @@ class BucketMerges {
       }
     });
   }
-  double merge(std::span<const std::unique_ptr<Opened>> opened, double& squares, double& wanted) {
+  double merge(std::span<const std::unique_ptr<MessageReader>> opened, double& squares, double& wanted) {
     return timed(opened.size(), squares, wanted, [&](Bucket& sum, float share) {
       for (std::size_t i = 0; i < opened.size(); ++i) opened[i]->open(message(i), plan_.layout, whole_);
       codec_.add_sum(opened, share, sum);
@@ -100,7 +100,7 @@ std::vector<MeasuredMerge> measure_merges(Codec& codec, const Layout& layout,
                                           std::span<const std::size_t> counts, std::size_t most) {
   std::vector<MeasuredMerge> measured(counts.size());
   std::vector<double> wanted(counts.size());
-  std::vector<std::unique_ptr<Opened>> opened;
+  std::vector<std::unique_ptr<MessageReader>> opened;
   opened.push_back(codec.make_opened());
   const bool merges = codec.traits().merges && !is_coded(codec);
   const std::size_t largest = counts.empty() ? 0 : std::ranges::max(counts);

@@ -8,16 +8,16 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/atomic_file.h"
-#include "sotto/core/beyond_float.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
+#include "sotto/core/floats.h"
+#include "sotto/core/open_file.h"
 #include "sotto/kernels/cast.h"
 
 namespace sotto {
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::string_view npy_magic = "\x93NUMPY";
 
 // The text after `'key':` in the header, a Python dictionary as numpy writes it.
 std::string_view value_of(std::string_view header, std::string_view key) {
@@ -76,7 +76,7 @@ std::vector<float> values_of(std::span<const std::byte> bytes, std::size_t size)
 }  // namespace
 
 bool is_npy(std::span<const std::byte> file) {
-  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+  return file.size() >= npy_magic.size() && std::memcmp(file.data(), npy_magic.data(), npy_magic.size()) == 0;
 }
 
 bool is_npz(std::span<const std::byte> file) {
@@ -90,7 +90,7 @@ bool is_npz(std::span<const std::byte> file) {
 
 GradientFile read_npy(std::span<const std::byte> file) {
   ByteReader reader(file);
-  reader.take(magic.size(), "magic");
+  reader.take(npy_magic.size(), "magic");
   const auto major = reader.get<std::uint8_t>("version");
   reader.get<std::uint8_t>("version");
   if (major < 1 || major > 3) throw WireError(fmt::format("version {} of the format is not known", major));
@@ -117,12 +117,12 @@ void write_npy(const std::filesystem::path& path, const Layout& layout, std::spa
   constexpr std::string_view version("\x01\x00", 2);
   constexpr std::size_t grain = 64;  // the values begin at a multiple of it, as numpy has it
   std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", layout.numel());
-  const std::size_t before = magic.size() + version.size() + sizeof(std::uint16_t);
+  const std::size_t before = npy_magic.size() + version.size() + sizeof(std::uint16_t);
   header.resize((before + header.size() + grain) / grain * grain - before - 1, ' ');
   header += '\n';
   const auto length = static_cast<std::uint16_t>(header.size());
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(magic)));
+  file.write(std::as_bytes(std::span(npy_magic)));
   file.write(std::as_bytes(std::span(version)));
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(std::as_bytes(std::span(header)));

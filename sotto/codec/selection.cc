@@ -1,11 +1,31 @@
 #include "sotto/codec/selection.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
+#include "sotto/core/error.h"
 #include "sotto/kernels/select.h"
 
 namespace sotto {
+
+// Each number has only one valid text: codecs whose texts differ do not understand each other's messages.
+std::string DenseOption::problem() const {
+  constexpr double most = 4294967295.0;  // the most elements of a message
+  if (dense == "all") return "";
+  try {
+    if (fmt::to_string(parse_int("dense", dense, Bounds{0, most})) == dense) return "";
+    return fmt::format("dense must be written without leading zeros, not `{}`", dense);
+  } catch (const ConfigError& error) {
+    return fmt::format("{}, or `all`", error.what());
+  }
+}
+
+std::size_t DenseOption::most_dense() const {
+  return dense == "all" ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(parse_int("dense", dense));
+}
 
 bool Selection::is_dense(const Segment& segment) const {
   return is_dense({.energies = {}, .dimensions = segment.shape.size(), .values = segment.numel()});

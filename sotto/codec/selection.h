@@ -1,13 +1,28 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
+
+// The option `dense` of all selections; Selection explains it.
+struct DenseOption {
+  std::string dense = "1024";
+  void visit_dense(OptionVisitor& v) {
+    v.option(
+        "dense", dense,
+        "one-dimensional segments, such as biases, of at most this many values are sent whole; all: of any length");
+  }
+  std::string problem() const;     // what is wrong with the option; empty if nothing
+  std::size_t most_dense() const;  // REQUIRES no problem()
+};
 
 // The properties of a group that are known before there are values.
 struct GroupSize {

@@ -12,7 +12,7 @@
 #include "sotto/core/random.h"
 #include "sotto/core/state.h"
 #include "sotto/core/thread_pool.h"
-#include "sotto/kernels/draws.h"
+#include "sotto/kernels/run.h"
 
 namespace sotto {
 
@@ -195,7 +195,7 @@ struct Quantised {
 // or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
 // called for such stretches whatever the grain is. `side` then holds the blocks of that stretch; if the piece is one
 // block, it holds that block. A quantiser may also offer the interfaces below, by deriving from them: WholeUnits,
-// AgreedNumbers, MergedUnits, LinearForm, BinSketch, Bins (quantise/bins.h), PooledUnits (quantise/pooled_units.h).
+// AgreedNumbers, MergedUnits, PooledUnits, LinearForm, BinSketch, Bins (quantise/bins.h).
 class Quantise : public Stage {
  public:
   virtual Packing packing() const { return {}; }                              // never called for WholeUnits
@@ -252,6 +252,14 @@ class MergedUnits {
   // can_merge(), `merged` of the size of a unit's side information, and out.size() values.
   virtual void add_merged(std::span<const Quantised> units, float scale, std::span<std::byte> merged,
                           std::span<float> out) const = 0;
+};
+
+// Offered by a quantiser whose unit may be all pieces of a message together, one after the other, in place of a unit
+// for each piece. No transform may precede it then. Only `clusters` offers it; the chain need not know that name.
+class PooledUnits {
+ public:
+  virtual ~PooledUnits() = default;
+  virtual bool pools() const = 0;
 };
 
 // Offered by a cast, whose values can be summed element by element if the stages before it are the same on every rank.

@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/mutex.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
 #include "sotto/core/thread.h"
 #include "sotto/core/timer.h"
 

@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "sotto/comm/mailbox.h"
-#include "sotto/comm/reduce.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

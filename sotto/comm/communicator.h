@@ -45,6 +45,11 @@ struct Recv {
 
 enum class ReduceOp : std::uint8_t { sum, min, max };
 
+// into[i] = into[i] OP from[i], for elements of `type`. REQUIRES equal lengths, which are a multiple of the element's
+// size, and alignment to it. Integers wrap. 16-bit floats are combined as floats and rounded to nearest, ties to even.
+// NaN wins.
+void reduce_into(std::span<std::byte> into, std::span<const std::byte> from, DType type, ReduceOp op);
+
 // What this rank sent and received through the transport: payload bytes of messages, including those of collectives.
 struct Traffic {
   std::uint64_t bytes_sent = 0;

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <string>
 
+#include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -23,29 +26,19 @@ class Deadline {
       : least_(std::min(std::chrono::duration_cast<std::chrono::milliseconds>(least), longest)) {}
 
   // Called after each step that ends in an exchange: the next one will take about as long.
-  void lap() const {
-    const auto now = Clock::now();
-    const auto since = measured_->since.exchange(now);
-    if (since != Clock::time_point{}) measured_->last = now - since;
-  }
+  void lap() const;
 
   std::chrono::milliseconds least() const { return least_; }
   std::chrono::milliseconds last_lap() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(measured_->last.load());
   }
   // For an operation that begins now. The present step counts, too: it may be longer than the last one.
-  std::chrono::milliseconds from_now() const {
-    const auto since = measured_->since.load();
-    return of(since == Clock::time_point{} ? last_lap() : std::max<Clock::duration>(last_lap(), Clock::now() - since));
-  }
+  std::chrono::milliseconds from_now() const;
   // For a thread that looks again and again how long a peer has been silent: the present step grows meanwhile.
   std::chrono::milliseconds by_last_lap() const { return of(last_lap()); }
 
  private:
-  std::chrono::milliseconds of(Clock::duration lap) const {
-    const auto allowed = std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Clock::duration>(lap, longest));
-    return std::clamp(slower * allowed, least_, longest);
-  }
+  std::chrono::milliseconds of(Clock::duration lap) const;
 
   struct Measured {
     std::atomic<Clock::time_point> since{};
@@ -54,5 +47,39 @@ class Deadline {
   std::chrono::milliseconds least_;
   std::shared_ptr<Measured> measured_ = std::make_shared<Measured>();
 };
+
+// Waits a moment between two polls. The pauses grow while nothing happens, since ranks may share cores, and a server
+// may have a thousand clients.
+class Patience {
+ public:
+  explicit Patience(Clock::duration longest = std::chrono::microseconds(200)) : longest_(longest) {}
+  void progress() { since_ = Clock::now(); }
+  bool is_long() const { return long_; }  // nothing has happened for long: time to check slower things
+  Clock::duration moment();               // the time to wait now; zero: only yields
+  void pause(Clock::time_point wake);     // waits for a moment, but not beyond `wake`
+
+ private:
+  Clock::duration longest_;
+  Clock::time_point since_ = Clock::now();
+  bool long_ = false;
+};
+
+// Called now and then while a rank waits for the others to come. Returns the number of a signal that asks this process
+// to end, or 0; once it is not 0, it does not change. An empty function means that there is none.
+using Stop = std::function<int()>;
+
+// A signal came while this rank waited for the others, before there was any work to finish. Exit status 128 + signal.
+class Stopped final : public CommError {
+ public:
+  Stopped(const std::string& what, int signal) : CommError(what), signal_(signal) {}
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
+};
+
+inline void throw_if_stopped(const Stop& stop, const std::string& what = "stopped") {
+  if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped(what, signal);
+}
 
 }  // namespace sotto

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sotto/comm/mailbox.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 

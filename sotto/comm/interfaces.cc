@@ -12,14 +12,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <string_view>
 #include <vector>
 
-#include "sotto/comm/group/bounded.h"
-#include "sotto/core/descriptor.h"
+#include "sotto/comm/group/bounded_store.h"
 #include "sotto/core/error.h"
+#include "sotto/core/open_file.h"
 
 namespace sotto {
 namespace {
@@ -115,6 +116,11 @@ std::string near_address(const World& world, std::chrono::milliseconds deadline,
   if (address) return *address;
   throw_if_stopped(stop, fmt::format("rank {}: stopped by a signal", world.rank));
   throw CommError(fmt::format("rank {}: nobody says where the host `{}` is", world.rank, world.host));
+}
+
+void ignore_broken_pipes() {
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace sotto

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/comm/stop.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/world.h"
 
 namespace sotto {
@@ -48,5 +48,9 @@ Interface require_interface(const std::string& name);
 // or if its name resolves to this machine's loopback although there are ranks on other machines. CommError if the
 // look-up of the name takes longer than `deadline`; Stopped if `stop` says so.
 std::string near_address(const World& world, std::chrono::milliseconds deadline, const Stop& stop);
+
+// Gloo and OpenSSL write to their sockets without MSG_NOSIGNAL, so a peer's death would kill this process, too. From
+// now on SIGPIPE is ignored, unless the program handles it.
+void ignore_broken_pipes();
 
 }  // namespace sotto

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sotto/comm/communicator.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 

@@ -1,16 +1,46 @@
 #include "sotto/comm/queued_mailbox.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "sotto/comm/group/meeting.h"
+#include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
+namespace {
 
-QueuedMailbox::QueuedMailbox(int rank, int size, std::size_t max_bytes, Deadline deadline, bool framed)
+constexpr unsigned kind_shift = 56;
+
+}  // namespace
+
+void write_frame(const Frame& frame, std::span<std::byte> room) {
+  ByteWriter writer(room);
+  writer.put(std::uint64_t{frame.length} | std::uint64_t{static_cast<std::uint8_t>(frame.kind)} << kind_shift);
+}
+
+Frame read_frame(std::span<const std::byte> data, std::size_t max_bytes) {
+  ByteReader reader(data);
+  const auto word = reader.get<std::uint64_t>("frame");
+  const auto kind = static_cast<Frame::Kind>(word >> kind_shift);
+  const std::uint64_t length = word & ((std::uint64_t{1} << kind_shift) - 1);
+  if (kind != Frame::Kind::mail && (length != 0 || (kind != Frame::Kind::goodbye && kind != Frame::Kind::thanks))) {
+    throw WireError(fmt::format("{:#x} is no frame of a mailbox", word));
+  }
+  if (length > max_bytes) {
+    throw WireError(fmt::format("a message of {} bytes is announced, and {} may come at most", length, max_bytes));
+  }
+  return {kind, static_cast<std::size_t>(length)};
+}
+
+QueuedMailbox::QueuedMailbox(int rank, int size, std::size_t max_bytes, Deadline deadline, bool framed,
+                             std::shared_ptr<Meeting> meeting)
     : Mailbox(rank, size, max_bytes, std::move(deadline)),
       inbox_(size),
       framed_(framed),
+      meeting_(std::move(meeting)),
       peers_(static_cast<std::size_t>(size)) {}
 
 void QueuedMailbox::close() {
@@ -111,6 +141,12 @@ void QueuedMailbox::lose(int peer, const std::string& reason) {
   of(peer).changed.notify_all();
 }
 
-void QueuedMailbox::fail_because(int peer, const std::string& reason) { throw CommError(failure(peer, reason)); }
+// A peer may have ended because of another one; the first thread that asks finds the cause.
+void QueuedMailbox::fail_because(int peer, const std::string& reason) {
+  if (!meeting_) throw CommError(failure(peer, reason));
+  const Lock lock(asking_);
+  if (!cause_) cause_ = meeting_->report(peer, failure(peer, reason));
+  throw CommError(failure(peer, reason_with(reason, *cause_)));
+}
 
 }  // namespace sotto

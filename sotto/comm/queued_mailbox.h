@@ -2,17 +2,35 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "sotto/comm/frame.h"
 #include "sotto/comm/inbox.h"
 #include "sotto/comm/mailbox.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
+
+class Meeting;
+
+// The header that a mailbox over Gloo sends before each message's data: 8 bytes, little-endian, the kind in the highest
+// byte. MPI and tcp use the kinds alone.
+struct Frame {
+  enum class Kind : std::uint8_t { mail = 1, goodbye = 2, thanks = 3 };  // `thanks` answers `goodbye`
+  static constexpr std::size_t bytes = 8;
+
+  Kind kind = Kind::mail;
+  std::size_t length = 0;  // of the data; 0 unless kind is mail
+};
+
+void write_frame(const Frame& frame, std::span<std::byte> room);
+// WireError if it is no frame, or announces more than `max_bytes`.
+Frame read_frame(std::span<const std::byte> data, std::size_t max_bytes);
 
 // What network mailboxes share: queues of letters to send, and the way in which ranks leave. A backend has threads that
 // send the first letter of each peer's queue, pop() it, and deliver what arrives: mail to the inbox, the rest to
@@ -23,8 +41,10 @@ namespace sotto {
 // to peers that have left or are lost.
 class QueuedMailbox : public Mailbox {
  public:
-  // framed: each letter starts with a frame; otherwise the backend itself transmits kind and length.
-  QueuedMailbox(int rank, int size, std::size_t max_bytes, Deadline deadline, bool framed);
+  // framed: each letter starts with a frame; otherwise the backend itself transmits kind and length. In `meeting`, if
+  // it is not null, ranks say why they failed.
+  QueuedMailbox(int rank, int size, std::size_t max_bytes, Deadline deadline, bool framed,
+                std::shared_ptr<Meeting> meeting = nullptr);
 
   std::size_t header_bytes() const override { return framed_ ? Frame::bytes : 0; }
   void recycle(Mail mail) override { inbox_.recycle(std::move(mail.data)); }
@@ -63,8 +83,6 @@ class QueuedMailbox : public Mailbox {
 
   // Marks the peer as lost, unless it has left; takes the lock.
   void lose(int peer, const std::string& reason);
-  // Throws CommError; Gloo may know more about the reason.
-  [[noreturn]] virtual void fail_because(int peer, const std::string& reason);
 
   Inbox inbox_;
   Mutex mutex_;
@@ -78,8 +96,12 @@ class QueuedMailbox : public Mailbox {
   void post(int to, Frame::Kind kind, std::span<const std::byte> data, Clock::time_point not_before)
       SOTTO_REQUIRES(mutex_);
   void answer_goodbye(int from) SOTTO_REQUIRES(mutex_);
+  [[noreturn]] void fail_because(int peer, const std::string& reason);
 
   bool framed_;
+  std::shared_ptr<Meeting> meeting_;
+  Mutex asking_;
+  std::optional<std::string> cause_ SOTTO_GUARDED_BY(asking_);  // what the meeting says of the first failure
   std::deque<Peer> peers_ SOTTO_GUARDED_BY(mutex_);
 };
 

@@ -1,7 +1,7 @@
-#include "sotto/comm/reduce.h"
-
 #include <bit>
 #include <cstdint>
+
+#include "sotto/comm/communicator.h"
 
 namespace sotto {
 namespace {

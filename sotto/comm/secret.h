@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace sotto {
 
@@ -20,5 +22,22 @@ void write_secret(const Secret& secret, const std::string& path);
 // Reads what write_secret() wrote. ConfigError if it is something else, or if others than its owner may read or change
 // it.
 Secret read_secret(const std::string& path);
+
+// What a rank says of itself when it asks the coordinator of a job for a place in it: which secret it has, and where it
+// runs. It shows that it has the secret without saying it: every secret has a pair of keys (Ed25519), and the rank
+// signs the name of the job and its own id. So a coordinator sees that two ranks have the same secret, even if it has
+// none itself, and nobody can use the words of another rank for his own id.
+struct Application {
+  std::string key;   // the public key of its secret, in hexadecimal digits; empty: it has none
+  std::string from;  // "node1 (process 42)"
+};
+
+std::string new_job_name();  // a random one
+std::string public_key_of(const Secret& secret);
+
+// `from` is one line. CommError if OpenSSL refuses.
+std::string application_text(const std::optional<Secret>& secret, std::string_view job, int id, std::string_view from);
+// Nothing if the text is no application, or was not signed for that job and id.
+std::optional<Application> read_application(std::string_view text, std::string_view job, int id);
 
 }  // namespace sotto

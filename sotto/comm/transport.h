@@ -11,7 +11,6 @@
 
 #include "sotto/comm/communicator.h"
 #include "sotto/comm/deadline.h"
-#include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/options.h"
 
@@ -43,7 +42,8 @@ struct TransportOptions {
 };
 
 // A way for the processes of a job to exchange messages; users choose it by name. Ranks that are threads of one process
-// (emulated/threads.h) and emulated links (emulated/shaped.h) are not in the table, since users do not choose them as a transport.
+// (emulated/threads.h) and emulated links (emulated/shaped.h) are not in the table, since users do not choose them as a
+// transport.
 struct Transport {
   // Why an option has no effect, as a clause for an error.
   struct Refusal {

@@ -16,10 +16,9 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "sotto/core/atomic_file.h"
-#include "sotto/core/descriptor.h"
 #include "sotto/core/error.h"
-#include "sotto/core/hex.h"
+#include "sotto/core/open_file.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {
@@ -36,14 +35,10 @@ namespace {
 // string.
 template <class Content>
 Content read_all(const std::filesystem::path& path) try {
-  const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // opening a pipe must not wait for its writer
-  if (!file.open()) fail_errno("read", path);
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) fail_errno("read", path);
-  if (!S_ISREG(info.st_mode)) fail("read", path, "not a regular file");
+  std::uint64_t size = 0;
+  const Descriptor file = open_regular(path, size);
   Content content;
-  content.resize(static_cast<std::size_t>(info.st_size) + 1);  // one byte more, to detect the end
+  content.resize(size + 1);  // one byte more, to detect the end
   std::size_t used = 0;
   for (;;) {
     const ssize_t count = ::read(file.get(), content.data() + used, content.size() - used);

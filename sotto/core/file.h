@@ -20,14 +20,14 @@ bool path_exists(const std::filesystem::path& path);
 // Whether another file than this open one has the name now. False if none has it, or that cannot be found out.
 bool is_replaced(int file, const std::filesystem::path& path);
 
-// Whole or not at all (atomic_file.h).
+// Whole or not at all (AtomicFile, open_file.h).
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
 // Writes at the end of a file, which is made if there is none.
 void append_text(const std::filesystem::path& path, std::string_view text);
 
-// Part of the names of temporary files (atomic_file.h).
+// Part of the names of temporary files (AtomicFile, open_file.h).
 inline constexpr std::string_view temporary_mark = ".sotto-tmp-";
 // Removes the temporary files that killed processes left in this folder. REQUIRES that nobody writes there now.
 void remove_temporaries(const std::filesystem::path& folder);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -84,5 +85,12 @@ std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes, st
 // The same with one bucket for each module. Consecutive segments belong to one module if their names differ only in the
 // last part, such as conv1.weight and conv1.bias.
 std::vector<BucketPlan> plan_layers(const Layout& layout, std::size_t most = most_elements);
+
+// Callbacks of a model while it computes a gradient, made on the computing thread. `segment` is an index into its
+// layout's segments. Either callback may be empty.
+struct SegmentCalls {
+  std::function<void(std::size_t segment)> needed = {};  // forward is about to read the parameters of this segment
+  std::function<void(std::size_t segment)> ready = {};   // the gradient of this segment is finished
+};
 
 }  // namespace sotto

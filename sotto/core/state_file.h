@@ -11,9 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/atomic_file.h"
-#include "sotto/core/block_hash.h"
-#include "sotto/core/file_reader.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/open_file.h"
 #include "sotto/core/state.h"
 #include "sotto/core/thread_pool.h"
 
@@ -38,7 +37,7 @@ class StateWriter final : public StateVisitor {
   // Writes a borrowed vector, such as a model's parameters.
   void add(std::string_view name, std::span<const float> values);
 
-  // Gives the file its name (atomic_file.h) and returns its block_hash(). Without finish() there is no file.
+  // Gives the file its name (AtomicFile) and returns its block_hash(). Without finish() there is no file.
   std::string finish();
 
  private:

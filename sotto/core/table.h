@@ -23,7 +23,7 @@ struct Spec {
   // The canonical text, with every option named; empty without a component.
   std::string text() const { return entry == nullptr ? "" : record_options(entry->name, options); }
   // The text as the user wrote it, or the canonical one if the program chose the component.
-  std::string said() const { return place.call.empty() ? text() : place.call; }
+  std::string source_text() const { return place.call.empty() ? text() : place.call; }
 };
 
 // Calls make(), and adds to its ConfigErrors where this component is in the user's text.

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
+#include <cstdio>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -22,5 +26,21 @@ inline std::string_view trimmed(std::string_view text, std::string_view spaces =
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
 }
+
+// Two hexadecimal digits a byte.
+std::string hex_text(std::span<const std::byte> bytes);
+// Reads them; false if the text is not as many digits.
+bool read_hex(std::string_view text, std::span<std::byte> bytes);
+
+// Flushes the stream, then writes all of the text at once. Returns 0 or an errno: the disk is full, or the pipe has no
+// reader (only if SIGPIPE is ignored). Never throws.
+int write_text(std::FILE* file, std::string_view text);
+
+// Writes to standard error. What cannot be written is lost: no error, no signal, so that a command that works continues
+// and a command that failed keeps its exit status. Never throws.
+void print_error(std::string_view text);
+
+// Writes what was printed to standard output. std::system_error if that cannot be done.
+void flush_output();
 
 }  // namespace sotto

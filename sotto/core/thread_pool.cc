@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/core/mutex.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
+#include "sotto/core/thread.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

@@ -4,8 +4,8 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/cast.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/load.h"
 #include "sotto/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

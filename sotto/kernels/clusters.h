@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <span>
 
-#include "sotto/kernels/hash.h"
+#include "sotto/kernels/sketch.h"
+
+namespace sotto::kernels {
 
 // Loops of quantise/clusters: which cluster a value belongs to, and sums in tables of buckets, one table per cluster.
-namespace sotto::kernels {
 
 // symbols[i] = the number of boundaries below values[i]; 0 for NaN. REQUIRES 2^w - 1 ascending boundaries, w = 1 .. 9.
 void find_clusters(std::span<const float> values, std::span<const float> boundaries, std::span<std::uint16_t> symbols);
@@ -45,5 +46,33 @@ void add_buckets(std::span<const std::uint16_t> symbols, std::size_t first, std:
 // out[j] += scale * centres[symbols[j]]. `centres` holds floats at any alignment.
 void add_centres(std::span<const std::uint16_t> symbols, std::span<const std::byte> centres, float scale,
                  std::span<float> out);
+
+// Loops that add up messages of quantise/clusters before they are decoded: how many of them have which cluster at each
+// value.
+
+// The reverse of pack_bits(), to bytes. REQUIRES width <= 8 and in.size() == packed_bytes(symbols.size(), width).
+void unpack_to_bytes(std::span<const std::byte> in, unsigned width, std::span<std::byte> symbols);
+
+// Counts symbols as they are packed: a byte holds m = 8 / width of them. counts[(k m + j) n + b] grows by the number of
+// rows whose byte b has symbol k as its symbol number j, for each k below counts.size() / (m n), where n is the size of
+// a row. Bits after the last symbol of a row count as symbols 0. REQUIRES rows of the same size, and a width of 1, 2, 4
+// or 8.
+void count_symbols(std::span<const std::span<const std::byte>> rows, unsigned width, std::span<std::uint8_t> counts);
+
+// Brings such counts into the order of the symbols: ordered[k n + i] is how often symbol i is k, where n is the number
+// of symbols.
+void order_counts(std::span<const std::uint8_t> counts, unsigned width, std::size_t clusters,
+                  std::span<std::uint8_t> ordered);
+
+// The largest of these symbols. REQUIRES the same, and zero bits after the last symbol.
+std::uint8_t largest_symbol(std::span<const std::byte> in, unsigned width, std::size_t symbols);
+
+// out[j] += scale * (the sum over all k, in order, of counts[k n + j] * centres[k]), where n is the size of `out`.
+void add_counted_centres(std::span<const std::uint8_t> counts, std::span<const float> centres, float scale,
+                         std::span<float> out);
+
+// The same, where the value of cluster k is buckets[tables[k].bucket(first + j)].
+void add_counted_buckets(std::span<const std::uint8_t> counts, std::size_t first, std::span<const Table> tables,
+                         std::span<const float> buckets, float scale, std::span<float> out);
 
 }  // namespace sotto::kernels

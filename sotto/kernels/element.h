@@ -139,7 +139,7 @@ inline std::uint16_t random_share(float y, const float* shares, std::size_t coun
   return static_cast<std::uint16_t>(2 * level - (std::signbit(y) && level > 0 ? 1 : 0));
 }
 
-// Adds a gradient to the momentum u, and the momentum to v (momentum.h).
+// Adds a gradient to the momentum u, and the momentum to v (vector.h).
 inline void add_momentum(float m, float gradient, float& u, float& v) {
   u = m * u + gradient;
   v += u;
@@ -149,14 +149,15 @@ inline void add_nesterov(float m, float gradient, float& u, float& v) {
   v = (v + u) + gradient;
 }
 
-// The t of draw.h: 2^31 p as a whole number from 1 to 2^31.
+// The t of draw_proportional() (select.h): 2^31 p as a whole number from 1 to 2^31.
 inline constexpr float certain = 0x1p31F;
 inline std::uint32_t coin(float p_times_2_31) {
   const auto t = static_cast<std::uint32_t>(p_times_2_31 < certain ? p_times_2_31 : certain);
   return t > 1 ? t : 1;
 }
 
-// The number of 7-bit groups in which a gap between indices is written, and the longest run that 16 bits hold (gaps.h).
+// The number of 7-bit groups in which a gap between indices is written, and the longest run that 16 bits hold
+// (select.h).
 inline std::uint32_t gap_groups(std::uint32_t gap) {
   return (static_cast<std::uint32_t>(std::bit_width(gap | 1U)) + 6) / 7;
 }

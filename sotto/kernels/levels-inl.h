@@ -1,4 +1,4 @@
-// Rounding vectors to levels, for levels.cc, int8.cc and uint8.cc. Included once for every SIMD target.
+// Rounding vectors to levels, for the kernels of levels.h and its like. Included once for every SIMD target.
 #if defined(SOTTO_KERNELS_LEVELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SOTTO_KERNELS_LEVELS_INL_H_
 #undef SOTTO_KERNELS_LEVELS_INL_H_
@@ -6,10 +6,9 @@
 #define SOTTO_KERNELS_LEVELS_INL_H_
 #endif
 
-#include "sotto/kernels/draws.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/load.h"
-#include "sotto/kernels/norms.h"
+#include "sotto/kernels/run.h"
 #include "sotto/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,7 +53,7 @@ HWY_INLINE VU random_level(VF value, const Grid& grid, VU number) {
 HWY_INLINE VF from_level(VF level, float norm, float step) { return hn::Mul(set(norm), hn::Mul(level, set(step))); }
 
 // from(j) has the random numbers of the values of a run from value j on: consecutive numbers of the stream, or listed
-// ones (draws.h). next() gives the numbers of the next `lanes` values.
+// ones (run.h). next() gives the numbers of the next `lanes` values.
 class Consecutive {
  public:
   explicit Consecutive(const Draws& draws)

@@ -8,7 +8,6 @@
 #include <array>
 #include <bit>
 
-#include "sotto/kernels/rans_step.h"
 #include "sotto/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -6,8 +6,8 @@
 // After foreach_target.h:
 #include <algorithm>
 
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/lane_sum-inl.h"
-#include "sotto/kernels/load.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {

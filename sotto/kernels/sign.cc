@@ -1,4 +1,4 @@
-#include "sotto/kernels/sign.h"
+#include "sotto/kernels/bits.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sotto/kernels/sign.cc"

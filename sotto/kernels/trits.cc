@@ -1,4 +1,4 @@
-#include "sotto/kernels/trits.h"
+#include "sotto/kernels/bits.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sotto/kernels/trits.cc"

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/vector.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
+#include "sotto/kernels/element.h"
 #include "sotto/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -40,6 +41,28 @@ void xpay(std::span<const float> values, float factor, std::span<float> out) {
   for (; i < out.size(); ++i) out[i] = values[i] + factor * out[i];
 }
 
+void add_momentum(float m, float scale, std::span<const float> gradient, std::span<float> u, std::span<float> v) {
+  std::size_t i = 0;
+  for (; i + lanes <= u.size(); i += lanes) {
+    const VF g = hn::Mul(set(scale), load_floats(&gradient[i]));
+    const VF velocity = hn::Add(hn::Mul(set(m), load_floats(&u[i])), g);
+    hn::StoreU(velocity, F32(), &u[i]);
+    hn::StoreU(hn::Add(load_floats(&v[i]), velocity), F32(), &v[i]);
+  }
+  for (; i < u.size(); ++i) element::add_momentum(m, scale * gradient[i], u[i], v[i]);
+}
+
+void add_nesterov(float m, float scale, std::span<const float> gradient, std::span<float> u, std::span<float> v) {
+  std::size_t i = 0;
+  for (; i + lanes <= u.size(); i += lanes) {
+    const VF g = hn::Mul(set(scale), load_floats(&gradient[i]));
+    const VF velocity = hn::Mul(set(m), hn::Add(load_floats(&u[i]), g));
+    hn::StoreU(velocity, F32(), &u[i]);
+    hn::StoreU(hn::Add(hn::Add(load_floats(&v[i]), velocity), g), F32(), &v[i]);
+  }
+  for (; i < u.size(); ++i) element::add_nesterov(m, scale * gradient[i], u[i], v[i]);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels
 HWY_AFTER_NAMESPACE();
@@ -69,6 +92,16 @@ void scatter_add(std::span<const float> values, std::span<const std::uint32_t> i
 
 void scatter_fill(float value, std::span<const std::uint32_t> indices, std::uint32_t first, std::span<float> out) {
   for (const std::uint32_t index : indices) out[index - first] = value;
+}
+
+HWY_EXPORT(add_momentum);
+HWY_EXPORT(add_nesterov);
+
+void add_momentum(float m, float scale, std::span<const float> gradient, std::span<float> u, std::span<float> v) {
+  HWY_DYNAMIC_DISPATCH(add_momentum)(m, scale, gradient, u, v);
+}
+void add_nesterov(float m, float scale, std::span<const float> gradient, std::span<float> u, std::span<float> v) {
+  HWY_DYNAMIC_DISPATCH(add_nesterov)(m, scale, gradient, u, v);
 }
 
 }  // namespace sotto::kernels

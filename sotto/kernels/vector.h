@@ -16,4 +16,11 @@ void scatter_add(std::span<const float> values, std::span<const std::uint32_t> i
 // out[indices[j] - first] = value.
 void scatter_fill(float value, std::span<const std::uint32_t> indices, std::uint32_t first, std::span<float> out);
 
+// Updates the momentum u and its accumulated sum v in one pass. With g = scale * gradient:
+//   add_momentum:  u = m * u + g,    v = v + u
+//   add_nesterov:  u = m * (u + g),  v = (v + u) + g
+// No operations are fused. REQUIRES equal lengths.
+void add_momentum(float m, float scale, std::span<const float> gradient, std::span<float> u, std::span<float> v);
+void add_nesterov(float m, float scale, std::span<const float> gradient, std::span<float> u, std::span<float> v);
+
 }  // namespace sotto::kernels

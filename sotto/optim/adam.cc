@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/core/option_name.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 namespace {
@@ -138,6 +137,112 @@ std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, const Layout& l
 
 std::unique_ptr<Optimiser> make_adamw(const AdamWOptions& options, const Layout& layout) {
   return std::make_unique<Adam>(options, true, layout.size());
+}
+
+namespace {
+
+class OneBitAdam final : public Optimiser {
+ public:
+  OneBitAdam(const OneBitAdamOptions& options, std::size_t parameters)
+      : options_(options), mean_(parameters), variance_(parameters) {}
+
+  std::uint64_t dense_steps() const override { return static_cast<std::uint64_t>(options_.warmup); }
+  void begin_step(std::uint64_t step) override { step_ = step; }
+
+  bool offers_gradient() const override { return false; }
+  std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
+    require_stretch(gradient, gradient, begin, mean_.size());
+    if (!frozen()) return gradient;
+    const float* m = mean_.data() + begin;
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = m[i] + added() * (gradient[i] - m[i]);
+    return gradient;
+  }
+
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
+    require_stretch(parameters, mean, begin, mean_.size());
+    float* m = mean_.data() + begin;
+    float* v = variance_.data() + begin;
+    if (frozen()) {
+      for (std::size_t i = 0; i < mean.size(); ++i) m[i] = v[i] == 0 ? 0 : mean[i];
+    } else {
+      const auto beta2 = static_cast<float>(options_.beta2), new2 = static_cast<float>(1 - options_.beta2);
+      for (std::size_t i = 0; i < mean.size(); ++i) {
+        m[i] += added() * (mean[i] - m[i]);
+        v[i] = beta2 * v[i] + new2 * mean[i] * mean[i];
+      }
+    }
+    const auto t = static_cast<double>(step_ + 1);
+    const double seen = std::min(t, static_cast<double>(options_.warmup));
+    const auto rate = static_cast<float>(lr / (1 - std::pow(options_.beta1, t)));
+    const auto root = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, seen)));
+    const auto eps = static_cast<float>(options_.eps);
+    const auto shrink = static_cast<float>(1 - lr * options_.weight_decay);
+    float* p = parameters.data();
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(v[i]) / root + eps);
+    }
+  }
+
+  void visit_state(StateVisitor& visitor) override {
+    visit_vector(visitor, "mean", mean_);
+    visit_vector(visitor, "variance", variance_);
+  }
+  bool may_reset_buffers() const override { return false; }
+
+ private:
+  bool frozen() const { return step_ >= dense_steps(); }
+  float added() const { return static_cast<float>(1 - options_.beta1); }
+
+  OneBitAdamOptions options_;
+  std::uint64_t step_ = 0;
+  std::vector<float> mean_, variance_;  // running means of the gradients and of their squares
+};
+
+}  // namespace
+
+std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, const Layout& layout) {
+  return std::make_unique<OneBitAdam>(options, layout.size());
+}
+
+namespace {
+
+class Adagrad final : public Optimiser {
+ public:
+  Adagrad(const AdagradOptions& options, std::size_t parameters)
+      : options_(options), sum_(parameters, static_cast<float>(options.start)) {}
+
+  void begin_step(std::uint64_t step) override { step_ = step; }
+  void take_shares(double share) override { share_ = static_cast<float>(share); }
+
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
+    require_stretch(parameters, mean, begin, sum_.size());
+    const double steps = static_cast<double>(step_) * share_;
+    const auto rate = static_cast<float>(lr / (1 + steps * options_.lr_decay));
+    const auto eps = static_cast<float>(options_.eps);
+    const auto decay = static_cast<float>(options_.weight_decay);
+    float* p = parameters.data();
+    float* s = sum_.data() + begin;
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      const float d = mean[i] + decay * p[i];
+      s[i] += share_ * d * d;
+      p[i] -= rate * d / (std::sqrt(s[i]) + eps);
+    }
+  }
+
+  void visit_state(StateVisitor& visitor) override { visit_vector(visitor, "sum", sum_); }
+  bool may_reset_buffers() const override { return false; }
+
+ private:
+  AdagradOptions options_;
+  std::uint64_t step_ = 0;
+  float share_ = 1;         // of a step, that an update makes
+  std::vector<float> sum_;  // of the squares of the gradients
+};
+
+}  // namespace
+
+std::unique_ptr<Optimiser> make_adagrad(const AdagradOptions& options, const Layout& layout) {
+  return std::make_unique<Adagrad>(options, layout.size());
 }
 
 }  // namespace sotto

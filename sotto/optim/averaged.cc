@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "sotto/core/options.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/optim/wrapped.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 

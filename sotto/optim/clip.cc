@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
@@ -40,6 +42,27 @@ bool clips(const ClipSpec& spec, std::string_view when) { return spec && spec.op
 
 void clip(const ClipSpec& spec, std::span<float> gradient) {
   if (spec) spec.entry->clip(gradient, spec.options.as<ClipOptions>().most);
+}
+
+Clipped::Clipped(std::unique_ptr<Optimiser> inner, ClipSpec clip, std::size_t parameters)
+    : Wrapped(std::move(inner)), clip_(std::move(clip)), size_(parameters) {}
+
+void Clipped::take_shares(double share) {
+  offers_clipped_ = share < 1;
+  Wrapped::take_shares(share);
+}
+
+std::span<float> Clipped::offer(std::span<float> gradient, std::size_t begin) {
+  if (offers_clipped_) clip(clip_, gradient);
+  return Wrapped::offer(gradient, begin);
+}
+
+void Clipped::apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) {
+  if (clip_.entry->whole && mean.size() != size_) {
+    throw std::logic_error("Clipped: the norm of a stretch is not the norm of the gradient");
+  }
+  if (!offers_clipped_) clip(clip_, mean);
+  Wrapped::apply(parameters, mean, begin, lr);
 }
 
 }  // namespace sotto

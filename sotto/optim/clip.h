@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "sotto/core/options.h"
 #include "sotto/core/table.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 
@@ -39,5 +41,21 @@ bool clips(const ClipSpec& spec, std::string_view when);
 // Clips a gradient, or a stretch of one unless the entry says `whole`. Values that are not finite do not become finite,
 // so that the exchange finds them.
 void clip(const ClipSpec& spec, std::span<float> gradient);
+
+// Wraps an optimiser: clips the mean of the exchange before the optimiser gets it. If the whole gradient must be
+// clipped at once, apply() must get all of it: std::logic_error otherwise. With asynchronous servers, where each
+// worker's gradient makes an update, workers clip what they offer: it may become a momentum before it is exchanged.
+class Clipped final : public Wrapped {
+ public:
+  Clipped(std::unique_ptr<Optimiser> inner, ClipSpec clip, std::size_t parameters);
+  void take_shares(double share) override;
+  std::span<float> offer(std::span<float> gradient, std::size_t begin) override;
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override;
+
+ private:
+  ClipSpec clip_;
+  std::size_t size_;
+  bool offers_clipped_ = false;
+};
 
 }  // namespace sotto

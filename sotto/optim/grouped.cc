@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sotto/optim/optimiser.h"
 #include "sotto/optim/parameter_groups.h"
-#include "sotto/optim/stretch.h"
 
 namespace sotto {
 namespace {

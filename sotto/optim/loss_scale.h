@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sotto/core/options.h"
-#include "sotto/optim/wrapped.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 

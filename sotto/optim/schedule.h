@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/epoch_length.h"
+#include "sotto/core/examples.h"
 #include "sotto/core/table.h"
 #include "sotto/optim/plateau.h"
 

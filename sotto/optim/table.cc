@@ -1,13 +1,8 @@
-#include "sotto/optim/adagrad.h"
 #include "sotto/optim/adam.h"
-#include "sotto/optim/dgc.h"
-#include "sotto/optim/lamb.h"
-#include "sotto/optim/lars.h"
-#include "sotto/optim/onebit_adam.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/sgd.h"
-#include "sotto/optim/sign_step.h"
 #include "sotto/optim/signum.h"
+#include "sotto/optim/trust.h"
 
 namespace sotto {
 namespace {

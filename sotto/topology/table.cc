@@ -5,27 +5,22 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 
 #include "sotto/core/error.h"
+#include "sotto/core/options.h"
 #include "sotto/core/text.h"
 #include "sotto/topology/given_graphs.h"
-#include "sotto/topology/graphs.h"
-#include "sotto/topology/topology_file.h"
+#include "sotto/topology/graph.h"
 
 namespace sotto {
 namespace {
 
-std::vector<Graph> shifts(int ranks, const std::vector<int>& offsets) {
+// The graph of each offset: `make` is shift() or pairs().
+std::vector<Graph> graphs_of(Graph (*make)(int ranks, int offset), int ranks, const std::vector<int>& offsets) {
   std::vector<Graph> graphs;
   graphs.reserve(offsets.size());
-  for (const int offset : offsets) graphs.push_back(shift(ranks, offset));
-  return graphs;
-}
-
-std::vector<Graph> pairings(int ranks, const std::vector<int>& offsets) {
-  std::vector<Graph> graphs;
-  graphs.reserve(offsets.size());
-  for (const int offset : offsets) graphs.push_back(pairs(ranks, offset));
+  for (const int offset : offsets) graphs.push_back(make(ranks, offset));
   return graphs;
 }
 
@@ -49,25 +44,25 @@ struct OnePeer : Peers {
 
 struct DirectedExponential : OnePeer {
   static constexpr std::string_view name = "directed_exponential";
-  std::vector<Graph> cycle(int ranks) const { return shifts(ranks, exponential_offsets(ranks)); }
+  std::vector<Graph> cycle(int ranks) const { return graphs_of(shift, ranks, exponential_offsets(ranks)); }
 };
 struct BipartiteExponential : OnePeer {
   static constexpr std::string_view name = "bipartite_exponential";
   std::string problem(int ranks) const { return unless_even(ranks); }
-  std::vector<Graph> cycle(int ranks) const { return pairings(ranks, bipartite_offsets(ranks)); }
+  std::vector<Graph> cycle(int ranks) const { return graphs_of(pairs, ranks, bipartite_offsets(ranks)); }
 };
 struct DirectedLinear : OnePeer {
   static constexpr std::string_view name = "directed_linear";
-  std::vector<Graph> cycle(int ranks) const { return shifts(ranks, linear_offsets(ranks)); }
+  std::vector<Graph> cycle(int ranks) const { return graphs_of(shift, ranks, linear_offsets(ranks)); }
 };
 struct BipartiteLinear : OnePeer {
   static constexpr std::string_view name = "bipartite_linear";
   std::string problem(int ranks) const { return unless_even(ranks); }
-  std::vector<Graph> cycle(int ranks) const { return pairings(ranks, linear_offsets(ranks)); }
+  std::vector<Graph> cycle(int ranks) const { return graphs_of(pairs, ranks, linear_offsets(ranks)); }
 };
 struct Ring : Peers {
   static constexpr std::string_view name = "ring";
-  std::vector<Graph> cycle(int ranks) const { return shifts(ranks, distinct_offsets(ranks, {1, -1})); }
+  std::vector<Graph> cycle(int ranks) const { return graphs_of(shift, ranks, distinct_offsets(ranks, {1, -1})); }
 };
 struct Exponential : OnePeer {
   static constexpr std::string_view name = "exponential";
@@ -75,12 +70,12 @@ struct Exponential : OnePeer {
     return peers == 0 ? "its peers are j (peers + 1)^i ranks ahead: set peers to at least 1" : "";
   }
   std::vector<Graph> cycle(int ranks) const {
-    return shifts(ranks, peer_offsets(ranks, static_cast<int>(std::min<std::int64_t>(peers, ranks))));
+    return graphs_of(shift, ranks, peer_offsets(ranks, static_cast<int>(std::min<std::int64_t>(peers, ranks))));
   }
 };
 struct StaticExponential : Peers {
   static constexpr std::string_view name = "static_exponential";
-  std::vector<Graph> cycle(int ranks) const { return shifts(ranks, peer_offsets(ranks, 1)); }
+  std::vector<Graph> cycle(int ranks) const { return graphs_of(shift, ranks, peer_offsets(ranks, 1)); }
 };
 struct Complete : Peers {
   static constexpr std::string_view name = "complete";
@@ -235,6 +230,54 @@ Topology make_topology(const TopologySpec& spec, int ranks) {
     if (ranks < 1) throw ConfigError(fmt::format("{} ranks: a topology has at least one", ranks));
     return spec.entry->make(spec.options, ranks);
   });
+}
+
+namespace {
+
+constexpr std::uint64_t largest = 1'000'000'000'000;  // the largest epoch (or step) and number of peers
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  const auto number = parsed<std::uint64_t>(text);
+  return number && *number <= largest ? number : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<TopologyPhase> read_peer_schedule(std::string_view option, std::string_view text,
+                                              const TopologySpec& topology, int ranks) {
+  std::vector<TopologyPhase> phases;
+  for (std::string_view rest = text;;) {
+    const std::string_view pair = rest.substr(0, rest.find(','));
+    const std::size_t colon = std::min(pair.find(':'), pair.size());
+    const auto epoch = whole_number(pair.substr(0, colon));
+    const auto peers = whole_number(pair.substr(std::min(colon + 1, pair.size())));
+    const bool follows = epoch && (phases.empty() ? *epoch == 0 : *epoch > phases.back().first);
+    if (!follows || !peers || *peers == 0) {
+      throw ConfigError(
+          fmt::format("{}: say from which epoch on there are how many peers, from epoch 0 on, as in "
+                      "0:1,10:2; `{}` does not",
+                      named(option, text), pair));
+    }
+    phases.push_back({*epoch, topology});
+    if (!set_number(phases.back().topology.options, "peers", static_cast<double>(*peers))) {
+      throw ConfigError(
+          fmt::format("{}: `{}` always has the same peers; exponential, directed_exponential and others "
+                      "that have `peers` in `sotto topology list` may have more later",
+                      named(option), topology.text()));
+    }
+    const std::size_t all = make_topology(phases.back().topology, ranks).peers();
+    if (all < *peers) {
+      throw ConfigError(fmt::format("{}: among {} ranks of `{}` each has {} peers, not {}", named(option, text), ranks,
+                                    topology.source_text(), all, *peers));
+    }
+    if (pair.size() == rest.size()) return phases;
+    rest.remove_prefix(pair.size() + 1);
+  }
+}
+
+std::vector<TopologyPhase> by_steps(std::vector<TopologyPhase> epochs, const EpochLength& epoch) {
+  for (TopologyPhase& phase : epochs) phase.first = epoch.first_step_in(phase.first);
+  return epochs;
 }
 
 }  // namespace sotto

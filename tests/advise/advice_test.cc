@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "sotto/core/option_name.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -78,11 +78,11 @@ MeasuredCompute made(std::size_t ranks) {
 TEST(Trial, SendsWhatARunSends) {
   for (const int ranks : {2, 3, 8}) {
     const MeasuredCompute compute = made(static_cast<std::size_t>(ranks));
-    const Trial trial = try_method(read_recipe("none"), compute, {.ranks = ranks});
-    EXPECT_EQ(trial.aggregator, "all_reduce");
-    ASSERT_EQ(trial.steps.size(), 3U);
+    const TriedMethod tried = try_method(read_recipe("none"), compute, {.ranks = ranks});
+    EXPECT_EQ(tried.aggregator, "all_reduce");
+    ASSERT_EQ(tried.steps.size(), 3U);
     run_threads(ranks, deadline, [&](Communicator& communicator) {
-      const auto& rank = trial.steps[0][static_cast<std::size_t>(communicator.rank())];
+      const auto& rank = tried.steps[0][static_cast<std::size_t>(communicator.rank())];
       ASSERT_EQ(rank.buckets.size(), 2U);
       EXPECT_EQ(bytes_in(rank.agreement), communicator.all_reduce_bytes(1, DType::f32));
       for (std::size_t b = 0; b < 2; ++b) {
@@ -106,9 +106,9 @@ TEST(Trial, ErrorsAreThoseOfTheMean) {
 }
 
 TEST(Trial, MoreRanksThanGradientsShareThem) {
-  const Trial trial = try_method(read_recipe("none"), made(2), {.ranks = 4});
-  EXPECT_EQ(trial.steps[0].size(), 4U);
-  EXPECT_LT(trial.relative_error, 1e-6);
+  const TriedMethod tried = try_method(read_recipe("none"), made(2), {.ranks = 4});
+  EXPECT_EQ(tried.steps[0].size(), 4U);
+  EXPECT_LT(tried.relative_error, 1e-6);
 }
 
 TEST(Trial, RefusesWhatARunRefuses) {

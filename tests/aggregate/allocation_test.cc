@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/phased.h"
+#include "sotto/aggregate/scheduled_aggregator.h"
 #include "sotto/codec/stages.h"
 #include "tests/aggregate/group.h"
 #include "tests/support/allocation_counter.h"
@@ -93,7 +93,7 @@ TEST(Allocation, APhaseOfAScheduleIsMadeWhenItBegins) {
   auto phases = test::read_phases("none");
   for (std::uint64_t step = 1; step < 20; ++step) phases.push_back({step, read_recipe("momentum | topk(0.1)")});
   const std::size_t before = sotto::testing::peak_allocated_bytes();
-  const Phased phased(phases, plan_buckets(layout, 1U << 30), 0, 2, nullptr);
+  const ScheduledAggregator scheduled(phases, plan_buckets(layout, 1U << 30), 0, 2, nullptr);
   EXPECT_LT(sotto::testing::peak_allocated_bytes(), before + (1U << 20));
 }
 

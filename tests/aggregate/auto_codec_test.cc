@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "sotto/aggregate/candidates.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/support/phases.h"
@@ -245,17 +244,17 @@ TEST(AutoCodec, NothingIsLostBetweenCandidates) {
       const auto phases = read_phases({{0, "auto(quality=medium)", aggregator}, {end, "ef | f32", "all_reduce"}});
       const bool casts = std::string_view(aggregator) == "auto";
       run_threads(ranks, 20s, [&](Communicator& communicator) {
-        Phased phased(phases, sample_buckets(), communicator.rank(), ranks, nullptr);
+        ScheduledAggregator scheduled(phases, sample_buckets(), communicator.rank(), ranks, nullptr);
         std::vector<double> balance(layout.size());  // gradients minus means
         double largest = 0;
         for (int step = 0; step <= static_cast<int>(end); ++step) {
-          phased.enter(static_cast<std::uint64_t>(step));
+          scheduled.enter(static_cast<std::uint64_t>(step));
           for (int rank = 0; rank < ranks; ++rank) {
             const auto gradient = sample_gradient(layout, rank, step);
             for (std::size_t i = 0; i < balance.size(); ++i) balance[i] += gradient[i] / static_cast<double>(ranks);
           }
           auto values = sample_gradient(layout, communicator.rank(), step);
-          average_all(phased, sample_buckets(), values, step, communicator);
+          average_all(scheduled.current(), sample_buckets(), values, step, communicator);
           for (std::size_t i = 0; i < balance.size(); ++i) balance[i] -= values[i];
           for (const double value : balance) largest = std::max(largest, std::abs(value));
         }

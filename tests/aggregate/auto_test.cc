@@ -1,4 +1,4 @@
-#include "sotto/aggregate/auto.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sotto/aggregate/fetch.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::average_all, test::message_of, test::sample_buckets, test::sample_gradient, test::sample_layout;
 
-// The recurrence of fetch.h in doubles, on the vector itself: `fetch` must give this where the identity stands in place
-// of a sketch.
+// The recurrence of make_fetch in doubles, on the vector itself: `fetch` must give this where the identity stands in
+// place of a sketch.
 class Reference {
  public:
   std::vector<double> step(const std::vector<double>& mean, double momentum, double ratio, bool masking) {

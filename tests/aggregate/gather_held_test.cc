@@ -1,7 +1,7 @@
 // gather_held: each element is averaged over the ranks that sent it.
 #include <gtest/gtest.h>
 
-#include "sotto/aggregate/gather.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/recipe.h"
 #include "tests/aggregate/group.h"
 

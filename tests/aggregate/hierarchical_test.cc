@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sotto/aggregate/chunks.h"
-#include "sotto/aggregate/phased.h"
+#include "sotto/aggregate/owners.h"
+#include "sotto/aggregate/scheduled_aggregator.h"
 #include "tests/aggregate/group.h"
 #include "tests/support/phases.h"
 
@@ -198,12 +198,12 @@ TEST(Hierarchical, TakesOverFromDenseSteps) {
     EXPECT_EQ(phases.at(0).recipe.aggregator.text(), asked(inner, "auto", 2));
     check_phases(phases, buckets);
     run_threads(4, 20s, [&](Communicator& communicator) {
-      Phased phased(phases, buckets, communicator.rank(), communicator.size(), nullptr);
+      ScheduledAggregator scheduled(phases, buckets, communicator.rank(), communicator.size(), nullptr);
       for (int step = 0; step < 4; ++step) {
-        phased.enter(static_cast<std::uint64_t>(step));
-        const auto before = state_of(phased).floats;
+        scheduled.enter(static_cast<std::uint64_t>(step));
+        const auto before = state_of(scheduled.current()).floats;
         auto values = sample_gradient(sample_layout(), communicator.rank(), step);
-        average_all(phased, buckets, values, step, communicator);
+        average_all(scheduled.current(), buckets, values, step, communicator);
         const auto& u = before.at("memory.momentum.u");
         EXPECT_EQ(std::ranges::all_of(u, [](float value) { return value == 0; }), step == 0) << step;
         for (std::size_t i = 0; i < values.size() && step < 2; ++i) {  // the momentum of the mean of all ranks

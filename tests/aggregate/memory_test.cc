@@ -65,30 +65,30 @@ TEST(Memories, SayEveryOptionInTheirCanonicalText) {
 TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const Preset& preset : preset_table()) {
-    EXPECT_EQ(doubt_about(read_recipe(preset.name), buckets), "") << preset.name;
+    EXPECT_EQ(warning_about(read_recipe(preset.name), buckets), "") << preset.name;
   }
   for (const char* method : {"randomk(0.6, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)",
                              "ef | count_sketch", "memsgd | natural", "qsgd", "int8", "signs", "topk(0.6)",
                              "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)",
                              "velocity | qsgd(bits=1)", "velocity | randomk(0.01, unbiased=true, dense=0)"}) {
-    EXPECT_EQ(doubt_about(read_recipe(method), buckets), "") << method;
+    EXPECT_EQ(warning_about(read_recipe(method), buckets), "") << method;
   }
   for (const char* method : {"topk(0.01)", "topk | qsgd", "sampled_topk", "randomk(0.01)"}) {
-    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("a memory sends it later: ef | "), std::string::npos)
+    EXPECT_NE(warning_about(read_recipe(method), buckets).find("a memory sends it later: ef | "), std::string::npos)
         << method;
   }
   for (const std::string method : {"randomk(0.01, unbiased=true, dense=0)", "atomo(s=5%)", "dct(8) | atomo(s=1%)"}) {
-    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("the optimiser then has none: velocity | " + method),
+    EXPECT_NE(warning_about(read_recipe(method), buckets).find("the optimiser then has none: velocity | " + method),
               std::string::npos)
         << method;
   }
   for (const char* method : {"ef", "ef | f32 | zstd"}) {
-    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("all is sent, so `ef` holds nothing back"),
+    EXPECT_NE(warning_about(read_recipe(method), buckets).find("all is sent, so `ef` holds nothing back"),
               std::string::npos);
   }
-  EXPECT_NE(doubt_about(read_recipe("velocity | topk(1%)"), buckets).find(": momentum | topk("), std::string::npos);
+  EXPECT_NE(warning_about(read_recipe("velocity | topk(1%)"), buckets).find(": momentum | topk("), std::string::npos);
   for (const auto& [memory, name] : offered_by) {
-    EXPECT_NE(doubt_about(read_recipe(memory + " | randomk(0.5, unbiased=true, dense=0)"), buckets), "") << memory;
+    EXPECT_NE(warning_about(read_recipe(memory + " | randomk(0.5, unbiased=true, dense=0)"), buckets), "") << memory;
   }
 }
 
@@ -99,7 +99,7 @@ struct Exchange {
   std::unique_ptr<Codec> codec;
   std::unique_ptr<Memory> memory;
   Message message;
-  std::unique_ptr<Opened> sent_message;  // made by send()
+  std::unique_ptr<MessageReader> sent_message;  // made by send()
   std::vector<float> values;
 
   Exchange(const std::string& memory_text, const std::string& codec_text, int ranks = 1)

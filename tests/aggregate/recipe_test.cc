@@ -9,7 +9,7 @@
 
 #include "sotto/aggregate/memory/memory.h"
 #include "sotto/aggregate/presets.h"
-#include "sotto/codec/sample.h"
+#include "sotto/codec/measure.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/support/message_of.h"
@@ -31,7 +31,7 @@ std::string error_of(const std::string& expression) {
 
 TEST(Recipe, HasMemoryAndCodec) {
   const Recipe recipe = read_recipe("momentum(0.9) | topk(0.1) | f16");
-  EXPECT_EQ(recipe.memory.said(), "momentum(0.9)");
+  EXPECT_EQ(recipe.memory.source_text(), "momentum(0.9)");
   EXPECT_EQ(text_of(recipe.stages), "topk(ratio=0.1, scope=segment, dense=1024) | f16");
   EXPECT_FALSE(recipe.aggregator);
   EXPECT_FALSE(read_recipe("qsgd(2)").memory);
@@ -111,18 +111,18 @@ TEST(Recipe, AnAggregatorMayTakeThePlaceOfTheStages) {
   const Recipe bare = read_recipe("power");
   EXPECT_TRUE(bare.by_itself());
   EXPECT_EQ(bare.memory.text(), "ef") << "its own";
-  EXPECT_EQ(bare.aggregator.said(), "power");
+  EXPECT_EQ(bare.aggregator.source_text(), "power");
   EXPECT_EQ(text_of(bare.stages), "f32");
   const Recipe full = read_recipe("ef | power(rank=2, min_rate=1) | f16");
   EXPECT_EQ(full.text(), "ef | power(rank=2, min_rate=1) | f16");
-  EXPECT_EQ(read_recipe("powersgd").aggregator.said(), "power(4)");
+  EXPECT_EQ(read_recipe("powersgd").aggregator.source_text(), "power(4)");
   EXPECT_TRUE(has(error_of("power | topk"), "what follows `power` is summed on the way"));
   EXPECT_TRUE(has(error_of("power | f16 | zstd"), "what follows `power` is summed on the way"));
   EXPECT_TRUE(has(error_of("topk | power"), "only a memory may stand before it"));
   EXPECT_TRUE(has(error_of("power | power"), "takes the place of the stages"));
   EXPECT_TRUE(has(error_of("power | ef"), "must stand first"));
   EXPECT_TRUE(has(error_of("pover"), "did you mean `power`"));
-  EXPECT_EQ(read_recipe("power(2)", "auto").aggregator.said(), "power(2)");
+  EXPECT_EQ(read_recipe("power(2)", "auto").aggregator.source_text(), "power(2)");
   EXPECT_TRUE(has(message_of([] { read_recipe("power(2)", "gather"); }), "is an aggregator itself"));
 }
 
@@ -206,22 +206,22 @@ TEST(Recipe, PresetsSendTensorsOfOneDimensionWholeHoweverLongTheyAre) {
 TEST(Recipe, DoubtsNameTheOptionAsTheFrontEndSpellsIt) {
   const auto buckets = plan_buckets(test::sample_layout(), 1U << 20);
   const Recipe recipe = read_recipe("topk(0.01)");
-  EXPECT_EQ(doubt_about(recipe, buckets).find("codec topk(0.01): what it leaves out"), 0U);
+  EXPECT_EQ(warning_about(recipe, buckets).find("codec topk(0.01): what it leaves out"), 0U);
   const auto spelling = [](std::string_view option, std::string_view value) {
     return "--" + std::string(option) + "=" + std::string(value);
   };
-  EXPECT_EQ(doubt_about(recipe, buckets, spelling).find("--codec=topk(0.01): what it leaves out"), 0U);
+  EXPECT_EQ(warning_about(recipe, buckets, spelling).find("--codec=topk(0.01): what it leaves out"), 0U);
 }
 
 TEST(Recipe, PresetsThatLoseMuchAtTheirDefaultRateSaySo) {
   for (const Preset& preset : preset_table()) {
-    const std::string doubt = doubt_about_default_rate("codec", preset.name);
+    const std::string doubt = warning_about_default_rate("codec", preset.name);
     const std::string points = fmt::format("at its default rate it lost {:.1f} points", preset.lost);
     EXPECT_EQ(doubt.find(points) != std::string::npos, preset.lost > 2) << doubt;
     EXPECT_EQ(doubt.empty(), preset.lost <= 2) << doubt;
     EXPECT_EQ(rate_with(preset.name), preset.rate);
   }
-  EXPECT_EQ(doubt_about_default_rate("codec", ""), "") << "no preset";
+  EXPECT_EQ(warning_about_default_rate("codec", ""), "") << "no preset";
   EXPECT_EQ(rate_with(""), 1);
 }
 
@@ -230,12 +230,12 @@ TEST(Recipe, PresetsThatSendAFlatVectorWholeSaySo) {
   const auto flat = plan_buckets(Layout({{"vector", 0, {100'000}}}, 100'000), 1U << 20);
   std::string warned;
   for (const Preset& preset : preset_table()) {
-    const std::string doubt = doubt_about(read_recipe(preset.name), flat);
+    const std::string doubt = warning_about(read_recipe(preset.name), flat);
     if (doubt.find("nothing is compressed, because all tensors here have one dimension") == std::string::npos) continue;
     warned += std::string(preset.name) + " ";
   }
   EXPECT_EQ(warned, "topk-ef dgc memsgd-randomk masking atomo-svd atomo-entry atomo-fourier powersgd ");
-  EXPECT_EQ(doubt_about(read_recipe("ef | topk(0.01)"), flat), "") << "longer than 1024";
+  EXPECT_EQ(warning_about(read_recipe("ef | topk(0.01)"), flat), "") << "longer than 1024";
 }
 
 }  // namespace

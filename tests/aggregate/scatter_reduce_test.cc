@@ -1,4 +1,4 @@
-#include "sotto/aggregate/scatter_reduce.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "sotto/aggregate/chunks.h"
+#include "sotto/aggregate/owners.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/codec/fixture.h"

@@ -1,4 +1,4 @@
-#include "sotto/aggregate/sparse.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-#include "sotto/aggregate/regions.h"
+#include "sotto/aggregate/sparse_choice.h"
 #include "tests/aggregate/failure.h"
 #include "tests/aggregate/group.h"
 #include "tests/codec/fixture.h"

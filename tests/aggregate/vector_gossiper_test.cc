@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "sotto/core/state_copy.h"
+#include "sotto/core/state.h"
 #include "sotto/topology/given_graphs.h"
 #include "sotto/topology/table.h"
 #include "tests/aggregate/group.h"

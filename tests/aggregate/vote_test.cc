@@ -1,4 +1,4 @@
-#include "sotto/aggregate/vote.h"
+#include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sotto/aggregate/chunks.h"
+#include "sotto/aggregate/owners.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 

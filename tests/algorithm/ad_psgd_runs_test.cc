@@ -11,7 +11,6 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
-#include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/pairs.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"

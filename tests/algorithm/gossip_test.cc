@@ -9,7 +9,6 @@
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
-#include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/algorithm/witness.h"

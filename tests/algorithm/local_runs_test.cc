@@ -6,7 +6,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/emulated/threads.h"
-#include "sotto/core/state_copy.h"
+#include "sotto/core/state.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"

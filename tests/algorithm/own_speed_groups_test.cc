@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/quadratic.h"

@@ -8,8 +8,7 @@
 #include <random>
 #include <set>
 
-#include "sotto/algorithm/ad_psgd/pair_plan.h"
-#include "sotto/algorithm/ad_psgd/relay.h"
+#include "sotto/algorithm/ad_psgd/pairs.h"
 #include "sotto/algorithm/ad_psgd/roll.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
@@ -162,13 +161,13 @@ TEST(Rolls, TakeTheStepsOfAMeetingOnlyFromARankThatIsThere) {
 class Crowd {
  public:
   explicit Crowd(int ranks, std::uint64_t seed) : random_(seed) {
-    for (int rank = 0; rank < ranks; ++rank) members_.push_back({Roll(rank, ranks), Relay(rank, ranks)});
+    for (int rank = 0; rank < ranks; ++rank) members_.push_back({Roll(rank, ranks), RollTree(rank, ranks)});
   }
   Roll& roll(int rank) { return members_[static_cast<std::size_t>(rank)].roll; }
   // Puts what is due now on its way.
   void post(int rank) {
     Member& member = members_[static_cast<std::size_t>(rank)];
-    for (const auto& letter : member.relay.due(member.roll)) {
+    for (const auto& letter : member.tree.due(member.roll)) {
       PairNote note;
       note.kind = letter.kind;
       member.roll.write_to(note, letter.meeting);
@@ -192,7 +191,7 @@ class Crowd {
  private:
   struct Member {
     Roll roll;
-    Relay relay;
+    RollTree tree;
     std::size_t sent = 0;
   };
   struct Sent {
@@ -204,7 +203,7 @@ class Crowd {
   std::mt19937_64 random_;
 };
 
-TEST(Relays, BringAllToEachMeetingWithFewLetters) {
+TEST(RollTrees, BringAllToEachMeetingWithFewLetters) {
   for (const int ranks : {1, 2, 3, 7, 33}) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       SCOPED_TRACE(fmt::format("{} ranks, seed {}", ranks, seed));
@@ -235,7 +234,7 @@ TEST(Relays, BringAllToEachMeetingWithFewLetters) {
   }
 }
 
-TEST(Relays, AgreeOnTheEnd) {
+TEST(RollTrees, AgreeOnTheEnd) {
   for (const int ranks : {2, 5, 16}) {
     Crowd crowd(ranks, 3);
     for (int rank = 0; rank < ranks; ++rank) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sotto/algorithm/ad_psgd/pair_note.h"
-#include "sotto/algorithm/ad_psgd/paired_model.h"
+#include "sotto/algorithm/ad_psgd/pairs.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/comm/mailbox.h"
 #include "sotto/core/error.h"

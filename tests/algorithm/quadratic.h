@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "sotto/aggregate/recipe.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/optim/optimiser.h"
@@ -56,5 +59,13 @@ class Quadratic : public Worker {
   std::vector<float> parameters_, gradient_;
   std::unique_ptr<Optimiser> optimiser_;
 };
+
+// The bytes of the messages of these buckets. The codec must be one whose messages all have the largest size.
+inline std::uint64_t message_bytes(const std::string& codec, std::span<const BucketPlan> buckets) {
+  const auto made = make_codec(read_recipe(codec).stages);
+  std::uint64_t sum = 0;
+  for (const BucketPlan& bucket : buckets) sum += made->max_bytes(bucket.layout, {0, bucket.layout.size()});
+  return sum;
+}
 
 }  // namespace sotto::test

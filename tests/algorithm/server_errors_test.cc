@@ -8,7 +8,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
 #include "tests/support/phases.h"

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "sotto/comm/emulated/threads.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/algorithm/served_algorithm.h"
 

@@ -9,7 +9,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/error.h"
-#include "sotto/optim/clipped.h"
+#include "sotto/optim/clip.h"
 #include "sotto/optim/sgd.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"

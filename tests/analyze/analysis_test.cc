@@ -8,7 +8,6 @@
 
 #include "app/analyze/codec_study.h"
 #include "app/analyze/gradient_analysis.h"
-#include "app/analyze/tensor_statistics.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/support/message_of.h"

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include "app/cli/codec_actions.h"
+#include "app/cli/commands.h"
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/cli/freed_memory.h"
+#include "app/cli/train/job.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

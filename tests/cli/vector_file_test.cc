@@ -1,4 +1,4 @@
-#include "app/cli/vector_file.h"
+#include "app/cli/codec/vector_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

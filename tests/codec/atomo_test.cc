@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-#include "sotto/codec/select/water_level.h"
+#include "sotto/codec/select/atomo.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/matrix.h"

@@ -3,8 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "sotto/codec/quantise/bucket_shares.h"
-#include "sotto/codec/quantise/k_means.h"
+#include "sotto/codec/quantise/cluster_training.h"
 
 namespace sotto::testing {
 namespace {

@@ -10,8 +10,8 @@
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
-#include "sotto/kernels/hash.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/sketch.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -73,7 +73,7 @@ class Ranks {
   std::vector<std::vector<float>> vectors_;
   std::vector<float> agreed_;
   std::vector<Message> messages_;
-  std::vector<std::unique_ptr<Opened>> opened_;
+  std::vector<std::unique_ptr<MessageReader>> opened_;
 };
 
 void expect_near(const std::vector<float>& a, const std::vector<float>& b, double most) {

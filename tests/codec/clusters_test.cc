@@ -12,7 +12,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {

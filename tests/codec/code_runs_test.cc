@@ -6,10 +6,10 @@
 #include <map>
 #include <numeric>
 
-#include "sotto/codec/quantise/adaptive.h"
+#include "sotto/codec/measure.h"
 #include "sotto/codec/quantise/minmax_sketch.h"
+#include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/quantile.h"
-#include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
 #include "tests/codec/fixture.h"
 

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "sotto/codec/code/bit_stream.h"
-#include "sotto/codec/code/code_lengths.h"
-#include "sotto/codec/code/frequencies.h"
-#include "sotto/codec/sample.h"
+#include "sotto/codec/code/huffman.h"
+#include "sotto/codec/code/rans.h"
+#include "sotto/codec/measure.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"

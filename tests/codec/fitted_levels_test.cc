@@ -6,9 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "sotto/codec/quantise/alq.h"
-#include "sotto/codec/quantise/zipml.h"
-#include "sotto/kernels/load.h"
+#include "sotto/codec/quantise/fitted_levels.h"
+#include "sotto/kernels/bits.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {

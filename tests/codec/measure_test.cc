@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sotto/codec/sample.h"
+#include "sotto/codec/measure.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 

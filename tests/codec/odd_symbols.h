@@ -9,7 +9,6 @@
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
-#include "sotto/kernels/load.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto::testing {

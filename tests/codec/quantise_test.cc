@@ -10,7 +10,7 @@
 #include "sotto/codec/quantise/side.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
 #include "tests/codec/fixture.h"
 #include "tests/support/message_of.h"
 

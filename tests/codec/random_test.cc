@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sotto/codec/select/random_share.h"
+#include "sotto/codec/select/randomk.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"

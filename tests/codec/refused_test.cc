@@ -285,7 +285,7 @@ TEST_F(Refused, ThenNothingIsOpen) {
   for (const std::string expression : {"f32", "topk(0.1, dense=0) | int8", "svd(rank=1)", "clusters | rans"}) {
     const auto codec = make_codec(read_stages(expression));
     const auto good = encode(*codec, input);
-    std::vector<std::unique_ptr<Opened>> readers;
+    std::vector<std::unique_ptr<MessageReader>> readers;
     for (const bool after_another : {false, true}) {
       auto& reader = readers.emplace_back(codec->make_opened());
       if (after_another) reader->open(MessageView::parse(good), input.layout, {0, 16});

@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "sotto/codec/sample.h"
+#include "sotto/codec/measure.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"

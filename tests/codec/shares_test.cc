@@ -1,4 +1,4 @@
-// What a message consists of: Opened::add_shares().
+// What a message consists of: MessageReader::add_shares().
 #include <numeric>
 
 #include "tests/codec/laws.h"

@@ -12,7 +12,7 @@
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/select/topk.h"
 #include "sotto/core/error.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/reduce.h"
 #include "tests/codec/fixture.h"
 #include "tests/codec/odd_rows.h"

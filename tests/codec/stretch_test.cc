@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sotto/codec/chain.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {

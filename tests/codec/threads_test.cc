@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "sotto/codec/select/ranking.h"
+#include "sotto/codec/select/candidates.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"

@@ -9,8 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "sotto/comm/group/bounded.h"
-
 namespace sotto {
 namespace {
 

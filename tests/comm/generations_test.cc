@@ -111,7 +111,7 @@ TEST(Generations, ThatChangeInVainEndTheJob) {
   group.report(0, "the link is cut");
   group.report(1, "the link is cut");
   EXPECT_FALSE(group.next());
-  EXPECT_EQ(group.in_vain(), "the link is cut; no rank has ended, but they lost each other 5 times");
+  EXPECT_EQ(group.no_progress(), "the link is cut; no rank has ended, but they lost each other 5 times");
 }
 
 TEST(Generations, ThatMoveAreNotInVain) {

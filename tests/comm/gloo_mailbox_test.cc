@@ -10,10 +10,10 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "../support/thread_limit.h"
-#include "adapters/c10d/gloo_mailbox.h"
+#include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
 #include "gloo_group.h"
-#include "sotto/comm/frame.h"
+#include "sotto/comm/queued_mailbox.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

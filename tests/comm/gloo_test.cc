@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "../support/thread_limit.h"
-#include "adapters/c10d/gloo.h"
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/backends.h"
+#include "adapters/c10d/transports.h"
 #include "gloo_group.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/transports.h"
 #include "processes.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <string>
 
-#include "sotto/comm/emulated/link.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 

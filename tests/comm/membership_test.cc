@@ -1,6 +1,4 @@
 #include "sotto/comm/group/membership.h"
-#include "adapters/c10d/store.h"
-#include "adapters/c10d/store_service.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,13 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/c10d/c10d_reason.h"
-#include "sotto/comm/group/application.h"
+#include "adapters/c10d/c10d.h"
+#include "adapters/c10d/store.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/group/membership_keys.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/tcp/places.h"
+#include "sotto/comm/secret.h"
+#include "sotto/comm/tcp/tcp.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -14,7 +14,7 @@
 
 #include "adapters/c10d/transports.h"
 #include "job.h"
-#include "sotto/comm/relay/server.h"
+#include "sotto/comm/relay/relay.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/transport.h"
 

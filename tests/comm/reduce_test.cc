@@ -1,4 +1,4 @@
-#include "sotto/comm/reduce.h"
+#include "sotto/comm/communicator.h"
 
 #include <gtest/gtest.h>
 

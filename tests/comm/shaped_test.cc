@@ -14,7 +14,7 @@
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/comm/mailbox.h"
 #include "sotto/core/error.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "adapters/c10d/nccl.h"
+#include "adapters/c10d/backends.h"
 #include "adapters/c10d/staged.h"
 #include "gloo_group.h"
 #include "laws.h"

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "sotto/comm/tcp/door.h"
-#include "sotto/comm/tcp/stripes.h"
+#include "sotto/comm/tcp/peers.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
@@ -58,13 +58,13 @@ class Rank final : public TcpOwner {
   Rank(asio::io_context& io, int rank, int size, std::shared_ptr<const Tls> tls,
        const std::vector<std::unique_ptr<Rank>>& all, const Deadline& deadline = std::chrono::minutes(10),
        int streams = 1, const std::optional<asio::ip::tcp::endpoint>& relay = std::nullopt)
-      : lines(io, rank, size,
-              {.options = {.streams = streams},
-               .address = asio::ip::address_v4::loopback(),
-               .tls = std::move(tls),
-               .deadline = deadline,
-               .relay = relay},
-              *this),
+      : connections_(make_tcp_peers(io, rank, size,
+                                    {.options = {.streams = streams},
+                                     .address = asio::ip::address_v4::loopback(),
+                                     .tls = std::move(tls),
+                                     .deadline = deadline,
+                                     .relay = relay},
+                                    *this)),
         all_(all) {}
 
   std::optional<std::string> place_of(int peer) override {
@@ -89,7 +89,12 @@ class Rank final : public TcpOwner {
   std::map<int, std::deque<Bytes>> came;
   std::map<int, std::string> losses;
   int messages_sent = 0;
-  TcpStripes lines;
+
+ private:
+  std::unique_ptr<TcpPeers> connections_;
+
+ public:
+  TcpPeers& lines = *connections_;
   std::string place = lines.place();
 
  private:

@@ -17,9 +17,9 @@
 #include <tuple>
 #include <vector>
 
-#include "sotto/comm/stop.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/tcp/through_relay.h"
-#include "sotto/core/hex.h"
+#include "sotto/core/text.h"
 #include "tests/comm/middlebox.h"
 #include "tests/comm/relay_rig.h"
 

@@ -1,5 +1,5 @@
 // Several connections between two ranks: messages come whole and in order, whatever happens to single connections.
-#include "sotto/comm/tcp/stripes.h"
+#include "sotto/comm/tcp/peers.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ using test::Rank;
 using test::Ranks;
 
 constexpr std::size_t lanes = 4;
-constexpr std::size_t least = lanes * TcpStripes::least_stripe;  // the shortest message that is cut
+constexpr std::size_t least = lanes * least_stripe;  // the shortest message that is cut
 
 // With a secret, or without one.
 class Stripes : public Ranks, public testing::WithParamInterface<bool> {

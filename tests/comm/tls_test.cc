@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "sotto/core/error.h"
-#include "sotto/core/hex.h"
+#include "sotto/core/text.h"
 #include "tests/comm/tcp_ranks.h"
 
 namespace sotto {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/visible_text.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

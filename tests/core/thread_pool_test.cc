@@ -1,5 +1,5 @@
 #include "sotto/core/thread_pool.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

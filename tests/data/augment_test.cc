@@ -1,4 +1,4 @@
-#include "app/data/augment.h"
+#include "app/data/images/loader.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "app/data/dataset.h"
-#include "app/data/loader.h"
+#include "app/data/images/dataset.h"
+#include "app/data/images/loader.h"
 
 namespace sotto {
 namespace {

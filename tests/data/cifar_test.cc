@@ -2,7 +2,7 @@
 #include <fstream>
 #include <vector>
 
-#include "app/data/dataset.h"
+#include "app/data/images/dataset.h"
 #include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 

@@ -1,4 +1,4 @@
-#include "app/data/dataset.h"
+#include "app/data/images/dataset.h"
 
 #include <vector>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/data/archive.h"
 #include "app/data/download.h"
+#include "app/data/unpack.h"
 #include "sotto/core/error.h"
 
 namespace {

@@ -1,11 +1,10 @@
-#include "app/data/epochs.h"
+#include "app/data/order.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "app/data/length_order.h"
 #include "app/data/order.h"
 #include "sotto/core/random.h"
 #include "tests/core/helpers.h"

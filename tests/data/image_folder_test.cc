@@ -1,4 +1,4 @@
-#include "app/data/image_folder.h"
+#include "app/data/pictures/picture_set.h"
 
 #include <algorithm>
 #include <fstream>
@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "app/data/loader.h"
-#include "app/data/view.h"
+#include "app/data/images/loader.h"
+#include "app/data/images/pixels.h"
+#include "app/data/pictures/view.h"
 #include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"

@@ -1,4 +1,4 @@
-#include "app/data/length_order.h"
+#include "app/data/order.h"
 
 #include <algorithm>
 #include <map>

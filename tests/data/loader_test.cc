@@ -1,4 +1,4 @@
-#include "app/data/loader.h"
+#include "app/data/images/loader.h"
 
 #include <algorithm>
 #include <atomic>

@@ -6,11 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "app/data/dataset.h"
-#include "app/data/digit_strokes.h"
-#include "app/data/digits.h"
-#include "app/data/generated.h"
-#include "app/data/made_cifar.h"
+#include "app/data/images/dataset.h"
+#include "app/data/made/digit_strokes.h"
+#include "app/data/made/generated.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "tests/core/helpers.h"

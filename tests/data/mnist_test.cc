@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/data/dataset.h"
-#include "app/data/idx.h"
+#include "app/data/images/dataset.h"
+#include "app/data/images/mnist.h"
 #include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 

@@ -1,4 +1,4 @@
-#include "app/data/pairs.h"
+#include "app/data/text/pairs.h"
 
 #include <fstream>
 #include <string>

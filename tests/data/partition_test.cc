@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "app/data/dataset.h"
+#include "app/data/images/dataset.h"
 #include "app/data/order.h"
 #include "tests/core/helpers.h"
 

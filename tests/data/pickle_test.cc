@@ -1,4 +1,4 @@
-#include "app/data/pickle.h"
+#include "app/data/images/pickle.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "app/data/dataset.h"
+#include "app/data/images/dataset.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/core/helpers.h"

@@ -1,4 +1,4 @@
-#include "app/data/picture_pack.h"
+#include "app/data/pictures/picture_pack.h"
 
 #include <algorithm>
 #include <fstream>

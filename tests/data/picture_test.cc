@@ -1,10 +1,10 @@
 // JPEG and PNG files of every form, made here, whole and damaged.
-#include "app/data/picture.h"
+#include "app/data/pictures/picture.h"
 
 #include <string>
 #include <vector>
 
-#include "app/data/exif.h"
+#include "app/data/pictures/picture.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/core/helpers.h"

@@ -1,4 +1,4 @@
-#include "app/data/rows.h"
+#include "app/data/rows/rows.h"
 
 #include <algorithm>
 #include <limits>

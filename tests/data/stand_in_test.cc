@@ -1,5 +1,5 @@
 // Files that stand in for real data sets are read as those are.
-#include "app/data/stand_in.h"
+#include "app/data/made/stand_in.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "app/data/dataset.h"
-#include "app/data/pairs.h"
-#include "app/data/rows.h"
-#include "app/data/text.h"
+#include "app/data/images/dataset.h"
+#include "app/data/rows/rows.h"
+#include "app/data/text/pairs.h"
+#include "app/data/text/text.h"
 #include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 

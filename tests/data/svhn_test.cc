@@ -1,5 +1,5 @@
 // MATLAB 5 files made here, plain and compressed, whole and damaged.
-#include "app/data/svhn.h"
+#include "app/data/images/dataset.h"
 
 #include <libdeflate.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/data/matlab.h"
+#include "app/data/images/dataset.h"
 #include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 #include "tests/data/picture_files.h"

@@ -1,4 +1,4 @@
-#include "app/data/text.h"
+#include "app/data/text/text.h"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "app/data/dataset.h"
-#include "app/data/pairs.h"
-#include "app/data/rows.h"
+#include "app/data/images/dataset.h"
+#include "app/data/rows/rows.h"
+#include "app/data/text/pairs.h"
+#include "app/data/text/vocabulary.h"
 #include "app/data/unpack.h"
-#include "app/data/vocabulary.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "tests/core/helpers.h"

@@ -1,4 +1,4 @@
-#include "app/data/view.h"
+#include "app/data/pictures/view.h"
 
 #include <gtest/gtest.h>
 

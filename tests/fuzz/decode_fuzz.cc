@@ -73,7 +73,7 @@ std::vector<std::byte> message_of(const DecodeInput& input, const Message& valid
 // The values that a message decodes to, or none when it is refused.
 class Decoded {
  public:
-  Decoded(const DecodeInput& input, Opened& opened, std::span<const std::byte> message, std::size_t most)
+  Decoded(const DecodeInput& input, MessageReader& opened, std::span<const std::byte> message, std::size_t most)
       : scene_(subjects().scene(input)), out_(scene_.layout.size()) {
     Bucket bucket{out_, &scene_.layout, 0};
     const std::size_t before = allocated();

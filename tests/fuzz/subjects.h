@@ -25,7 +25,7 @@ struct Scene {
 // A codec that has decoded a message before, so that its buffers have their size, and valid messages.
 struct Subject {
   std::unique_ptr<Codec> codec;  // null: no such codec, or not with this layout
-  std::unique_ptr<Opened> opened;
+  std::unique_ptr<MessageReader> opened;
   std::array<std::unique_ptr<Message>, kinds_of_data> messages;
   // The bytes that decoding a later message may allocate: the text of an error, and the memory of the libraries that
   // codes call, a constant and a share of the message's size.

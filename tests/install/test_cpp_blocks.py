@@ -9,7 +9,7 @@ from headers import described_headers, install_headers
 
 AGGREGATOR = """
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/round.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/core/timer.h"
 namespace sotto {
@@ -25,8 +25,8 @@ class Named final : public Aggregator {
   Message own_;
   std::span<const Range> ranges{&whole_, 1};
   std::span<Message> messages{&own_, 1};
-  std::unique_ptr<Opened> opened_ = parts_.codec->make_opened();
-  Opened& sent = *opened_;
+  std::unique_ptr<MessageReader> opened_ = parts_.codec->make_opened();
+  MessageReader& sent = *opened_;
 };
 }
 """

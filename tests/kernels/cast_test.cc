@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
-#include "sotto/kernels/load.h"
 
 namespace sotto::kernels {
 namespace {

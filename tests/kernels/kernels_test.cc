@@ -12,15 +12,11 @@
 #include "sotto/core/random.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
-#include "sotto/kernels/load.h"
-#include "sotto/kernels/norms.h"
 #include "sotto/kernels/reduce.h"
+#include "sotto/kernels/run.h"
 #include "sotto/kernels/select.h"
-#include "sotto/kernels/sign.h"
 #include "sotto/kernels/sketch.h"
-#include "sotto/kernels/uint8.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto::kernels {

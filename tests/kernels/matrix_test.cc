@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
-#include "sotto/kernels/gram.h"
+#include "sotto/kernels/matrix.h"
 #include "sotto/kernels/symmetric.h"
 #include "tests/kernels/targets.h"
 

@@ -10,15 +10,9 @@
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/element_bytes.h"
-#include "sotto/kernels/float8.h"
-#include "sotto/kernels/int8.h"
 #include "sotto/kernels/level_table.h"
 #include "sotto/kernels/levels.h"
-#include "sotto/kernels/load.h"
-#include "sotto/kernels/nf4.h"
-#include "sotto/kernels/norms.h"
-#include "sotto/kernels/power.h"
-#include "sotto/kernels/uint8.h"
+#include "sotto/kernels/run.h"
 #include "tests/kernels/stretches.h"
 
 namespace sotto::kernels {

@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "sotto/core/random.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
-#include "sotto/kernels/draw.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/gaps.h"
-#include "sotto/kernels/int8.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/levels.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
-#include "sotto/kernels/sign.h"
 #include "tests/kernels/stretches.h"
 
 namespace sotto::kernels {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
 #include "tests/kernels/targets.h"
 
 namespace sotto::kernels {

@@ -5,10 +5,7 @@
 #include "sotto/core/random.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/load.h"
 #include "sotto/kernels/rans.h"
-#include "sotto/kernels/rans_step.h"
-#include "sotto/kernels/trits.h"
 #include "tests/kernels/stretches.h"
 
 namespace sotto::kernels {
@@ -76,7 +73,7 @@ TEST(Targets, PackedBits) {
   });
 }
 
-// Compares states, words and symbols with the results of rans_step.h, which goes symbol by symbol.
+// Compares states, words and symbols with the results of rans_step (rans.h), which goes symbol by symbol.
 TEST(Targets, Rans) {
   everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
     Philox random(seed, Purpose::test);

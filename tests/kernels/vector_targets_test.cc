@@ -6,10 +6,8 @@
 
 #include "sotto/core/random.h"
 #include "sotto/kernels/bits.h"
-#include "sotto/kernels/cluster_counts.h"
 #include "sotto/kernels/clusters.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/momentum.h"
 #include "sotto/kernels/sketch.h"
 #include "sotto/kernels/vector.h"
 #include "tests/kernels/stretches.h"

@@ -1,5 +1,5 @@
 #include "app/launch/coordinator.h"
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/transports.h"
 
 #include <gtest/gtest.h>
 

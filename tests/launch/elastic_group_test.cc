@@ -1,5 +1,5 @@
 #include "app/launch/elastic_group.h"
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/transports.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 #include "app/launch/launcher.h"
-#include "adapters/c10d/store_service.h"
+#include "adapters/c10d/transports.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -6,7 +6,6 @@
 
 #include "app/model/language_model.h"
 #include "app/model/language_network.h"
-#include "app/model/transformer.h"
 #include "tests/model/layouts.h"
 
 namespace sotto {

@@ -100,7 +100,7 @@ TEST(Library, IsRefusedWhereItIsNone) {
   expect_in(refusal_of(folder.path().string()), "there is no such library as ");
   write_file_atomic(folder / "text.so", std::string_view("no library"));
   expect_in(refusal_of(text), "it cannot be loaded; it must be built with torch ");
-  expect_in(refusal_of(path_of("library_none")), "it lacks a line SOTTO_NETWORK(make_network)");
+  expect_in(refusal_of(path_of("library_other_0")), "it lacks a line SOTTO_NETWORK(make_network)");
 }
 
 TEST(Library, IsRefusedWhereItIsOfAnother) {

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "app/model/transformer.h"
+#include "app/model/language_network.h"
 #include "sotto/core/random.h"
 #include "tests/support/message_of.h"
 
@@ -21,7 +21,7 @@ constexpr std::string_view small = "transformer-tiny(layers=2, heads=2, width=8,
 std::unique_ptr<TranslationModel> translation_model_of(const std::string& more = "label-smoothing=0)",
                                                        std::uint64_t seed = 1) {
   const TranslationModelSpec spec = translation_model_table().read("model", std::string(small) + more);
-  return spec.entry->make(spec.options, spec.said(), pieces, seed);
+  return spec.entry->make(spec.options, spec.source_text(), pieces, seed);
 }
 
 // Two sentences and their translations; the second sentence is shorter.
@@ -135,7 +135,7 @@ TEST(BeamSearch, OfABatchIsThatOfEachSentence) {
 TEST(BeamSearch, TheLongestTranslationIsThatOfTheSentence) {
   const TranslationModelSpec spec = translation_model_table().read(
       "model", "transformer-tiny(layers=2, heads=2, width=8, inner=16, context=80, dropout=0, beam=2)");
-  const auto model = spec.entry->make(spec.options, spec.said(), pieces, 1);
+  const auto model = spec.entry->make(spec.options, spec.source_text(), pieces, 1);
   for (float& parameter : model->parameters()) parameter *= 3;
   std::vector<std::int64_t> tokens(36, pad_token);
   for (std::size_t i = 0; i < 17; ++i) tokens[18 + i] = 4 + static_cast<std::int64_t>(i % 5);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/optim/clipped.h"
+#include "sotto/optim/clip.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 #include "tests/support/store.h"

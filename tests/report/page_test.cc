@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "app/report/markup.h"
+#include "app/report/html.h"
 
 namespace sotto {
 namespace {
@@ -23,9 +23,8 @@ RecordedRun made_run(const std::string& name, std::size_t steps, double best) {
     run.loss.add(x + 1, 0.0123 * x, 123'456 * x, 2 + std::sin(x) * std::exp(-x / 1e4));
     run.rate.add(x + 1, 0.0123 * x, 123'456 * x, 0.1 * (1 - x / 2e4));
   }
-  run.ranks = {
-      {.rank = 0, .steps = steps, .means = {.step_ms = 10, .compute_ms = 6, .wait_ms = 4, .bytes_sent = 1000}},
-      {.rank = 1, .steps = steps, .means = {.step_ms = 12, .compute_ms = 6, .wait_ms = 6, .bytes_sent = 3000}}};
+  run.ranks = {{.rank = 0, .steps = steps, .means = {{.step_ms = 10, .compute_ms = 6, .wait_ms = 4}, 1000}},
+               {.rank = 1, .steps = steps, .means = {{.step_ms = 12, .compute_ms = 6, .wait_ms = 6}, 3000}}};
   for (const auto& [part, accuracy] : {std::pair{0.5, best}, std::pair{1.0, best - 0.125}}) {
     const auto at = static_cast<std::uint64_t>(part * static_cast<double>(steps));
     std::vector<double> values(run.task->metrics.size(), 0.5);

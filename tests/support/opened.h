@@ -7,8 +7,8 @@
 namespace sotto::test {
 
 // A message that a codec opened in room of its own.
-inline std::unique_ptr<Opened> opened(const Codec& codec, const MessageView& message, const Layout& layout,
-                                      Range part) {
+inline std::unique_ptr<MessageReader> opened(const Codec& codec, const MessageView& message, const Layout& layout,
+                                             Range part) {
   auto opened = codec.make_opened();
   opened->open(message, layout, part);
   return opened;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sotto/aggregate/phased.h"
 #include "sotto/aggregate/recipe.h"
+#include "sotto/aggregate/scheduled_aggregator.h"
 
 namespace sotto::test {
 

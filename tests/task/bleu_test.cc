@@ -1,5 +1,5 @@
 // BLEU is sacrebleu's. tools/bleu_goldens.py made the numbers.
-#include "app/task/bleu.h"
+#include "app/task/translate.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "app/data/dataset.h"
-#include "app/task/regress.h"
+#include "app/data/images/dataset.h"
+#include "app/task/metric.h"
 #include "app/task/table.h"
 
 namespace sotto {

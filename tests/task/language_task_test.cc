@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/data/text.h"
+#include "app/data/text/text.h"
 #include "app/model/language_model.h"
 #include "app/task/table.h"
 #include "sotto/core/file.h"

@@ -6,9 +6,9 @@
 #include <set>
 #include <vector>
 
-#include "app/data/text.h"
+#include "app/data/text/text.h"
 #include "app/model/language_model.h"
-#include "app/task/masked.h"
+#include "app/task/text_task.h"
 #include "sotto/core/file.h"
 #include "tests/core/helpers.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "app/data/dataset.h"
-#include "app/data/loader.h"
+#include "app/data/images/dataset.h"
+#include "app/data/images/loader.h"
 #include "app/model/image_model.h"
 #include "app/task/table.h"
 #include "tests/support/message_of.h"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "app/data/pairs.h"
+#include "app/data/text/pairs.h"
 #include "app/model/translation_model.h"
-#include "app/task/bleu.h"
 #include "app/task/table.h"
+#include "app/task/translate.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {
@@ -28,7 +28,7 @@ TEST(Translate, EvaluatesEveryPair) {
   const auto task = translate_task();
   const auto pairs = open_pairs({.test_size = 9}, Split::test);
   const TranslationModelSpec spec = translation_model_table().read("model", small_transformer);
-  const auto model = spec.entry->make(spec.options, spec.said(), pairs->vocabulary->size(), 1);
+  const auto model = spec.entry->make(spec.options, spec.source_text(), pairs->vocabulary->size(), 1);
   double loss = 0, tokens = 0;
   BleuCounts counts{};
   for (std::size_t i = 0; i < 9; ++i) {

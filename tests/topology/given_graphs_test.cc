@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sotto/topology/given_graphs.h"
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
-#include "sotto/topology/topology_file.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 

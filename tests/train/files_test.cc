@@ -13,12 +13,11 @@
 #include <thread>
 
 #include "app/train/folder/checkpoint.h"
-#include "app/train/folder/file_work.h"
 #include "app/train/folder/folder_lock.h"
 #include "app/train/folder/run_folder.h"
 #include "app/train/stop_signal.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/emulated/threads.h"
-#include "sotto/comm/stop.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
 #include "tests/support/message_of.h"

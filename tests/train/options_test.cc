@@ -245,7 +245,8 @@ RunPlan plan_of(const TrainOptions& options, std::uint64_t batches, std::uint64_
 
 std::string phases_of(const RunPlan& plan) {
   std::string text;
-  for (const Phase& phase : plan.phases) text += std::to_string(phase.first_step) + " " + phase.recipe.said + "; ";
+  for (const Phase& phase : plan.phases)
+    text += std::to_string(phase.first_step) + " " + phase.recipe.source_text + "; ";
   return text;
 }
 

@@ -19,6 +19,7 @@
 
 namespace sotto {
 namespace {
+using std::chrono::seconds;
 using test::Chain, test::message_of;
 
 class ReplicaTest : public testing::Test {
@@ -248,6 +249,26 @@ TEST_F(ReplicaTest, CountsComeBackFromACheckpoint) {
   task.trained() = {1};
   StateReader other(temp.path() / "rank_0");
   EXPECT_NE(message_of([&] { replica().visit_trained(other); }).find("task/trained"), std::string::npos);
+}
+
+TEST(Slowdown, MultipliesWhatWasComputedAndAddsADelayAStep) {
+  Slowdown slow(3, 2);
+  const Clock::time_point begin{};
+  slow.begin(begin);
+  EXPECT_EQ(slow.until(begin + seconds(10)), begin + seconds(32));
+  EXPECT_EQ(slow.until(begin + seconds(20)), begin + seconds(62));
+  slow.begin(begin + seconds(100));
+  EXPECT_EQ(slow.until(begin + seconds(110)), begin + seconds(132));
+}
+
+TEST(Slowdown, WaitingForOthersIsNotComputing) {
+  Slowdown slow(3, 0);
+  const Clock::time_point begin{};
+  slow.begin(begin);
+  slow.waited(seconds(4));
+  EXPECT_EQ(slow.until(begin + seconds(10)), begin + seconds(4 + 3 * 6));
+  slow.waited(seconds(1));
+  EXPECT_EQ(slow.until(begin + seconds(11)), begin + seconds(5 + 3 * 6));
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <limits>
 #include <numeric>
 
-#include "sotto/core/block_hash.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/hash.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
 

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string_view>
 
 #include "app/train/folder/folder_lock.h"
-#include "sotto/core/block_hash.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/hash.h"
 #include "sotto/core/state_file.h"
 #include "sotto/core/text.h"
 
@@ -21,20 +20,18 @@ namespace {
 constexpr std::string_view prefix = "model_step_";
 constexpr std::string_view partial_suffix = ".tmp";
 
-std::optional<std::uint64_t> step_of(std::string_view name) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  return parsed<std::uint64_t>(name.substr(prefix.size()));
-}
-
-std::vector<fs::path> partial_ones(const fs::path& train_dir) {
-  std::vector<fs::path> found;
+// What follows `model_step_` in the names that begin so.
+std::vector<std::string> endings_in(const fs::path& train_dir) {
+  std::vector<std::string> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(train_dir, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(partial_suffix)) found.push_back(entry.path());
+    if (name.starts_with(prefix)) found.push_back(name.substr(prefix.size()));
   }
   return found;
 }
+
+bool is_partial(const std::string& ending) { return ending.ends_with(partial_suffix); }
 
 }  // namespace
 
@@ -50,9 +47,8 @@ fs::path partial_folder(const fs::path& train_dir, std::uint64_t step) {
 
 std::vector<std::uint64_t> find(const fs::path& train_dir) {
   std::vector<std::uint64_t> steps;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(train_dir, ignored)) {
-    if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
+  for (const std::string& ending : endings_in(train_dir)) {
+    if (const auto step = parsed<std::uint64_t>(ending)) steps.push_back(*step);
   }
   std::ranges::sort(steps);
   return steps;
@@ -60,11 +56,13 @@ std::vector<std::uint64_t> find(const fs::path& train_dir) {
 
 void remove_partial(const fs::path& train_dir) {
   std::error_code ignored;
-  for (const fs::path& path : partial_ones(train_dir)) fs::remove_all(path, ignored);
+  for (const std::string& ending : endings_in(train_dir)) {
+    if (is_partial(ending)) fs::remove_all(train_dir / (std::string(prefix) + ending), ignored);
+  }
 }
 
 void remove_abandoned(const fs::path& train_dir) {
-  if (partial_ones(train_dir).empty()) return;
+  if (std::ranges::none_of(endings_in(train_dir), is_partial)) return;
   const FolderLock lock(train_dir);
   if (lock.held()) remove_partial(train_dir);
 }

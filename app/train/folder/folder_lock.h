@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sotto/core/descriptor.h"
+#include "sotto/core/open_file.h"
 
 namespace sotto {
 

@@ -7,19 +7,19 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <chrono>
 #include <cstring>
+#include <exception>
 #include <random>
 #include <thread>
 #include <utility>
 
-#include "app/train/folder/file_work.h"
 #include "app/train/options/optimiser.h"
 #include "app/train/record/recorder.h"
 #include "app/train/stop_signal.h"
-#include "sotto/comm/stop.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/thread.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -58,7 +58,60 @@ void require_no_search(const fs::path& folder) {
   throw ConfigError(named("train-dir", folder.string()) + ": holds a search of `sotto tune`; choose another folder");
 }
 
+enum State : std::uint8_t { at_work, done, failed };
+
+std::string words_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an unknown error";
+  }
+}
+
 }  // namespace
+
+void FileWork::run(std::string_view doing, const std::function<void()>& work) {
+  if (communicator_.size() == 1) return work();
+  const auto beat = std::clamp<Clock::duration>(communicator_.deadlines().least() / 4, std::chrono::milliseconds(10),
+                                                std::chrono::seconds(5));
+  const auto until = Clock::now() + limit_;
+  std::vector<State> states(static_cast<std::size_t>(communicator_.size()));
+  std::exception_ptr error;  // of this rank
+  State mine = at_work;
+  auto labour = begin_work([&work] { work(); });
+  for (;;) {
+    if (mine == at_work && labour.wait_for(beat) == std::future_status::ready) {
+      try {
+        labour.get();
+        mine = done;
+      } catch (...) {
+        error = std::current_exception();
+        mine = failed;
+      }
+    }
+    communicator_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(states)));
+    const auto slow = std::ranges::find(states, at_work);
+    if (slow == states.end()) break;
+    if (Clock::now() > until) {
+      throw CommError(fmt::format("rank {}: waited {:g} s for rank {} to {}; disk-deadline says how long",
+                                  communicator_.rank(), std::chrono::duration<double>(limit_).count(),
+                                  slow - states.begin(), doing));
+    }
+  }
+  const auto first = std::ranges::find(states, failed);
+  if (first == states.end()) return;
+  const auto rank = static_cast<int>(first - states.begin());
+  std::array<char, 1024> words{};
+  if (communicator_.rank() == rank) {
+    const std::string all = words_of(error);
+    std::memcpy(words.data(), all.data(), std::min(all.size(), words.size() - 1));
+  }
+  communicator_.broadcast(std::as_writable_bytes(std::span(words)), rank);
+  if (error) std::rethrow_exception(error);
+  throw CommError(fmt::format("rank {} could not {}: {}", rank, doing, words.data()));
+}
 
 std::string plain_name(std::string_view text) {
   constexpr std::size_t longest = 60;
@@ -102,8 +155,7 @@ RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::ui
       replicated_(choices.algorithm.entry->traits.replicated) {
   // Rank 0 decides for all, so that they agree even if clocks and folders differ.
   std::array<char, 4096> name{};
-  files_.run("prepare the run folder", [&] {
-    if (communicator.rank() != 0) return;
+  on_first("prepare the run folder", [&] {
     choose(run);
     const std::string text = path_.string();
     if (text.size() >= name.size()) throw ConfigError(named("train-dir") + ": the path is longer than 4095 bytes");
@@ -114,6 +166,12 @@ RunFolder::RunFolder(const Choices& choices, Communicator& communicator, std::ui
   communicator.broadcast(std::as_writable_bytes(std::span(name)), 0);
   communicator.broadcast(std::as_writable_bytes(std::span(&run_, 1)), 0);
   path_ = name.data();
+}
+
+void RunFolder::on_first(std::string_view doing, const std::function<void()>& work) {
+  files_.run(doing, [&] {
+    if (communicator_.rank() == 0) work();
+  });
 }
 
 void RunFolder::choose(const std::string& run) {
@@ -159,8 +217,7 @@ void RunFolder::require_lock() const {
 
 std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations) {
   std::string rows;
-  files_.run("prepare the run folder", [&] {
-    if (communicator_.rank() != 0) return;
+  on_first("prepare the run folder", [&] {
     lock_->sign(signature(run(), generation_));
     recorded_bytes_ = Recorder::prepare(path_, first_steps);
     rows = evaluations.prepare(path_, start_step_);
@@ -169,8 +226,7 @@ std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const E
 }
 
 void RunFolder::write_options(bool trains) {
-  files_.run("write the options", [&] {
-    if (communicator_.rank() != 0) return;
+  on_first("write the options", [&] {
     if (!choices_.links.file.empty()) write_file_atomic(path_ / "link.toml", choices_.links.file);
     if (!trains && path_exists(path_ / "config.toml")) return;
     const ChosenOptimiser& optimiser = choices_.optimiser;

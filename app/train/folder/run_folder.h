@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "app/train/folder/checkpoint.h"
-#include "app/train/folder/file_work.h"
 #include "app/train/folder/folder_lock.h"
 #include "app/train/options/choices.h"
 #include "app/train/record/evaluations.h"
@@ -31,6 +30,34 @@ std::string new_run_folder(std::string_view name);
 void require_unused(const std::filesystem::path& folder);
 // ConfigError if a run with these options could not use its folder, as far as that shows before it begins.
 void check_run_folder(const TrainOptions& options);
+
+// File work that all ranks do at the same time. It may take much longer than an exchange, but the communicator's
+// deadline is meant for peers, not for their disks. So while a rank works, it tells the others several times within
+// that deadline that it is alive.
+class FileWork {
+ public:
+  // The ranks wait for each other for at most `limit`.
+  FileWork(Communicator& communicator, std::chrono::seconds limit) : communicator_(communicator), limit_(limit) {}
+
+  // Collective. Runs `work` on every rank, on its own thread, and returns when all have ended. If `work` throws,
+  // the exception is thrown on that rank, and a CommError with the same words on all others. CommError also if a rank
+  // is not heard of within the communicator's deadline, or still works at the limit; `doing` names the work: "write the
+  // checkpoint". This rank's own work has always ended when run() returns or throws.
+  void run(std::string_view doing, const std::function<void()>& work);
+
+ private:
+  Communicator& communicator_;
+  std::chrono::seconds limit_;
+};
+
+// Returns the text of rank `from` on all ranks. Collective.
+inline std::string broadcast_text(std::string text, Communicator& communicator, int from = 0) {
+  std::uint64_t size = text.size();
+  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), from);
+  text.resize(size);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), from);
+  return text;
+}
 
 // The folder of one run, which all ranks share. Every public function is collective unless its comment says otherwise.
 class RunFolder {
@@ -82,6 +109,8 @@ class RunFolder {
 
  private:
   struct Shared;
+  // As FileWork::run(), for the work of rank 0 alone.
+  void on_first(std::string_view doing, const std::function<void()>& work);
   void choose(const std::string& run);
   void start_from(const Manifest& manifest);
   void take_lock(const std::string& run);
@@ -110,5 +139,13 @@ class RunFolder {
   std::string parameters_sha256_;
   std::uint64_t recorded_bytes_ = 0;
 };
+
+// Reads a checkpoint that another number of ranks wrote, and fills in the state of `rank`. Parameters, batch-norm
+// statistics and the optimiser's vectors become the mean of all ranks; where these had equal values, exactly that
+// value. What ranks held back stays as Elastic::take_over() says. Bytes sent and the tally of training are added
+// up, and rank 0 gets the sums. `own_parameters`: each rank's part holds parameters; otherwise they are those of the
+// model file. FileError.
+void read_other_ranks(const std::filesystem::path& folder, int written_by, int rank, bool own_parameters,
+                      Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
 }  // namespace sotto

@@ -1,21 +1,16 @@
-// Writing, choosing and reading the checkpoints of a run folder.
+// Writing the checkpoints of a run folder, and removing old ones.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <span>
 
-#include "app/train/evaluate.h"
-#include "app/train/folder/file_work.h"
-#include "app/train/folder/other_ranks.h"
 #include "app/train/folder/run_folder.h"
-#include "app/train/folder/safetensors.h"
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/core/block_hash.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/hash.h"
 #include "sotto/core/state_file.h"
 #include "sotto/core/thread_pool.h"
 
@@ -34,13 +29,6 @@ void require_finite_parameters(Task& task, int rank, std::uint64_t steps_done) {
   throw NumericError(fmt::format("rank {}: parameter {} holds {} after step {}; the last checkpoint is as it was", rank,
                                  task.layout().name_at(static_cast<std::size_t>(bad - parameters.begin())), *bad,
                                  steps_done));
-}
-
-// How many ranks have written parts.
-int ranks_of(const Manifest& manifest) {
-  int ranks = 0;
-  while (manifest.parts.contains(checkpoint::rank_file(ranks))) ++ranks;
-  return ranks;
 }
 
 void rename_or_fail(const fs::path& from, const fs::path& to) {
@@ -111,8 +99,7 @@ void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Repli
   const fs::path partial = checkpoint::partial_folder(path_, manifest.step);
   const bool first = communicator_.rank() == 0;
   manifest.run = run();
-  files_.run("make a folder for the checkpoint", [&] {
-    if (!first) return;
+  on_first("make a folder for the checkpoint", [&] {
     require_lock();
     checkpoint::remove_partial(path_);
     make_folder(partial);
@@ -132,9 +119,7 @@ void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Repli
       if (first) write_shared(partial, manifest, shared);
     });
     gather_parts(manifest);
-    files_.run("write the checkpoint", [&] {
-      if (first) publish(partial, manifest, best);
-    });
+    on_first("write the checkpoint", [&] { publish(partial, manifest, best); });
   } catch (const FileError&) {  // otherwise others may still be writing there
     if (first && !lock_->lost()) checkpoint::remove_partial(path_);
     throw;
@@ -191,8 +176,7 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::
 }
 
 void RunFolder::remove_superseded(std::uint64_t best) {
-  files_.run("remove older checkpoints", [&] {
-    if (communicator_.rank() != 0) return;
+  on_first("remove older checkpoints", [&] {
     require_lock();
     remove_old(path_, best, newest_of_all);
   });
@@ -202,116 +186,6 @@ std::string RunFolder::name_of(std::uint64_t step) const {
   const fs::path folder = checkpoint::folder(path_, step);
   std::error_code missing;
   return fs::is_directory(folder, missing) ? folder.filename().string() : "";
-}
-
-std::uint64_t RunFolder::newest_checkpoint() {
-  std::uint64_t newest = 0;
-  files_.run("look for checkpoints", [&] {
-    if (communicator_.rank() != 0) return;
-    for (const std::uint64_t step : checkpoint::find(path_)) newest = std::max(newest, step);
-  });
-  communicator_.broadcast(std::as_writable_bytes(std::span(&newest, 1)), 0);
-  return newest;
-}
-
-std::vector<std::string> RunFolder::choose_checkpoint(const Check& check) {
-  std::vector<std::uint64_t> steps;
-  files_.run("look for checkpoints", [&] {
-    if (communicator_.rank() == 0) steps = checkpoint::find(path_);
-  });
-  std::vector<std::string> left_aside;
-  for (;;) {
-    constexpr std::uint64_t none = ~std::uint64_t{0};
-    std::uint64_t step = steps.empty() ? none : steps.back();
-    communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0);
-    if (step == none) break;
-    if (!steps.empty()) steps.pop_back();
-    start_step_ = step;
-    const fs::path folder = checkpoint::folder(path_, step);
-    std::string text, problem;
-    files_.run("read the manifest of a checkpoint", [&] {
-      if (communicator_.rank() != 0) return;
-      try {
-        text = read_manifest_text(folder);
-      } catch (const FileError& error) {
-        problem = error.what();
-      }
-    });
-    problem = broadcast_text(problem, communicator_);
-    if (problem.empty()) {
-      const Manifest manifest = Manifest::of_text(broadcast_text(text, communicator_));
-      if (!manifest.parts.contains(checkpoint::rank_file(0))) {
-        throw ConfigError(fmt::format("{}: holds imported weights alone; start a run of its own from them with {}",
-                                      named("resume", folder.string()),
-                                      named("weights", (folder / checkpoint::model_file).string())));
-      }
-      check(manifest);
-      written_by_ = ranks_of(manifest);
-      problem = manifest.step == step
-                    ? verdict_on(manifest)
-                    : fmt::format("{}: holds step {}; it was renamed by hand?", folder.string(), manifest.step);
-      if (problem.empty()) {
-        start_from(manifest);
-        return left_aside;
-      }
-    }
-    left_aside.push_back(problem);
-  }
-  start_step_ = 0;
-  if (left_aside.empty()) return {};
-  throw FileError(fmt::format("{}: no checkpoint is whole: {}", path_.string(), fmt::join(left_aside, "; ")));
-}
-
-// Why some part differs from the manifest, the same text on all ranks; empty if none does.
-std::string RunFolder::verdict_on(const Manifest& manifest) {
-  const fs::path folder = checkpoint::folder(path_, manifest.step);
-  const auto ranks = manifest.identity.find("ranks");
-  if (ranks == manifest.identity.end() || ranks->second != std::to_string(written_by_)) {
-    return fmt::format("{}: the manifest does not name the parts of all ranks", folder.string());
-  }
-  std::array<char, 512> mine{};
-  files_.run("check its part of the checkpoint", [&] {
-    ThreadPool pool(static_cast<int>(options_.codec_threads));
-    std::vector<std::string> parts;  // those of this rank; other ranks may have written more, or fewer
-    for (int rank = communicator_.rank(); rank < written_by_; rank += communicator_.size()) {
-      parts.push_back(checkpoint::rank_file(rank));
-    }
-    if (communicator_.rank() == 0) parts.emplace_back(checkpoint::model_file);
-    std::string problem;
-    for (const std::string& part : parts) {
-      if (problem.empty()) problem = problem_of_part(folder, part, manifest, pool);
-    }
-    std::memcpy(mine.data(), problem.data(), std::min(problem.size(), mine.size() - 1));
-  });
-  std::vector<char> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
-  communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-  for (std::size_t at = 0; at < all.size(); at += mine.size()) {
-    if (all[at] != '\0') return all.data() + at;
-  }
-  return "";
-}
-
-void RunFolder::load(Replica& replica, Algorithm& algorithm, RunTotals& totals) {
-  const fs::path folder = checkpoint::folder(path_, start_step_);
-  Task& task = replica.task();
-  files_.run("read its part of the checkpoint", [&] {
-    if (written_by_ != communicator_.size()) {
-      return read_other_ranks(folder, written_by_, communicator_.rank(), own_parameters(replica), replica, algorithm,
-                              totals);
-    }
-    StateReader own(folder / own_file());
-    own.get("buffers", task.buffers());
-    if (own_parameters(replica)) {
-      own.get("parameters", task.parameters());
-    } else {
-      SafetensorsReader(folder / checkpoint::model_file).read(task.layout(), task.parameters());
-    }
-    totals.visit_state(own);
-    replica.visit_state(own);
-    replica.visit_trained(own);
-    algorithm.visit_state(own);
-    own.finish();
-  });
 }
 
 }  // namespace sotto

@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sotto/core/atomic_file.h"
-#include "sotto/core/beyond_float.h"
-#include "sotto/core/block_hash.h"
 #include "sotto/core/error.h"
+#include "sotto/core/floats.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/open_file.h"
 #include "sotto/kernels/element.h"
 
 namespace sotto {
@@ -52,29 +52,19 @@ std::uint64_t product(const std::vector<std::int64_t>& shape, std::uint64_t most
   return count;
 }
 
-struct Stored {
-  std::string_view name;
-  std::size_t bytes;  // of an element
-};
-
-Stored stored_as(FloatType type) {
-  switch (type) {
-    case FloatType::f16: return {"F16", 2};
-    case FloatType::bf16: return {"BF16", 2};
-    case FloatType::f32: break;
-  }
-  return {"F32", 4};
+std::string_view name_of(FloatType type) {
+  return type == FloatType::f16 ? "F16" : type == FloatType::bf16 ? "BF16" : "F32";
 }
 
 std::string header_of(std::span<const TensorPart> parts, const std::map<std::string, std::string>& metadata,
-                      Stored stored) {
+                      std::string_view type) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const TensorPart& part : parts) {
     for (const Segment& segment : part.layout.segments()) {
-      const std::uint64_t end = offset + segment.numel() * stored.bytes;
-      header[segment.name] = {{"dtype", stored.name}, {"shape", segment.shape}, {"data_offsets", {offset, end}}};
+      const std::uint64_t end = offset + segment.numel() * bytes_of(type);
+      header[segment.name] = {{"dtype", type}, {"shape", segment.shape}, {"data_offsets", {offset, end}}};
       offset = end;
     }
   }
@@ -114,7 +104,7 @@ std::vector<std::uint16_t> narrowed(std::span<const float> values, FloatType typ
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool f16 = type == FloatType::f16;
     if (std::abs(values[i]) > (f16 ? 65504.0F : 0x1.FEp127F)) {
-      throw NumericError(fmt::format("tensor {} holds {}, too much for {}", name, values[i], stored_as(type).name));
+      throw NumericError(fmt::format("tensor {} holds {}, too much for {}", name, values[i], name_of(type)));
     }
     result[i] = f16 ? kernels::element::to_f16(values[i]) : kernels::element::to_bf16(values[i]);
   }
@@ -131,7 +121,7 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
     file.write(bytes);
     hash.add(bytes);
   };
-  const std::string header = header_of(parts, metadata, stored_as(type));
+  const std::string header = header_of(parts, metadata, name_of(type));
   const std::uint64_t length = header.size();
   append(std::as_bytes(std::span(&length, 1)));
   append(std::as_bytes(std::span(header)));

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/file_reader.h"
 #include "sotto/core/layout.h"
+#include "sotto/core/open_file.h"
 #include "sotto/core/thread_pool.h"
 
 namespace sotto {

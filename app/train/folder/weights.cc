@@ -15,9 +15,9 @@
 #include "app/train/options/choices.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/file_reader.h"
+#include "sotto/core/open_file.h"
 #include "sotto/core/thread_pool.h"
-#include "sotto/optim/tensor_patterns.h"
+#include "sotto/optim/parameter_groups.h"
 
 namespace sotto {
 namespace {

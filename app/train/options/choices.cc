@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <utility>
 
 #include "adapters/c10d/transports.h"
@@ -12,18 +13,16 @@
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {
 
-void lower(std::string& text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-}
-
 // Unifies alternative spellings.
 void unite(TrainOptions& options) {
   options.model = recorded_model(options.model);
-  lower(options.data.data);
+  const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
+  std::ranges::transform(options.data.data, options.data.data.begin(), lower);
   if (options.group_size) {
     const AggregatorSpec aggregator = read_aggregator(parse_expression("aggregator", options.aggregator));
     if (!group_of(aggregator)) {
@@ -63,7 +62,7 @@ void read_graph(Choices& choices) {
   if (options.topology->ends_with(".toml")) options.topology = choices.topology.text();  // the file may change
   choices.mixing = read_mixing(options.mixing.value_or(""));
   if (!choices.mixing) choices.mixing = default_mixing(make_topology(choices.topology, ranks));
-  options.mixing = choices.mixing.said();
+  options.mixing = choices.mixing.source_text();
   check_graph(choices.algorithm, choices.topology, choices.mixing, ranks);
   if (!options.peers_per_step || !entry.graph.changes) return;
   choices.peers = read_peer_schedule("peers-per-step", *options.peers_per_step, choices.topology, ranks);
@@ -159,8 +158,8 @@ void require_memory(const Choices& choices) {
   if (!choices.capture.memory) return;
   const std::string said = named("capture", *choices.options.capture) + ": memory=true: ";
   if (!choices.recipe.memory || !choices.recipe.memory.entry->holds) {
-    throw ConfigError(said +
-                      fmt::format("{} holds nothing back; `ef | ...` does", named("codec", choices.recipe.said)));
+    throw ConfigError(
+        said + fmt::format("{} holds nothing back; `ef | ...` does", named("codec", choices.recipe.source_text)));
   }
   if (has_own_speed(choices.algorithm, static_cast<int>(choices.options.ranks))) {
     throw ConfigError(said + fmt::format("ranks of `{}` go at their own speed, and have no state after a step of all",
@@ -257,6 +256,39 @@ Choices with_groups(Choices choices, const World& world) {
                                   named("aggregator", said), world.size, *group, named("group-size")));
   }
   return choices;
+}
+
+std::string Bucketing::text() const {
+  if (layers) return "layer";
+  return most == 0 ? "whole" : std::to_string(most);
+}
+
+Bucketing read_buckets(std::string_view option, std::string_view text) {
+  if (text == "layer") return {.layers = true};
+  if (text == "whole") return {};
+  const std::string said = named(option, text);
+  const auto size = parse_bytes(said + ": the size", text);
+  if (!size) throw ConfigError(said + ": must be layer, whole or a size, as 25MB");
+  constexpr double least = 1024, most = 2.0 * 1024 * 1024 * 1024;
+  if (*size < least || *size > most) throw ConfigError(said + ": must be in [1KiB, 2GiB]");
+  return {.most = static_cast<std::size_t>(*size)};
+}
+
+std::vector<BucketPlan> plan_buckets(const Layout& layout, const Bucketing& buckets) {
+  if (buckets.layers) return plan_layers(layout);
+  return plan_buckets(layout, buckets.most == 0 ? std::numeric_limits<std::size_t>::max() : buckets.most);
+}
+
+void require_whole_tensors(const Optimiser& optimiser, const Layout& layout, std::span<const BucketPlan> buckets) {
+  if (!optimiser.needs_whole_tensors()) return;
+  for (const BucketPlan& bucket : buckets) {
+    const Segment& segment = layout.segments()[bucket.first];
+    if (bucket.range.begin <= segment.offset && bucket.range.end >= segment.range().end) continue;
+    throw ConfigError(fmt::format(
+        "{}: its step depends on whole tensors, and `{}` of {} elements is cut into several messages; take one that "
+        "works element by element, such as sgd or adamw",
+        named("optimiser"), segment.name, segment.numel()));
+  }
 }
 
 }  // namespace sotto

@@ -1,15 +1,16 @@
 #include "app/train/options/optimiser.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "sotto/aggregate/presets.h"
 #include "sotto/core/error.h"
-#include "sotto/optim/clipped.h"
+#include "sotto/optim/clip.h"
+#include "sotto/optim/loss_scale.h"
 
 namespace sotto {
 namespace {
@@ -97,7 +98,7 @@ ClipSpec read_clip(const std::optional<std::string>& text, const std::string& ma
     fail(fmt::format("ranks of `{}` step along their own gradients, and there is no mean", entry.name));
   if (spec.entry->whole && !entry.with(algorithm.options).whole_mean) {
     fail(fmt::format("`{}` makes steps of parts of the mean, and its norm is known when all of it is",
-                     algorithm.said()));
+                     algorithm.source_text()));
   }
   if (!make_optimiser(optimiser, Layout())->offers_gradient()) {
     fail(fmt::format("the optimiser `{}` exchanges no gradients, but what it made of them", optimiser.entry->name));
@@ -117,6 +118,32 @@ Averaging read_averaging(const TrainOptions& options) {
 double momentum_of(const OptimiserSpec& spec) {
   return number_of(spec.options, "momentum").value_or(number_of(spec.options, "beta1").value_or(0));
 }
+
+// Whether the processor has instructions for these types; true if that is not known.
+bool computes_bf16() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return true;
+#endif
+}
+
+bool computes_f16() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512fp16") != 0;
+#else
+  return true;
+#endif
+}
+
+constexpr std::array amp_entries{
+    AmpEntry{"none", "floats", Precision::f32, [] { return true; }, [] { return AnyOptions(NoOptions{}); }},
+    AmpEntry{"bf16", "bfloat16, with the range of floats", Precision::bf16, computes_bf16,
+             [] { return AnyOptions(NoOptions{}); }},
+    AmpEntry{"f16", "float16, with a scale of the loss; steps that overflow are left out", Precision::f16, computes_f16,
+             [] { return AnyOptions(LossScaleOptions{}); }},
+};
+constexpr Table<AmpEntry> amp_lines("precision", amp_entries);
 
 }  // namespace
 
@@ -157,6 +184,19 @@ std::unique_ptr<Optimiser> make_optimiser(const ChosenOptimiser& chosen, const L
   if (clips(chosen.clip, "after")) made = std::make_unique<Clipped>(std::move(made), chosen.clip, layout.size());
   if (chosen.averaging) made = std::make_unique<Averaged>(std::move(made), chosen.averaging, layout.size());
   return made;
+}
+
+const Table<AmpEntry>& amp_table() { return amp_lines; }
+
+void check_amp(const AmpSpec& amp, const AlgorithmSpec& algorithm, const ChosenOptimiser& optimiser) {
+  if (!scales_loss(amp)) return;
+  const auto fail = [&](std::string_view who, std::string_view why) {
+    fail_at(amp.place, fmt::format("`{}` {}, and a step that overflows must be left out; use bf16", who, why));
+  };
+  if (algorithm.entry->traits.steps_elsewhere) fail(algorithm.entry->name, "has servers that take every step");
+  if (make_optimiser(optimiser.spec, Layout())->dense_steps() > 0) {
+    fail(optimiser.spec.entry->name, "counts its first steps with the codec");
+  }
 }
 
 }  // namespace sotto

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "app/task/table.h"
 #include "app/train/options/options.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/core/table.h"
 #include "sotto/optim/averaged.h"
 #include "sotto/optim/clip.h"
 #include "sotto/optim/optimiser.h"
@@ -34,5 +36,23 @@ ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe
 // Makes the optimiser with its groups, clipping after the exchange, and averaging; Replica clips before the exchange.
 // ConfigError if a group has no tensor (groups_of_tensors()).
 std::unique_ptr<Optimiser> make_optimiser(const ChosenOptimiser& chosen, const Layout& layout);
+
+// A line of the table of precisions in which layers compute during training (automatic mixed precision).
+struct AmpEntry {
+  std::string_view name;
+  std::string_view summary;
+  Precision precision;
+  bool (*native)();  // whether this processor has instructions for this precision
+  AnyOptions (*options)();
+};
+const Table<AmpEntry>& amp_table();
+
+using AmpSpec = Spec<AmpEntry>;
+
+// ConfigError if the loss is scaled but the algorithm or optimiser cannot leave out a step.
+void check_amp(const AmpSpec& amp, const AlgorithmSpec& algorithm, const ChosenOptimiser& optimiser);
+
+// Whether the loss is scaled. If so, the options of the entry are LossScaleOptions.
+inline bool scales_loss(const AmpSpec& amp) { return amp.entry->precision == Precision::f16; }
 
 }  // namespace sotto

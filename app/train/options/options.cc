@@ -14,13 +14,12 @@
 
 #include "adapters/c10d/transports.h"
 #include "app/task/table.h"
-#include "app/train/options/buckets.h"
+#include "app/train/options/choices.h"
 #include "app/train/options/optimiser.h"
 #include "app/train/record/capture.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
@@ -269,7 +268,8 @@ std::string to_toml(TrainOptions options) {
   return std::move(writer.text);
 }
 
-void from_toml(const std::string& path, TrainOptions& options, const std::string& where) {
+void from_toml(const std::string& path, TrainOptions& options, std::string where) {
+  if (where.empty()) where = path;
   const std::string text = read_text(path);
   try {
     TomlReader reader(where, toml::parse(text, path));
@@ -281,8 +281,6 @@ void from_toml(const std::string& path, TrainOptions& options, const std::string
                       std::string(error.description()));
   }
 }
-
-void from_toml(const std::string& path, TrainOptions& options) { from_toml(path, options, path); }
 
 std::optional<double> parse_bytes(std::string_view name, std::string_view text) {
   constexpr std::array<std::pair<std::string_view, double>, 6> units{

@@ -88,8 +88,7 @@ struct TrainOptions {
 // Writes all options as TOML, one `name = value` per line, with the names of the flags; from_toml() reads them
 // (ConfigError names file and key). `where`: how an error names the file, if not by its path.
 std::string to_toml(TrainOptions options);
-void from_toml(const std::string& path, TrainOptions& options);
-void from_toml(const std::string& path, TrainOptions& options, const std::string& where);
+void from_toml(const std::string& path, TrainOptions& options, std::string where = "");
 
 // Parses a size such as "25MB" or "1GiB" as bytes; nothing if it does not end in such a unit. ConfigError, which begins
 // with `name`, if no positive number stands before the unit.

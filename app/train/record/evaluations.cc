@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-#include <vector>
+#include <algorithm>
+#include <cmath>
 
-#include "sotto/core/csv_table.h"
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -31,6 +32,56 @@ CsvTable<EvaluationRow> evaluation_table(std::span<const Metric> kinds) {
         {std::string(kinds[i].name), [i](auto& row) -> decltype(auto) { return (row.metrics.values[i]); }});
   }
   return CsvTable(std::move(columns), {.metrics = {kinds, std::vector<double>(kinds.size())}});
+}
+
+// Replaces values as long as this object lives; does nothing if `values` is empty.
+class Replaced {
+ public:
+  Replaced(std::span<float> place, std::span<const float> values) : place_(place) {
+    if (values.empty()) return;
+    own_.assign(place.begin(), place.end());
+    std::ranges::copy(values, place.begin());
+  }
+  ~Replaced() { std::ranges::copy(own_, place_.begin()); }
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+
+ private:
+  std::span<float> place_;
+  std::vector<float> own_;
+};
+
+// A rank that breaks off cannot leave the others alone, so all agree at the end.
+std::optional<Tally> evaluate_share(Task& task, Split split, Share share, Communicator& communicator,
+                                    const AfterBatch& after_batch) {
+  std::optional<Tally> sums;
+  try {
+    sums = task.evaluate(split, share, after_batch);
+  } catch (const BrokenOff&) {  // NOLINT(bugprone-empty-catch)
+  }
+  auto broken_off = sums ? 0.0F : 1.0F;
+  communicator.all_reduce(std::span(&broken_off, 1), ReduceOp::max);
+  if (broken_off > 0) sums.reset();
+  return sums;
+}
+
+// Counts over all examples of a split, by each rank for itself. `parameters` replace the task's, unless empty.
+// Collective: nothing on all ranks if one of them broke off.
+std::optional<Tally> evaluate_alone(Task& task, std::span<const float> parameters, Split split,
+                                    Communicator& communicator, const AfterBatch& after_batch) {
+  const Replaced wanted(task.parameters(), parameters);
+  return evaluate_share(task, split, {}, communicator, after_batch);
+}
+
+// Like evaluate_alone(), but divided among the ranks. During the evaluation the buffers are their mean over the ranks.
+std::optional<Tally> evaluate_together(Task& task, std::span<const float> parameters, Split split,
+                                       Communicator& communicator, const AfterBatch& after_batch) {
+  std::vector<float> buffers(task.buffers().begin(), task.buffers().end());
+  aggregate(buffers, Op::avg, communicator);
+  const Replaced mean(task.buffers(), buffers), wanted(task.parameters(), parameters);
+  auto sums = evaluate_share(task, split, {communicator.rank(), communicator.size()}, communicator, after_batch);
+  if (sums) communicator.all_reduce(std::span<double>(*sums));
+  return sums;
 }
 
 }  // namespace
@@ -67,6 +118,119 @@ void Evaluations::append(const std::filesystem::path& train_dir, std::span<const
   std::string text = path_exists(path) ? "" : table.header();
   for (const EvaluationRow& row : rows) text += table.line(row);
   append_text(path, text);
+}
+
+CsvTable<ConsensusRow> consensus_table(std::span<const std::string> goals) {
+  std::vector<CsvColumn<ConsensusRow>> columns{{"step", &ConsensusRow::step},
+                                               {"epoch", &ConsensusRow::epoch, "{:.4f}"},
+                                               {"seconds", &ConsensusRow::seconds, "{:.3f}"},
+                                               {"bytes_sent", &ConsensusRow::bytes_sent},
+                                               {"consensus_distance", &ConsensusRow::distance}};
+  for (std::size_t rank = 0; rank < goals.size(); ++rank) {
+    columns.push_back({goals[rank], [rank](auto& row) -> decltype(auto) { return (row.rank_goals[rank]); }});
+  }
+  return CsvTable(std::move(columns), {{}, 0, std::vector<double>(goals.size())});
+}
+
+std::vector<ConsensusRow> read_consensus(const std::filesystem::path& train_dir) {
+  const auto path = train_dir / consensus_file;
+  if (!path_exists(path)) return {};
+  const std::string text = read_text(path);
+  std::vector<std::string_view> names;
+  split_cells(std::string_view(text).substr(0, text.find('\n')), names);
+  std::vector<std::string> goals;
+  for (std::size_t i = consensus_table({}).columns().size(); i < names.size(); ++i) goals.emplace_back(names[i]);
+  return consensus_table(goals).read_rows(path);
+}
+
+MeanModel mean_model(std::span<const float> parameters, Communicator& communicator) {
+  MeanModel mean{{parameters.begin(), parameters.end()}};
+  aggregate(mean.parameters, Op::avg, communicator);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const double apart = static_cast<double>(parameters[i]) - static_cast<double>(mean.parameters[i]);
+    mean.distance += apart * apart;
+  }
+  communicator.all_reduce(std::span(&mean.distance, 1));
+  mean.distance = std::sqrt(mean.distance / communicator.size());
+  return mean;
+}
+
+std::string TestResult::text() const {
+  const std::string line = "test " + metrics.text();
+  if (rank_goals.empty()) return line;
+  const auto [least, most] = std::ranges::minmax(rank_goals);
+  return line + fmt::format(" of the mean model; ranks' own {} to {}, {:.3g} apart", goal.text(least), goal.text(most),
+                            consensus_distance);
+}
+
+std::optional<TestResult> test_together(Replica& replica, bool replicated, const Metric& goal,
+                                        Communicator& communicator, const AfterBatch& after_batch) {
+  Task& task = replica.task();
+  TestResult result{.metrics = {}, .goal = goal, .rank_goals = {}};
+  auto parameters = replica.to_evaluate();
+  MeanModel mean;
+  if (!replicated) {
+    const auto mine = evaluate_alone(task, parameters, Split::test, communicator, after_batch);
+    if (!mine) return std::nullopt;
+    const double own = task.metrics(*mine).value(goal.name);
+    result.rank_goals.resize(static_cast<std::size_t>(communicator.size()));
+    communicator.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(result.rank_goals)));
+    mean = mean_model(parameters.empty() ? task.parameters() : parameters, communicator);
+    result.consensus_distance = mean.distance;
+    parameters = mean.parameters;
+  }
+  const auto all = evaluate_together(task, parameters, Split::test, communicator, after_batch);
+  if (!all) return std::nullopt;
+  result.metrics = task.metrics(*all);
+  return result;
+}
+
+bool makes_sense(const TestResult& tested, double loss_of_guessing) {
+  constexpr double far = 100;
+  const double loss = tested.metrics.value("loss");
+  return std::isfinite(loss) && (loss_of_guessing <= 0 || loss <= far * loss_of_guessing);
+}
+
+void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step) {
+  if (makes_sense(tested, loss_of_guessing)) return;
+  throw NumericError(
+      fmt::format("the training diverged: its test loss is {:.3g} after step {}, and guessing has {:.3g}; a smaller "
+                  "learning rate or a schedule with warmup may help",
+                  tested.metrics.value("loss"), step, loss_of_guessing));
+}
+
+bool averages_batch_norm(const Choices& choices, Task& task, int ranks) {
+  const TrainOptions& options = choices.options;
+  if (!options.average_batch_norm) return false;
+  if (task.buffers().empty()) {
+    throw ConfigError(fmt::format("{}: {} has no batch-norm statistics", named("average-batch-norm"), options.model));
+  }
+  if (!all_in_step(choices.algorithm, ranks)) {
+    throw ConfigError(fmt::format(
+        "{}: `{}` has no step in which all ranks train the same model; statistics are averaged for evaluation",
+        named("average-batch-norm"), options.algorithm));
+  }
+  return true;
+}
+
+void average_batch_norm(Task& task, Communicator& communicator, StepReport& report) {
+  const Timer timer;
+  aggregate(task.buffers(), Op::avg, communicator);
+  const double seconds = timer.seconds();
+  report.timings.network += seconds;
+  report.wait += seconds;
+  report.seconds += seconds;
+}
+
+void lend_batch_norm(Task& task, int idle, Communicator& communicator) {
+  if (idle == 0) return;
+  const auto own = task.buffers();
+  std::vector<float> mean(own.begin(), own.end());
+  const bool takes = communicator.rank() < idle;
+  if (takes) std::ranges::fill(mean, 0.0F);
+  communicator.all_reduce(mean);
+  const auto trained = static_cast<float>(communicator.size() - idle);
+  if (takes) std::ranges::transform(mean, own.begin(), [&](float sum) { return sum / trained; });
 }
 
 }  // namespace sotto

@@ -5,10 +5,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/data/options.h"
 #include "app/task/metric.h"
+#include "app/task/task.h"
+#include "app/train/options/choices.h"
+#include "app/train/replica.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/communicator.h"
+#include "sotto/core/csv_table.h"
 
 namespace sotto {
 
@@ -25,6 +32,19 @@ struct EvaluationRow {
 // The rows of a run's evaluations.csv, without a last line that a crash cut off; nothing if there is no such file.
 // FileError if it has other columns than those of the task's metrics, or an invalid row.
 std::vector<EvaluationRow> read_evaluations(const std::filesystem::path& train_dir, std::span<const Metric> kinds);
+
+// A row of consensus.csv: how far the models of the ranks were apart at an evaluation.
+struct ConsensusRow : EvaluationRow {  // without a split and metrics
+  double distance = 0;
+  std::vector<double> rank_goals;  // the goal metric of each rank's own model
+};
+inline constexpr std::string_view consensus_file = "consensus.csv";
+// `goals` names the columns of the ranks.
+CsvTable<ConsensusRow> consensus_table(std::span<const std::string> goals);
+
+// The rows of a run's consensus.csv, without a last line that a crash cut off; nothing if there is no such file.
+// FileError, with the line, if it holds something else.
+std::vector<ConsensusRow> read_consensus(const std::filesystem::path& train_dir);
 
 // All evaluations of a run: their file, the best model, and whether the target was reached. Every rank adds the same
 // rows and so knows the same; only rank 0 writes the file.
@@ -57,5 +77,48 @@ class Evaluations {
   std::optional<EvaluationRow> best_, reached_;
   std::optional<std::uint64_t> last_;
 };
+
+// What an AfterBatch throws to break off an evaluation. The other ranks finish their part of it.
+struct BrokenOff {};
+
+// The mean of the ranks' models, and their distance from it: the root of the mean of |x_r - mean|^2.
+struct MeanModel {
+  std::vector<float> parameters;
+  double distance = 0;
+};
+MeanModel mean_model(std::span<const float> parameters, Communicator& communicator);
+
+// The quality of a run's model on the test examples. If ranks have their own models, it is that of their mean.
+struct TestResult {
+  Metrics metrics;
+  Metric goal;
+  // If ranks have their own models; otherwise empty and 0:
+  std::vector<double> rank_goals;  // the goal metric of each rank's own model
+  double consensus_distance = 0;   // the root of the mean over ranks of |x_r - mean|^2
+
+  std::string text() const;  // one line
+};
+
+// Collective. Ranks share out the examples of a common model. A rank first evaluates its own model on all
+// examples, if it has one. `after_batch` hears of each evaluation. Nothing if it broke off an evaluation of some rank.
+std::optional<TestResult> test_together(Replica& replica, bool replicated, const Metric& goal,
+                                        Communicator& communicator, const AfterBatch& after_batch);
+
+// Not if a model is so much worse than guessing that it has learned nothing, whatever its parameters are: it diverged.
+bool makes_sense(const TestResult& tested, double loss_of_guessing);
+// NumericError unless it makes sense.
+void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step);
+
+// Whether the ranks average batch-norm statistics in every step. ConfigError if this is requested but the model has no
+// such statistics, or the algorithm does not make all ranks train the same model in lockstep.
+bool averages_batch_norm(const Choices& choices, Task& task, int ranks);
+
+// After a step of a replicated algorithm, whose report gets the seconds that this took. Collective. REQUIRES
+// Algorithm::drain() before.
+void average_batch_norm(Task& task, Communicator& communicator, StepReport& report);
+
+// The first `idle` ranks do not train and have no statistics of their own: they take the mean of the other ranks'
+// statistics. That mean is then also the mean of all ranks. Collective.
+void lend_batch_norm(Task& task, int idle, Communicator& communicator);
 
 }  // namespace sotto

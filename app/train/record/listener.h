@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "app/task/metric.h"
-#include "app/train/evaluate.h"
 #include "app/train/options/choices.h"
 #include "app/train/record/evaluations.h"
 #include "app/train/record/recorder.h"
@@ -33,7 +32,7 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual void begin(const RunStart& start) = 0;
-  virtual void stepped(const TrainedStep& row) = 0;
+  virtual void stepped(const TrainedStep& /*row*/) {}
   // The rows of one evaluation, of both splits.
   virtual void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) = 0;
 };
@@ -42,6 +41,9 @@ class Listener {
 // say) is a ConfigError in time. `may_change`: the group of ranks may, so another rank may stand in for rank 0.
 std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, int rank, bool may_change);
 
+// Rank 0 writes consensus.csv, in runs whose ranks have their own models.
+std::unique_ptr<Listener> make_consensus_csv(const Choices& choices);
+
 // On the rank RunStart::shown, writes its steps and all evaluations for TensorBoard. ConfigError as
 // check_tensorboard().
 std::unique_ptr<Listener> make_tensorboard(const Choices& choices);
@@ -49,11 +51,7 @@ std::unique_ptr<Listener> make_tensorboard(const Choices& choices);
 // ConfigError if a run that does not continue would add to the events of another one.
 void check_tensorboard(const TrainOptions& options);
 
-// Writes each rank's steps and evaluations as the programs of Stochastic Gradient Push do (Assran et al., ICML 2019): a
-// file TAGout_rR_nW.csv in the run folder, which their scripts plot.
-std::unique_ptr<Listener> make_sgp_csv(const Choices& choices);
-
-// ConfigError if the task has no accuracy, or if no file can have such a tag in its name.
+// For `csv-format=sgp`. ConfigError if the task has no accuracy, or if no file can have such a tag in its name.
 void check_sgp_csv(const TrainOptions& options, const TaskEntry& task);
 
 // Serves figures of rank 0 for Prometheus, as text at http://127.0.0.1:PORT/metrics, until the run ends. ConfigError if

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string>
 #include <string_view>
 
 #include "app/train/folder/checkpoint.h"

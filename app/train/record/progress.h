@@ -8,7 +8,8 @@
 namespace sotto {
 
 // The progress line of a run, on stderr. Under our launcher it ends in '\r' ten times a second, and the launcher
-// decides how to show it. On a terminal it is redrawn in place; elsewhere it is a plain line every five seconds.
+// decides how to show it. On a terminal it is redrawn in place; elsewhere it is a plain line every five seconds. The
+// page for Prometheus (make_metrics_page()) is in the same source.
 class Progress {
  public:
   explicit Progress(std::string_view starter);

@@ -23,6 +23,16 @@ constexpr double shortest = 1e-6;  // seconds; the end of the first bin
 
 constexpr std::size_t most_pending = 64 << 10;  // bytes of rows that are held in memory
 
+// The columns of times in steps.csv.
+constexpr std::array<std::pair<const char*, double StepTimes::*>, 8> times{{{"step_ms", &StepTimes::step_ms},
+                                                                            {"compute_ms", &StepTimes::compute_ms},
+                                                                            {"encode_ms", &StepTimes::encode_ms},
+                                                                            {"network_ms", &StepTimes::network_ms},
+                                                                            {"decode_ms", &StepTimes::decode_ms},
+                                                                            {"wait_ms", &StepTimes::wait_ms},
+                                                                            {"queue_ms", &StepTimes::queue_ms},
+                                                                            {"data_ms", &StepTimes::data_ms}}};
+
 // Makes a new file, unless another rank has made it. It has its header before any rank can add a row.
 void begin_anew(const std::filesystem::path& path, int rank) {
   const std::string made = fmt::format("{}{}{}", path.string(), temporary_mark, rank);
@@ -58,21 +68,17 @@ double TimeHistogram::median() const {
 }
 
 const CsvTable<StepRow>& step_table() {
-  static const CsvTable<StepRow> table({{"step", &StepRow::step},
-                                        {"rank", &StepRow::rank},
-                                        {"epoch", &StepRow::epoch, "{:.4f}"},
-                                        {"loss", &StepRow::loss, "{:.6g}"},
-                                        {"lr", &StepRow::lr, "{:.6g}"},
-                                        {"step_ms", &StepRow::step_ms, "{:.3f}"},
-                                        {"compute_ms", &StepRow::compute_ms, "{:.3f}"},
-                                        {"encode_ms", &StepRow::encode_ms, "{:.3f}"},
-                                        {"network_ms", &StepRow::network_ms, "{:.3f}"},
-                                        {"decode_ms", &StepRow::decode_ms, "{:.3f}"},
-                                        {"wait_ms", &StepRow::wait_ms, "{:.3f}"},
-                                        {"queue_ms", &StepRow::queue_ms, "{:.3f}"},
-                                        {"data_ms", &StepRow::data_ms, "{:.3f}"},
-                                        {"bytes_sent", &StepRow::bytes_sent},
-                                        {"bytes_received", &StepRow::bytes_received}});
+  static const CsvTable<StepRow> table([] {
+    std::vector<CsvColumn<StepRow>> columns{{"step", &StepRow::step},
+                                            {"rank", &StepRow::rank},
+                                            {"epoch", &StepRow::epoch, "{:.4f}"},
+                                            {"loss", &StepRow::loss, "{:.6g}"},
+                                            {"lr", &StepRow::lr, "{:.6g}"}};
+    for (const auto& [name, time] : times) columns.push_back({name, time, "{:.3f}"});
+    columns.push_back({"bytes_sent", &StepRow::bytes_sent});
+    columns.push_back({"bytes_received", &StepRow::bytes_received});
+    return columns;
+  }());
   return table;
 }
 
@@ -88,23 +94,14 @@ void StepRow::set_report(const StepReport& report) {
 }
 
 void Recorder::Figures::add(const StepRow& row) {
-  step_ms += row.step_ms;
-  compute_ms += row.compute_ms;
-  encode_ms += row.encode_ms;
-  network_ms += row.network_ms;
-  decode_ms += row.decode_ms;
-  wait_ms += row.wait_ms;
-  queue_ms += row.queue_ms;
-  data_ms += row.data_ms;
+  for (const auto& [name, time] : times) this->*time += row.*time;
   bytes_sent += static_cast<double>(row.bytes_sent);
 }
 
 Recorder::Figures Recorder::Figures::mean_over(std::uint64_t steps) const {
   Figures mean = *this;
-  for (double* sum : {&mean.step_ms, &mean.compute_ms, &mean.encode_ms, &mean.network_ms, &mean.decode_ms,
-                      &mean.wait_ms, &mean.queue_ms, &mean.data_ms, &mean.bytes_sent}) {
-    *sum /= static_cast<double>(steps);
-  }
+  for (const auto& [name, time] : times) mean.*time /= static_cast<double>(steps);
+  mean.bytes_sent /= static_cast<double>(steps);
   return mean;
 }
 

@@ -10,7 +10,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/csv_table.h"
-#include "sotto/core/descriptor.h"
+#include "sotto/core/open_file.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -29,12 +29,16 @@ class TimeHistogram {
   std::uint64_t total_ = 0;
 };
 
-// A row of steps.csv: one step of one rank. Times are milliseconds.
-struct StepRow {
-  std::uint64_t step = 0, rank = 0;
-  double epoch = 0, loss = 0, lr = 0;
+// Where the time of a step went, in milliseconds.
+struct StepTimes {
   double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, queue_ms = 0;
   double data_ms = 0;  // the part of compute_ms that waited for data
+};
+
+// A row of steps.csv: one step of one rank.
+struct StepRow : StepTimes {
+  std::uint64_t step = 0, rank = 0;
+  double epoch = 0, loss = 0, lr = 0;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
 
   void set_report(const StepReport& report);  // the loss, and all times but data_ms
@@ -62,10 +66,9 @@ class Recorder {
   void flush();
   std::string take_remark();
 
-  // Sums or means over steps, in milliseconds or bytes.
-  struct Figures {
-    double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, queue_ms = 0;
-    double data_ms = 0, bytes_sent = 0;
+  // Sums or means over steps.
+  struct Figures : StepTimes {
+    double bytes_sent = 0;
     void add(const StepRow& row);
     Figures mean_over(std::uint64_t steps) const;  // of a sum over so many
     // The share of the exchange time that computing hid; nothing if nothing was sent.

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sotto/aggregate/memory/bucket_vector.h"
-#include "sotto/kernels/momentum.h"
+#include "sotto/aggregate/memory/memory.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
@@ -22,13 +21,13 @@ class Momentum final : public Memory {
   Bucket prepare(const Bucket& gradient, const StepContext& /*step*/, std::span<float> /*owed*/) override {
     if (options_.mean) return gradient;
     accumulate(gradient);
-    return held_.beside(gradient);
+    return held_.of(gradient);
   }
 
   void finish(Bucket& mean) override {
     if (!options_.mean) return;
     accumulate(mean);
-    const Bucket held = held_.beside(mean);
+    const Bucket held = held_.of(mean);
     std::ranges::copy(held.values, mean.values.begin());
     std::ranges::fill(held.values, 0.0F);
   }
@@ -38,11 +37,11 @@ class Momentum final : public Memory {
   void settle(Bucket& prepared, Sent& sent) override {
     sent.add_to(prepared, -1.0F);
     if (!options_.masking) return;
-    Bucket velocity = velocity_.beside(prepared);
+    Bucket velocity = velocity_.of(prepared);
     sent.clear_chosen(velocity);
   }
 
-  void hold(const Bucket& owed) override { kernels::add(owed.values, held_.beside(owed).values); }
+  void hold(const Bucket& owed) override { kernels::add(owed.values, held_.of(owed).values); }
 
   void visit_state(StateVisitor& visitor) override {
     velocity_.visit_state(visitor, "memory.momentum.u");
@@ -62,8 +61,8 @@ class Momentum final : public Memory {
   void accumulate(const Bucket& gradient, Range range, float scale) {
     const auto part = [&](std::span<float> values) { return values.subspan(range.begin, range.size()); };
     (options_.nesterov ? kernels::add_nesterov : kernels::add_momentum)(
-        static_cast<float>(options_.m), scale, part(gradient.values), part(velocity_.beside(gradient).values),
-        part(held_.beside(gradient).values));
+        static_cast<float>(options_.m), scale, part(gradient.values), part(velocity_.of(gradient).values),
+        part(held_.of(gradient).values));
   }
 
   MomentumOptions options_;

@@ -1,10 +1,7 @@
 #include "sotto/core/table.h"
-#include "sotto/aggregate/memory/demo.h"
-#include "sotto/aggregate/memory/ef.h"
 #include "sotto/aggregate/memory/memory.h"
-#include "sotto/aggregate/memory/memsgd.h"
 #include "sotto/aggregate/memory/momentum.h"
-#include "sotto/aggregate/memory/velocity.h"
+#include "sotto/aggregate/memory/residual.h"
 
 namespace sotto {
 namespace {

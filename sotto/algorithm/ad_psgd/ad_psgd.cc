@@ -5,7 +5,7 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/ad_psgd/averager.h"
-#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 #include "sotto/topology/mixing.h"

@@ -12,7 +12,7 @@ Averager::Averager(PairPlan plan, PairedModel model, const Key& key, Communicato
     : plan_(std::move(plan)),
       key_(key),
       ranks_(communicator.size()),
-      shared_{.x = {}, .roll = Roll(communicator.rank(), ranks_), .relay = Relay(communicator.rank(), ranks_)},
+      shared_{.x = {}, .roll = Roll(communicator.rank(), ranks_), .tree = RollTree(communicator.rank(), ranks_)},
       own_{.model = std::move(model),
            .questioned = std::vector<Clock::time_point>(static_cast<std::size_t>(ranks_)),
            .late = std::vector<std::uint64_t>(static_cast<std::size_t>(ranks_))} {
@@ -189,7 +189,7 @@ void Averager::tell(int peer, PairNote::Kind kind) {
 Averager::Letters Averager::letters_due() {
   Letters letters;
   if (!mailbox_) return letters;
-  for (const Relay::Letter& due : shared_.relay.due(shared_.roll)) {
+  for (const RollTree::Letter& due : shared_.tree.due(shared_.roll)) {
     write_letter(due.kind, due.meeting, letters.emplace_back(due.peer, std::vector<std::byte>()).second);
   }
   return letters;

@@ -6,7 +6,7 @@
 
 #include "sotto/algorithm/ad_psgd/averager.h"
 #include "sotto/core/error.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
 
 namespace sotto {
 namespace {
@@ -261,8 +261,8 @@ void Averager::watch(Clock::time_point taken) {
       tell(peer, PairNote::Kind::question);
     }
   }
-  // A rank that left can pass nothing on (Relay), so this rank tells all others itself. A rank that does not wait yet
-  // does so when it begins to wait.
+  // A rank that left can pass nothing on (RollTree), so this rank tells all others itself. A rank that does not wait
+  // yet does so when it begins to wait.
   if (fewer && waits()) tell_all();
 }
 

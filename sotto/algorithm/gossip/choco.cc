@@ -1,4 +1,4 @@
-#include "sotto/algorithm/gossip/choco.h"
+#include "sotto/algorithm/gossip/gossip.h"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/algorithm/bucket_thread.h"
-#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/gossip_step.h"
+#include "sotto/algorithm/step_thread.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/codec/contract.h"
-#include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
 #include "sotto/codec/select/topk.h"
 #include "sotto/codec/stages.h"
@@ -150,7 +149,7 @@ std::unique_ptr<Algorithm> make_choco(const ChocoOptions& own, const AlgorithmOp
     throw ConfigError(
         fmt::format("{}: what it leaves out of a difference may be as large as that; choco wants "
                     "a contraction, as topk, sign or qsgd(bits=4)",
-                    named(options.recipe().option, options.recipe().said)));
+                    named(options.recipe().option, options.recipe().source_text)));
   }
   std::string remark;
   double gamma = own.gamma.value_or(0);

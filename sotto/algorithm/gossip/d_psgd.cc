@@ -1,4 +1,4 @@
-#include "sotto/algorithm/gossip/d_psgd.h"
+#include "sotto/algorithm/gossip/gossip.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/gossip_step.h"
-#include "sotto/algorithm/gossip/model_gossiper.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/options.h"
 #include "sotto/topology/mixing_matrix.h"
 

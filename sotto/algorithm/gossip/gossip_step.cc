@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 
@@ -107,5 +107,54 @@ void visit_weight(StateVisitor& visitor, std::string_view name, double& weight) 
   visitor.visit(name, bits);
   weight = std::bit_cast<double>(bits);
 }
+
+ChangingPeers::ChangingPeers(const AlgorithmOptions& options, int ranks)
+    : first_(options.topology), phases_(options.topologies), ranks_(ranks) {}
+
+std::shared_ptr<const Topology> ChangingPeers::begun(std::uint64_t step) {
+  const auto begins = [&](const TopologyPhase& phase) { return phase.first <= step; };
+  const auto begun = static_cast<std::size_t>(std::ranges::count_if(phases_, begins));
+  if (begun == phases_begun_) return nullptr;
+  phases_begun_ = begun;
+  return std::make_shared<const Topology>(make_topology(phases_[begun - 1].topology, ranks_));
+}
+
+std::uint64_t ChangingPeers::rounds_to_reach_all() const {
+  const auto of = [this](const TopologySpec& topology) {
+    return std::uint64_t{make_topology(topology, ranks_).rounds_to_reach_all()};
+  };
+  std::uint64_t rounds = of(first_);
+  for (const TopologyPhase& phase : phases_) rounds += of(phase.topology);
+  return rounds;
+}
+
+ModelGossiper::ModelGossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                             Communicator& communicator)
+    : communicator_(communicator),
+      buckets_(buckets.begin(), buckets.end()),
+      gossipers_(make_gossipers(options, buckets, communicator)) {}
+
+void ModelGossiper::leave(std::span<float> x, GossipNote& note, Step& now) {
+  const Timer timer;
+  communicator_.at_step(now.step);
+  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.begin(part, note, now.key, now.timings); });
+  has_come_ = false;
+  thread_.post([this] {
+    for (Gossiper& gossiper : gossipers_) gossiper.exchange(communicator_, exchanged_);
+    has_come_ = true;
+  });
+  now.wait += timer.seconds();
+}
+
+void ModelGossiper::finish(std::span<float> x, GossipNote& note, Timings& timings) {
+  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.finish(part, note, timings); });
+  timings += std::exchange(exchanged_, {});
+}
+
+void ModelGossiper::follow(const std::shared_ptr<const Topology>& topology) {
+  for (Gossiper& gossiper : gossipers_) gossiper.follow(topology);
+}
+
+void ModelGossiper::visit_state(StateVisitor& visitor) { visit_gossipers(visitor, gossipers_); }
 
 }  // namespace sotto

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -8,6 +12,8 @@
 
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/step_thread.h"
+#include "sotto/topology/topology.h"
 
 namespace sotto {
 
@@ -81,5 +87,59 @@ void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
 
 // Visits a weight as a double, bit for bit.
 void visit_weight(StateVisitor& visitor, std::string_view name, double& weight);
+
+// The topologies of a run whose peers change on the way (AlgorithmOptions::topologies).
+class ChangingPeers {
+ public:
+  ChangingPeers(const AlgorithmOptions& options, int ranks);
+  // The topology that begins with this step, or null if it is the one that the last call found.
+  std::shared_ptr<const Topology> begun(std::uint64_t step);
+  // Rounds after which every rank has heard of every other one, wherever in the run they are: with each of these
+  // topologies and the first one in turn.
+  std::uint64_t rounds_to_reach_all() const;
+
+ private:
+  TopologySpec first_;
+  std::vector<TopologyPhase> phases_;
+  int ranks_;
+  std::size_t phases_begun_ = 0;
+};
+
+// Averages whole models with those of neighbours, in one message per bucket. A round is on its way while the rank
+// computes. There is a Gossiper for each bucket, and all of them change the note alike.
+class ModelGossiper {
+ public:
+  // ConfigError as make_gossipers().
+  ModelGossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator);
+
+  // Begins a round with Gossiper::begin(), and lets it leave. REQUIRES that the last round has been finished.
+  void leave(std::span<float> x, GossipNote& note, Step& now);
+  bool has_come() const { return has_come_; }
+  void compute(Worker& worker, Step& now) { thread_.compute(worker, now); }  // while a round is on its way
+  void wait(Step& now) { thread_.wait(now); }                                // until it has come
+  void finish(std::span<float> x, GossipNote& note, Timings& timings);       // REQUIRES wait()
+  void follow(const std::shared_ptr<const Topology>& topology);
+
+  std::size_t size() const { return buckets_.front().range.end; }  // of the model
+  const Topology& topology() const { return gossipers_.front().topology(); }
+  void visit_state(StateVisitor& visitor);
+
+ private:
+  template <typename F>
+  void each(std::span<float> x, GossipNote& note, F f) {
+    const GossipNote before = note;
+    for (std::size_t b = 0; b < gossipers_.size(); ++b) {
+      note = before;
+      f(gossipers_[b], x.subspan(buckets_[b].range.begin, buckets_[b].range.size()));
+    }
+  }
+
+  Communicator& communicator_;
+  std::vector<BucketPlan> buckets_;
+  std::vector<Gossiper> gossipers_;
+  Timings exchanged_;                   // belongs to the communication thread until wait()
+  std::atomic<bool> has_come_ = false;  // the communication thread is done with the round
+  StepThread thread_;                   // last: it is destroyed before what its work uses
+};
 
 }  // namespace sotto

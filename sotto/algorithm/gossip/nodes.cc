@@ -1,4 +1,4 @@
-#include "sotto/algorithm/gossip/nodes.h"
+#include "sotto/algorithm/gossip/gossip.h"
 
 #include <utility>
 #include <vector>
@@ -37,13 +37,11 @@ class NodeWorker final : public Worker {
   double seconds() const { return seconds_; }  // spent on exchanges
 
  private:
-  // Whether `mine` is true on any rank of the node.
   bool any(bool mine) {
     const Timer timer;
-    float all = mine ? 1.0F : 0.0F;
-    node_->all_reduce(std::span(&all, 1), ReduceOp::max);
+    const bool all = on_any_rank(mine, *node_);
     seconds_ += timer.seconds();
-    return all > 0;
+    return all;
   }
 
   void average(const Range& range) {
@@ -63,7 +61,7 @@ class NodeWorker final : public Worker {
 // A node averages gradients in each step.
 AlgorithmTraits traits_of(const Algorithm& inner) {
   AlgorithmTraits traits = inner.traits();
-  traits.turns = AlgorithmTraits().turns;
+  traits.schedule = AlgorithmTraits().schedule;
   return traits;
 }
 
@@ -99,9 +97,7 @@ class Nodes final : public Algorithm {
     const Timer agreeing;
     all_->at_step(now.step);
     StepInput of_node = now;
-    float stop = now.stop ? 1.0F : 0.0F;
-    node_.all_reduce(std::span(&stop, 1), ReduceOp::max);
-    of_node.stop = stop > 0;
+    of_node.stop = on_any_rank(now.stop, node_);
     double within = agreeing.seconds();
     NodeWorker member(worker, options_.averages_in_node ? &node_ : nullptr);
     StepReport report;
@@ -111,7 +107,7 @@ class Nodes final : public Algorithm {
       report.loss = member.compute_gradient(now.step, {});
     }
     const Timer waiting;
-    stop = report.stop ? 1.0F : 0.0F;
+    float stop = report.stop ? 1.0F : 0.0F;
     node_.broadcast(std::as_writable_bytes(std::span(&stop, 1)), 0);
     node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
     within += waiting.seconds() + member.seconds();

@@ -1,12 +1,11 @@
-#include "sotto/algorithm/gossip/push_sum.h"
+#include "sotto/algorithm/gossip/gossip.h"
 
 #include <utility>
 #include <vector>
 
-#include "sotto/algorithm/bucket_thread.h"
-#include "sotto/algorithm/compute.h"
-#include "sotto/algorithm/gossip/changing_peers.h"
 #include "sotto/algorithm/gossip/gossip_step.h"
+#include "sotto/algorithm/step_thread.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/options.h"
 
 namespace sotto {

@@ -3,11 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/algorithm/compute.h"
-#include "sotto/algorithm/gossip/changing_peers.h"
+#include "sotto/algorithm/gossip/gossip.h"
 #include "sotto/algorithm/gossip/gossip_step.h"
-#include "sotto/algorithm/gossip/model_gossiper.h"
-#include "sotto/algorithm/gossip/push_sum.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/state.h"
 
 namespace sotto {
@@ -18,7 +16,7 @@ class PushSumOverlap final : public PushSumStep {
   PushSumOverlap(std::uint64_t synch_freq, const AlgorithmOptions& options, std::unique_ptr<ModelGossiper> gossiper,
                  Communicator& communicator)
       : PushSumStep("push_sum", gossiper->size(), options, communicator,
-                    {.rhythm = {0, synch_freq * gossiper->topology().period()}, .turns = {synch_freq, 1, 1, 1}},
+                    {.rhythm = {0, synch_freq * gossiper->topology().period()}, .schedule = {synch_freq, 1, 1, 1}},
                     [this] { return (peers_.rounds_to_reach_all() + 1) * synch_freq_; }),
         synch_freq_(synch_freq),
         gossiper_(std::move(gossiper)),

@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/algorithm/compute.h"
-#include "sotto/algorithm/local/differences.h"
+#include "sotto/algorithm/local/local_group.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state.h"
 
 namespace sotto {
 namespace {
 
-Turns turns_of(const LocalPlan& plan, std::size_t buckets) {
+ExchangeSchedule schedule_of(const LocalPlan& plan, std::size_t buckets) {
   if (plan.shards > buckets) {
     throw ConfigError(fmt::format("{}: shards={} of {} buckets; say fewer, or make buckets smaller with {}",
                                   named("algorithm", plan.name), plan.shards, buckets, named("buckets")));
@@ -28,12 +28,12 @@ Turns turns_of(const LocalPlan& plan, std::size_t buckets) {
 
 LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                        Communicator& communicator)
-    : Algorithm(options, communicator, {.rhythm = {plan.after, plan.h}, .turns = turns_of(plan, buckets.size())},
+    : Algorithm(options, communicator, {.rhythm = {plan.after, plan.h}, .schedule = schedule_of(plan, buckets.size())},
                 &group_),
       plan_(plan),
-      turns_(traits().turns),
+      schedule_(traits().schedule),
       shards_(plan.shards),
-      group_(phases_of_differences(plan.name, options, buckets), options, buckets, communicator,
+      group_(plan.name, options, buckets, communicator,
              plan.shards == 1 && plan.overlap == 0 && plan.buffers == Buffers::keep, plan.outer,
              [this](StateVisitor& visitor) { visit_own(visitor); }),
       thread_(&group_.ranks()) {
@@ -48,7 +48,7 @@ void LocalSteps::run_step(Worker& worker, Step& now) {
   thread_.compute(worker, now);
   collect(now);
   for (std::size_t s = 0; s < shards_.size(); ++s) {
-    if (turns_.due(now.step, s)) open(shards_[s], now);
+    if (schedule_.due(now.step, s)) open(shards_[s], now);
   }
   for (std::size_t b = 0; b < group_.buckets().size(); ++b) {
     advance(worker, b, now.lr);
@@ -77,7 +77,7 @@ void LocalSteps::prepare(Worker& worker, const Step& now) {
                     named("ema"), named("average-iterates"), plan_.name));
   }
   const bool divides = std::isnormal(static_cast<float>(now.lr)) && now.lr > 0;
-  if (group_.outer().in_rates() && turns_.any_due(now.step) && !divides) {
+  if (group_.outer().in_rates() && schedule_.any_due(now.step) && !divides) {
     throw ConfigError(fmt::format(
         "{}: its momentum is in units of the learning rate, which is {} at step {}: use a schedule of rates "
         "above 0",
@@ -147,7 +147,7 @@ void LocalSteps::settle(Worker& worker, std::size_t bucket, double lr) {
 
 // Sends what was not sent while computing. If plan_.overlap is 0, applies what was exchanged.
 void LocalSteps::finish(Worker& worker, Step& now) {
-  if (!turns_.any_due(now.step)) return;
+  if (!schedule_.any_due(now.step)) return;
   for (std::size_t b = 0; !options_.overlap && b < group_.buckets().size(); ++b) {
     if (leaves(b, now.step)) post(b);
   }
@@ -156,7 +156,7 @@ void LocalSteps::finish(Worker& worker, Step& now) {
   for (std::size_t b = 0; b < group_.buckets().size(); ++b) {
     if (leaves(b, now.step)) settle(worker, b, now.lr);
   }
-  for (std::size_t s = 0; s < shards_.size(); ++s) now.stops |= turns_.due(now.step, s) && shards_[s].stop > 0;
+  for (std::size_t s = 0; s < shards_.size(); ++s) now.stops |= schedule_.due(now.step, s) && shards_[s].stop > 0;
   if (plan_.buffers == Buffers::reset) {
     EachVector reset([](std::vector<float>& values) { std::ranges::fill(values, 0.0F); });
     worker.optimiser().visit_buffers(reset);

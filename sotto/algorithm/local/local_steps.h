@@ -8,7 +8,6 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/local/local_group.h"
 #include "sotto/algorithm/step_thread.h"
-#include "sotto/algorithm/turns.h"
 
 namespace sotto {
 
@@ -50,8 +49,8 @@ class LocalSteps final : public Algorithm {
     std::uint64_t due = 0;  // with overlap: the step after which what arrives is applied; 0: nothing is on its way
     bool arrives = false;   // what is on its way is applied in this step
   };
-  Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
-  bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
+  Shard& shard_of(std::size_t bucket) { return shards_[schedule_.shard_of(bucket)]; }
+  bool leaves(std::size_t bucket, std::uint64_t step) const { return schedule_.due(step, schedule_.shard_of(bucket)); }
 
   void run_step(Worker& worker, Step& now) override;
   void visit_own(StateVisitor& visitor);
@@ -66,7 +65,7 @@ class LocalSteps final : public Algorithm {
   void wait(Step& now);
 
   LocalPlan plan_;
-  Turns turns_;
+  ExchangeSchedule schedule_;
   std::vector<Shard> shards_;
   std::vector<float> on_its_way_;  // with overlap: deltas, then their means
   std::span<float> deltas_;        // on_its_way_, or the worker's gradient

@@ -6,9 +6,9 @@
 #include <exception>
 #include <numeric>
 
-#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/server/served_worker.h"
 #include "sotto/algorithm/server/server_thread.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"

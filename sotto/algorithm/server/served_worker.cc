@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/worker.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 

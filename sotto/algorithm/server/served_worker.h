@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/algorithm/bucket_thread.h"
-#include "sotto/algorithm/server/downlink.h"
+#include "sotto/algorithm/server/links.h"
 #include "sotto/algorithm/server/server_note.h"
 #include "sotto/algorithm/server/server_plan.h"
-#include "sotto/algorithm/server/shard.h"
-#include "sotto/algorithm/server/uplink.h"
+#include "sotto/algorithm/step_thread.h"
 #include "sotto/comm/mailbox.h"
 
 namespace sotto {

@@ -5,10 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "sotto/algorithm/server/downlink.h"
+#include "sotto/algorithm/server/links.h"
 #include "sotto/algorithm/server/server_note.h"
 #include "sotto/algorithm/server/server_plan.h"
-#include "sotto/algorithm/server/shard.h"
 
 namespace sotto {
 
@@ -56,7 +55,7 @@ class Server {
  private:
   struct Message {
     std::vector<std::byte> bytes;
-    std::unique_ptr<Opened> opened;
+    std::unique_ptr<MessageReader> opened;
     bool here = false;
   };
   // A worker; or this rank, if it only serves; at the first server also all other ranks that only serve.

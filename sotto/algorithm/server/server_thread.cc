@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sotto/core/error.h"
-#include "sotto/core/plain_floats.h"
+#include "sotto/core/floats.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {

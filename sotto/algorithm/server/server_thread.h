@@ -7,7 +7,7 @@
 
 #include "sotto/algorithm/server/server.h"
 #include "sotto/comm/mailbox.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 

@@ -1,15 +1,111 @@
 #include "sotto/codec/code/rans.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
 
-#include "sotto/codec/code/adaptive_model.h"
-#include "sotto/codec/code/frequencies.h"
+#include "sotto/codec/code/bit_stream.h"
 #include "sotto/core/error.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/rans.h"
 
 namespace sotto {
 namespace {
+
+constexpr unsigned least_precision = 10;
+constexpr unsigned quick_precision = 12;  // its tables stay in the first-level cache
+constexpr std::ptrdiff_t few_symbols = 64;
+
+}  // namespace
+
+unsigned precision_for(std::span<const std::uint32_t> counts) {
+  const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  const std::uint64_t most = *std::ranges::max_element(counts);
+  const auto occurring = std::ssize(counts) - std::ranges::count(counts, 0U);
+  // With few symbols, a too high frequency for rare ones costs little, unless the others cost hardly anything.
+  const unsigned wanted =
+      occurring <= few_symbols && 4 * most <= 3 * total ? quick_precision : kernels::rans_most_precision;
+  return std::clamp(static_cast<unsigned>(std::bit_width(total)), least_precision, wanted);
+}
+
+void share_frequencies(std::span<const std::uint32_t> counts, unsigned precision,
+                       std::span<std::uint32_t> frequencies) {
+  const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  const auto occurring = static_cast<std::uint64_t>(std::ssize(counts) - std::ranges::count(counts, 0U));
+  const std::uint64_t shared = (std::uint64_t{1} << precision) - occurring;
+  std::uint64_t sum = 0;
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    frequencies[s] = counts[s] == 0 ? 0 : static_cast<std::uint32_t>(1 + counts[s] * shared / total);
+    sum += frequencies[s];
+  }
+  const auto most = std::ranges::max_element(counts) - counts.begin();
+  frequencies[static_cast<std::size_t>(most)] += static_cast<std::uint32_t>((std::uint64_t{1} << precision) - sum);
+}
+
+std::optional<std::size_t> write_frequencies(std::span<const std::uint32_t> frequencies, unsigned precision,
+                                             std::span<std::byte> out) {
+  BitWriter writer(out);
+  writer.put(precision, 8);
+  std::uint32_t left = 1U << precision;
+  for (std::size_t s = 0; left > 0; left -= frequencies[s++]) writer.put_gamma(frequencies[s] + 1);
+  return writer.size();
+}
+
+FrequencyTable read_frequencies(std::span<const std::byte> in, std::span<std::uint32_t> frequencies) {
+  BitReader reader(in);
+  const auto precision = static_cast<unsigned>(reader.get(8));
+  if (precision < least_precision || precision > kernels::rans_most_precision) {
+    throw WireError(fmt::format("rans: frequencies of {} bits", precision));
+  }
+  std::uint32_t left = 1U << precision;
+  std::ranges::fill(frequencies, 0U);
+  for (std::size_t s = 0; left > 0; left -= frequencies[s++]) {
+    if (s == frequencies.size()) throw WireError("rans: frequencies that add up to too little");
+    frequencies[s] = reader.get_gamma() - 1;
+    if (frequencies[s] > left) throw WireError("rans: frequencies that add up to too much");
+  }
+  return {precision, reader.finish()};
+}
+
+namespace {
+
+// Frequencies of the earlier symbols of a chunk, which encoder and decoder both know. They are used for one block of
+// symbols; then that block is counted, too.
+class AdaptiveModel {
+ public:
+  static constexpr std::size_t first_block = 256;  // symbols; each block is twice as long as the one before, up to
+  static constexpr std::size_t longest_block = 8192;
+  static constexpr std::uint32_t most_counted = 1U << 16;  // counts are halved when there are more
+
+  explicit AdaptiveModel(std::size_t alphabet) : alphabet_(alphabet), total_(static_cast<std::uint32_t>(alphabet)) {
+    std::fill_n(counts_.begin(), alphabet, 1U);
+  }
+  unsigned precision() const { return alphabet_ <= 64 ? 12 : 14; }
+  std::size_t block() const { return block_; }
+  void frequencies(std::span<std::uint32_t> out) const { share_frequencies(counts(), precision(), out); }
+  void add(std::span<const std::uint16_t> symbols) {
+    kernels::count_symbols(symbols, std::span(counts_).first(alphabet_));
+    total_ += static_cast<std::uint32_t>(symbols.size());
+    block_ = std::min(2 * block_, longest_block);
+    if (total_ <= most_counted) return;
+    total_ = 0;
+    for (std::uint32_t& count : std::span(counts_).first(alphabet_)) total_ += count = (count + 1) / 2;
+  }
+
+ private:
+  std::span<const std::uint32_t> counts() const { return std::span(counts_).first(alphabet_); }
+  std::size_t alphabet_;
+  std::size_t block_ = first_block;
+  std::uint32_t total_;
+  std::array<std::uint32_t, 512> counts_{};
+};
 
 constexpr std::size_t many_bytes = 8192;  // in a chunk this long, many states cost almost nothing
 constexpr std::size_t few_lanes = 4;

@@ -8,8 +8,6 @@
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
-#include "sotto/kernels/count.h"
-#include "sotto/kernels/load.h"
 
 namespace sotto {
 namespace {

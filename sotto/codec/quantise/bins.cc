@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sotto/core/error.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
 
 namespace sotto {
 

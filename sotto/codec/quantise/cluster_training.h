@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +13,22 @@
 #include "sotto/core/random.h"
 
 namespace sotto {
+
+// Finds the cluster centres of numbers on a line, in ascending order: k-means++ (Arthur, Vassilvitskii, SODA 2007),
+// then at most twenty rounds of moving each centre to the mean of the numbers nearest to it (Lloyd, 1982). The random
+// draws are the numbers `first`, `first` + 1 ... of the stream. If there are fewer distinct numbers than centres, the
+// last centre is repeated; without numbers all centres are 0. docs/wire describes the steps. REQUIRES ascending,
+// finite, non-negative numbers, and room for as many distances.
+void find_centres(std::span<const float> ascending, const ElementStream& stream, std::uint32_t first,
+                  std::span<double> distances, std::span<float> centres);
+
+// Shannon entropy, in bits, of a histogram of these numbers from the first to the last. 0 if there are no numbers or
+// all are equal. REQUIRES ascending numbers; `bins` are overwritten.
+double histogram_entropy(std::span<const float> ascending, std::span<std::uint32_t> bins);
+
+// sizes[k] = `least` plus a share, by weights[k], of the rest of `total`, rounded so that the sum is `total`. Equal
+// shares if all weights are 0.
+void share_out(std::size_t total, std::size_t least, std::span<const double> weights, std::span<std::uint32_t> sizes);
 
 inline constexpr std::size_t most_clusters = 512;  // of both sides
 

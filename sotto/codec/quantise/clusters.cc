@@ -10,11 +10,11 @@
 #include <cstring>
 #include <limits>
 
-#include "sotto/codec/quantise/cluster_tables.h"
+#include "sotto/codec/quantise/clusters.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
-#include "sotto/kernels/load.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {

@@ -1,14 +1,27 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <map>
+#include <span>
 
 #include "sotto/codec/quantise/cluster_training.h"
 #include "sotto/codec/quantise/packed_symbols.h"
-#include "sotto/codec/quantise/pooled_units.h"
 #include "sotto/codec/stage.h"
 #include "sotto/kernels/clusters.h"
 
 namespace sotto {
+
+// The buckets that belong to each cluster.
+inline std::array<kernels::Table, most_clusters> tables_of(std::span<const std::uint32_t> sizes) {
+  std::array<kernels::Table, most_clusters> tables{};
+  std::uint32_t first = 0;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    tables[k] = {first, sizes[k]};
+    first += sizes[k];
+  }
+  return tables;
+}
 
 // LSS-SGD: a value is sent as its cluster, the nearest of c on its side of zero. A hash of the value's position then
 // finds a bucket of the cluster's table. The value decodes to the mean of all values in that bucket or, if decoded to

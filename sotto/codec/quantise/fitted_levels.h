@@ -1,7 +1,9 @@
 #pragma once
 
-#include "sotto/codec/quantise/level_sample.h"
+#include <cstdint>
+
 #include "sotto/codec/quantise/levels.h"
+#include "sotto/codec/quantise/samples.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
@@ -60,6 +62,85 @@ class FittedLevels : public Quantise, public WholeUnits {
   std::size_t sample_size_;
   NormBlocks blocks_;
   LevelSample sample_;
+};
+
+struct AlqOptions : FittedLevelsOptions {
+  std::int64_t rounds = 30;
+  void visit(OptionVisitor& v) {
+    FittedLevelsOptions::visit(v);
+    v.option("rounds", rounds, "times that each level is moved to where it is best between its neighbours",
+             Bounds{1, 1000});
+  }
+};
+
+// ALQ (Faghri et al., "Adaptive Gradient Quantization for Data-Parallel SGD", NeurIPS 2020): coordinate descent on the
+// variance, from levels that are equally far apart. In the paper ranks fit truncated normal distributions to their
+// coordinates, and move the levels every few thousand steps; here the levels of each message are fitted to a sample of
+// its values, whose distribution is known as it is. Buckets have their largest magnitude as norm.
+class Alq final : public FittedLevels {
+ public:
+  using Options = AlqOptions;
+  explicit Alq(const AlqOptions& options) : FittedLevels(options, "alq"), rounds_(options.rounds) {}
+
+ private:
+  void fit(const LevelSample& sample, std::span<float> levels) override;
+
+  std::int64_t rounds_;
+};
+
+// Moves each level, one after the other, to where the variance of the sample is least between its neighbours. Returns
+// whether any has moved. The variance never rises, but for the rounding of sums. REQUIRES ascending levels from 0 to 1.
+bool descend(const LevelSample& sample, std::span<float> levels);
+
+struct ZipMlOptions : FittedLevelsOptions {
+  std::int64_t candidates = 512;
+  void visit(OptionVisitor& v) {
+    FittedLevelsOptions::visit(v);
+    v.option("candidates", candidates, "values of the sample, at most, that levels are chosen from",
+             Bounds{1, 1U << 15});
+  }
+};
+
+// Chooses the levels of least variance by dynamic programming. The levels of some optimum are among the values
+// themselves, so with enough candidates no other levels have less variance.
+class OptimalLevels {
+ public:
+  void reserve(std::size_t candidates, std::size_t levels);
+  // Fills in the levels between the first, 0, and the last, 1.
+  void find(const LevelSample& sample, std::size_t candidates, std::span<float> levels);
+
+ private:
+  // A candidate for a level, and the number of shares that are not above it.
+  struct Candidate {
+    float level = 0;
+    std::size_t shares = 0;
+  };
+  std::size_t list(const LevelSample& sample, std::size_t most);
+  void fill(const LevelSample& sample, Range wanted, Range before, std::span<const double> less,
+            std::span<double> least, std::span<std::uint16_t> choices) const;
+
+  Scratch<Candidate> candidates_;
+  Scratch<double> variances_;       // two rows: the least variance up to each candidate, with n levels and with n - 1
+  Scratch<std::uint16_t> choices_;  // a row for each number of levels: the level before each candidate
+};
+
+// ZipML's optimal levels (Zhang et al., "ZipML: Training Linear Models with End-to-End Low Precision, and a Little Bit
+// of Deep Learning", ICML 2017), found for a sample of each segment. The paper's dynamic programme tries all pairs of
+// candidates; since the level before a candidate never moves back when the candidate moves on, halving the stretches
+// gives the same levels in less time (as in Ben Basat et al., "Optimal and Near-Optimal Adaptive Vector Quantization",
+// 2024).
+class ZipMl final : public FittedLevels {
+ public:
+  using Options = ZipMlOptions;
+  explicit ZipMl(const ZipMlOptions& options)
+      : FittedLevels(options, "zipml"), candidates_(static_cast<std::size_t>(options.candidates)) {}
+  void reserve(std::optional<std::uint64_t> place, std::size_t values) override;
+
+ private:
+  void fit(const LevelSample& sample, std::span<float> levels) override;
+
+  std::size_t candidates_;
+  OptimalLevels optimal_;
 };
 
 }  // namespace sotto

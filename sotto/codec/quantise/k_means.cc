@@ -1,4 +1,4 @@
-#include "sotto/codec/quantise/k_means.h"
+#include "sotto/codec/quantise/cluster_training.h"
 
 #include <algorithm>
 #include <cstddef>

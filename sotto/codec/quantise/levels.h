@@ -9,7 +9,7 @@
 #include "sotto/codec/stage.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/levels.h"
-#include "sotto/kernels/norms.h"
+#include "sotto/kernels/run.h"
 
 namespace sotto {
 

@@ -7,7 +7,6 @@
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
-#include "sotto/kernels/count.h"
 
 namespace sotto {
 namespace {

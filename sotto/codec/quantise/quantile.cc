@@ -7,8 +7,8 @@
 #include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"
-#include "sotto/kernels/load.h"
 
 namespace sotto {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "sotto/codec/quantise/bins.h"
-#include "sotto/codec/quantise/key_sample.h"
+#include "sotto/codec/quantise/samples.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 

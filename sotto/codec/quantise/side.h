@@ -1,17 +1,15 @@
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
-#include <string_view>
 
-#include "sotto/codec/codec.h"
 #include "sotto/core/error.h"
-#include "sotto/core/options.h"
-#include "sotto/kernels/load.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
@@ -46,37 +44,6 @@ inline void check_units(std::span<const std::byte> side, const char* what) {
       throw WireError(std::string(what) + ": the unit of a block is not a power of two");
     }
   }
-}
-
-// Options of int8 and int4; uint8 shares some.
-struct RoundingOptions {
-  explicit RoundingOptions(std::int64_t size) : block(size) {}
-  static constexpr std::string_view stochastic_help = "round at random, without bias, instead of to the nearest";
-  std::int64_t block;
-  bool stochastic = false;
-  void visit(OptionVisitor& v) {
-    v.option("block", block, "values that share a scale", Bounds{1, 1U << 30});
-    v.option("stochastic", stochastic, stochastic_help);
-  }
-};
-
-// The contract of rounding to multiples of (a block's largest magnitude / top), at random or to the nearest.
-inline Contract linear_contract(std::size_t largest, std::size_t block, unsigned top, bool stochastic) {
-  const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, block), 1));
-  // Each of n values has an error of at most half a step; one value is `top` steps large.
-  const double half_steps = n / (4.0 * top * top);
-  Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::block, .block = block};
-  if (stochastic) {
-    contract.kind = Contract::Kind::unbiased;
-    contract.chance = Contract::Chance::own;
-    contract.omega = std::min(half_steps, std::sqrt(n) / top);
-    contract.delta = 0;
-  } else {
-    // No error exceeds the value itself, and the largest value of the block is exact.
-    contract.kind = Contract::Kind::contraction;
-    contract.delta = std::max(1 - half_steps, 1 / n);
-  }
-  return contract;
 }
 
 }  // namespace sotto

@@ -7,7 +7,6 @@
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/reduce.h"
-#include "sotto/kernels/sign.h"
 
 namespace sotto {
 
@@ -60,6 +59,18 @@ Contract Sign::contract(std::size_t largest) const {
           .input = Contract::Input::delta,
           .grain = block_ == 0 ? Contract::Grain::segment : Contract::Grain::block,
           .block = std::max<std::size_t>(block_, 1)};
+}
+
+bool Signs::encode(const Values& values, std::span<std::byte> /*side*/, std::span<std::byte> packed) {
+  return std::isfinite(kernels::pack_drawn_signs(values.data, values.draws, packed));
+}
+
+void Signs::add_decoded(const Quantised& in, float scale, std::span<float> out) const {
+  kernels::add_signs(in.packed, 0, scale, out);
+}
+
+Contract Signs::contract(std::size_t /*largest*/) const {
+  return {.kind = Contract::Kind::none, .omega = INFINITY, .delta = 0, .signs = true, .keeps_zeros = false};
 }
 
 }  // namespace sotto

@@ -3,7 +3,7 @@
 #include "sotto/codec/quantise/levels.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
-#include "sotto/kernels/trits.h"
+#include "sotto/kernels/bits.h"
 
 namespace sotto {
 

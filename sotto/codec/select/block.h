@@ -4,8 +4,8 @@
 
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/select/candidates.h"
-#include "sotto/codec/select/dense.h"
-#include "sotto/codec/select/random_share.h"
+#include "sotto/codec/select/randomk.h"
+#include "sotto/codec/selection.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 

@@ -6,8 +6,17 @@
 
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/stage.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
+
+// The rank-th largest (counted from 1) of numbers below 2^31, and how many numbers are larger and how many equal it.
+struct Ranked {
+  std::uint32_t value = 0;
+  std::size_t larger = 0, equal = 0;
+};
+// Three counting passes, over 11, 10 and 10 bits. REQUIRES 1 <= rank <= numbers.size() < 2^32.
+Ranked rank_largest(ThreadPool& pool, std::span<const std::uint32_t> numbers, std::size_t rank);
 
 // ceil(ratio * n), at most n. A product that should be whole, such as 0.07 * 100, may come out slightly too large; this
 // is corrected.

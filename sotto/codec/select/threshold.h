@@ -1,7 +1,11 @@
 #pragma once
 
-#include "sotto/codec/select/dense.h"
-#include "sotto/codec/select/largest.h"
+#include <cstdint>
+#include <span>
+
+#include "sotto/codec/select/topk.h"
+#include "sotto/codec/selection.h"
+#include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
 namespace sotto {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "sotto/codec/transform/row_walk.h"
+#include "sotto/codec/transform/chunks.h"
 #include "sotto/kernels/fourier.h"
 
 namespace sotto {

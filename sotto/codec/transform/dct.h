@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sotto/codec/transform/chunks.h"
-#include "sotto/codec/transform/spectrum.h"
+#include "sotto/codec/transform/fft.h"
 #include "sotto/kernels/fourier.h"
 
 namespace sotto {

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "sotto/codec/transform/row_walk.h"
+#include "sotto/codec/transform/chunks.h"
 #include "sotto/codec/transform/svd.h"
 #include "sotto/kernels/matrix.h"
 #include "sotto/kernels/vector.h"

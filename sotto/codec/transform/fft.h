@@ -1,9 +1,41 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "sotto/codec/transform/chunks.h"
-#include "sotto/codec/transform/spectrum.h"
 
 namespace sotto {
+
+// Fourier transforms of many real chunks of the same power of two, side by side. Two chunks share a complex transform,
+// one as its real part and one as its imaginary part.
+class Spectrum {
+ public:
+  explicit Spectrum(std::size_t largest);  // `largest`: the largest chunk size
+
+  std::size_t batch() const { return 2 * lanes; }  // chunks at once
+  // Takes chunks of `size` samples, which follow one another; the samples of missing chunks become zero. With `order`
+  // sample j of a chunk is made number order[j].
+  void read(std::span<const float> chunks, std::size_t size, std::span<const std::uint32_t> order = {});
+  // out += scale * samples.
+  void add(float scale, std::size_t size, std::span<float> out, std::span<const std::uint32_t> order = {});
+  // Coefficient k of chunk c, for k <= size / 2. REQUIRES c < batch().
+  float& re(std::size_t c, std::size_t k) { return coefficient_re_[k * batch() + c]; }
+  float& im(std::size_t c, std::size_t k) { return coefficient_im_[k * batch() + c]; }
+  void clear(std::size_t size);      // the coefficients to zero
+  void transform(std::size_t size);  // samples -> coefficients, sum_j x_j exp(-2 pi i j k / size)
+  void invert(std::size_t size);     // coefficients -> samples, times size
+
+ private:
+  static constexpr std::size_t lanes = 16;
+  void use_tables(std::size_t size);
+
+  std::size_t tabled_ = 0;
+  std::vector<float> re_, im_, coefficient_re_, coefficient_im_, cosines_, sines_;
+  std::vector<float> chunks_;
+};
 
 struct FftOptions : ChunkOptions {
   FftOptions() : ChunkOptions(4096) {}

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
-#include "sotto/codec/transform/row_walk.h"
-#include "sotto/codec/transform/signed_hadamard.h"
+#include "sotto/codec/transform/chunks.h"
+#include "sotto/core/random.h"
 #include "sotto/kernels/fourier.h"
 #include "sotto/kernels/vector.h"
 
@@ -12,6 +15,14 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t lanes = kernels::fourier_lanes;
+
+// Copies values, each multiplied by `factor` and with a sign that depends only on the element's number within the
+// segment (`number` belongs to the first); this never changes, so messages need not contain it. Random signs spread
+// large values over all coefficients of a Hadamard transform.
+void with_fixed_signs(std::span<const float> values, std::size_t number, float factor, std::span<float> out) {
+  constexpr ElementStream signs{0x736f7474U, 0x6f736967U};  // arbitrary, but part of the format
+  kernels::random_signs(values, signs, static_cast<std::uint32_t>(number), factor, out);
+}
 
 }  // namespace
 
@@ -21,7 +32,11 @@ Hadamard::Hadamard(const HadamardOptions& options)
 void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::span<const float> values,
                        std::span<float> /*energies: the rows*/, std::span<float> rows) {
   for_batches(values.size(), chunk(), lanes, [&](std::size_t begin, std::size_t size, std::size_t count) {
-    signed_hadamard(values.subspan(begin, count * size), piece.first + begin, size, chunks_, lanes_);
+    const auto chunks = std::span(chunks_).first(count * size);
+    const float factor = 1 / std::sqrt(static_cast<float>(size));
+    with_fixed_signs(values.subspan(begin, count * size), piece.first + begin, factor, chunks);
+    kernels::to_lanes(chunks, size, lanes_);
+    kernels::hadamard(lanes_, size);
     kernels::from_lanes(lanes_, size, rows.subspan(begin, count * size));
   });
 }

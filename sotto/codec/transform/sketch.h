@@ -1,16 +1,34 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "sotto/codec/amount.h"
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/stage.h"
 #include "sotto/codec/transform/streamed_largest.h"
 #include "sotto/core/options.h"
+#include "sotto/kernels/sketch.h"
+#include "sotto/kernels/vector.h"
 
 namespace sotto {
+
+// An amount of n: a number, at least 1, or a share such as "5%" of n, rounded up.
+class Amount {
+ public:
+  Amount() = default;
+  // ConfigError that names the option.
+  static Amount parse(std::string_view option, const std::string& text);
+
+  bool is_share() const { return is_share_; }
+  std::size_t of(std::size_t n) const;  // at most n
+
+ private:
+  double value_ = 1;
+  bool is_share_ = true;
+};
 
 struct SketchOptions {
   std::int64_t rows = 5;
@@ -72,6 +90,53 @@ class Sketch : public Transform {
   Amount columns_, keep_;
   Scratch<float> cells_;
   StreamedLargest largest_;
+};
+
+// Elements are added with signs from a hash, and an estimate is the median over the rows (Charikar, Chen,
+// Farach-Colton, "Finding Frequent Items in Data Streams", 2002; FetchSGD, Rothchild et al., ICML 2020). One row is
+// unbiased with an error of |x| / sqrt(columns); the `keep` largest elements are right if they stand out from the rest
+// of x. With error feedback `keep` must be a small share of the columns (FetchSGD: a tenth): each kept element adds an
+// error, and all errors together must not exceed what was removed.
+class CountSketch final : public Sketch {
+ public:
+  using Options = SketchOptions;
+  explicit CountSketch(const SketchOptions& options) : Sketch(options, 1) {}
+
+ protected:
+  void add(std::span<const float> values, std::span<const std::uint32_t> places, float* cells,
+           std::size_t /*sheet*/) const override {
+    kernels::add_signed(values, places, cells);
+  }
+  void read(const float* cells, std::span<const std::uint32_t> places, std::span<float> out) const override {
+    kernels::read_signed(cells, places, out);
+  }
+  void join(std::span<float> read, std::span<float> out) const override { kernels::median_of_rows(read, rows(), out); }
+};
+
+// A baseline for count_sketch: cells only grow, and an estimate is the smallest cell of an element (Cormode,
+// Muthukrishnan, "An improved data stream summary: the count-min sketch", 2005). This needs non-negative numbers, so
+// positive values and the magnitudes of negative values each have a sketch of rows x columns. An element is the
+// difference of the two estimates, each of which is never too small.
+class CountMin final : public Sketch {
+ public:
+  using Options = SketchOptions;
+  explicit CountMin(const SketchOptions& options) : Sketch(options, 2) {}
+
+ protected:
+  void add(std::span<const float> values, std::span<const std::uint32_t> places, float* cells,
+           std::size_t sheet) const override {
+    kernels::add_magnitudes(values, places, cells, cells + sheet);
+  }
+  void read(const float* cells, std::span<const std::uint32_t> places, std::span<float> out) const override {
+    kernels::read_cells(cells, places, out);
+  }
+  void join(std::span<float> read, std::span<float> out) const override {
+    const std::size_t size = rows() * out.size();
+    kernels::least_of_rows(read.subspan(size), rows(), out);
+    kernels::scale(-1, out);
+    kernels::least_of_rows(read.first(size), rows(), read.first(out.size()));
+    kernels::add(read.first(out.size()), out);
+  }
 };
 
 }  // namespace sotto

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sotto/codec/select/ranking.h"
+#include "sotto/codec/select/candidates.h"
 #include "sotto/core/random.h"
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/select.h"

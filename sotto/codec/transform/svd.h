@@ -5,7 +5,6 @@
 
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/stage.h"
-#include "sotto/codec/transform/eigenbasis.h"
 #include "sotto/codec/transform/range_finder.h"
 #include "sotto/core/options.h"
 #include "sotto/kernels/matrix.h"

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/emulated/link.h"
+#include "sotto/comm/emulated/links.h"
 #include "sotto/comm/mailbox.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "sotto/comm/emulated/thread_mailbox.h"
 #include "sotto/core/error.h"
-#include "sotto/core/mutex.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {
@@ -135,7 +134,7 @@ class ThreadCommunicator final : public Communicator {
     const Lock lock(group_->session->mutex);
     auto& offices = group_->offices;
     if (offices.size() == mailboxes_) offices.push_back(group_->session->new_office());
-    return make_thread_mailbox(offices[mailboxes_++], rank(), max_bytes, deadlines());
+    return std::make_unique<ThreadMailbox>(offices[mailboxes_++], rank(), max_bytes, deadlines());
   }
 
   static double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }

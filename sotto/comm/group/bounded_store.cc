@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sotto/comm/group/bounded.h"
-#include "sotto/comm/patience.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -23,13 +22,13 @@ BoundedStore::BoundedStore(std::shared_ptr<Inner> inner, std::chrono::millisecon
 
 std::shared_ptr<BoundedStore> BoundedStore::until(Clock::time_point end, Stop stop) const {
   std::shared_ptr<BoundedStore> store(new BoundedStore(inner_, limit_, end, std::move(stop)));
-  store->why_in_vain_ = why_in_vain_;
+  store->why_no_progress_ = why_no_progress_;
   return store;
 }
 
-std::shared_ptr<BoundedStore> BoundedStore::unless(WhyInVain why) const {
+std::shared_ptr<BoundedStore> BoundedStore::unless(WhyNoProgress why) const {
   auto store = until(end_, stop_);
-  store->why_in_vain_ = std::move(why);
+  store->why_no_progress_ = std::move(why);
   return store;
 }
 
@@ -51,10 +50,10 @@ auto BoundedStore::ask(Request request) {
                               std::chrono::duration<double>(Clock::now() - begin).count()));
 }
 
-std::optional<std::string> BoundedStore::why_in_vain() {
+std::optional<std::string> BoundedStore::why_no_progress() {
   std::optional<std::string> why;
-  if (why_in_vain_) why = why_in_vain_(*this);
-  if (!why) why = ask([](Store& store) { return store.why_in_vain(); });
+  if (why_no_progress_) why = why_no_progress_(*this);
+  if (!why) why = ask([](Store& store) { return store.why_no_progress(); });
   return why;
 }
 
@@ -66,7 +65,8 @@ void BoundedStore::set(const std::string& key, const std::string& value) {
 }
 
 std::string BoundedStore::get(const std::string& key) {
-  wait_for(key);  // otherwise the store would wait for the key within one request
+  // Otherwise the store would wait for the key within one request.
+  await(key, std::min(Clock::now() + limit_, end_), stop_);
   return ask([key](Store& store) { return store.get(key); });
 }
 
@@ -87,15 +87,6 @@ void BoundedStore::remove(const std::string& key) {
     store.remove(key);
     return true;
   });
-}
-
-void BoundedStore::wait_for(const std::string& key) {
-  const auto until = std::min(Clock::now() + limit_, end_);
-  for (Patience patience(std::chrono::milliseconds(100)); !check(key); patience.pause(until)) {
-    throw_if_stopped(stop_);
-    if (const auto why = why_in_vain()) throw MissingKey(*why);
-    if (Clock::now() >= until) throw MissingKey("timed out");
-  }
 }
 
 }  // namespace sotto

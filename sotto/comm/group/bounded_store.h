@@ -3,33 +3,84 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/group/store.h"
-#include "sotto/comm/stop.h"
+#include "sotto/core/thread.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
 
+// Counts the work of bounded() that was abandoned and still blocks.
+class BlockedRequest {
+ public:
+  static constexpr int most = 8;
+  static int count() { return all; }
+  void end() {
+    if (state_.exchange(State::ended) == State::abandoned) all -= 1;
+  }
+  void abandon() {
+    all += 1;
+    if (state_.exchange(State::abandoned) == State::ended) all -= 1;
+  }
+
+ private:
+  enum class State { awaited, abandoned, ended };
+  inline static std::atomic<int> all = 0;
+  std::atomic<State> state_ = State::awaited;
+};
+
+// Runs work that may block forever, for example a request to c10d's store, which has no time limit. Returns its result,
+// or nothing if there is none by `until` or when `stop` says so. Rethrows what the work throws; Error if no thread is
+// available.
+//
+// The work runs on its own thread, since a library's blocking call cannot be cancelled. Work that takes longer is
+// abandoned together with its thread, so it must own whatever it uses: no references. While too many are abandoned, and
+// block still, no work is begun: a server that is stopped for hours is asked again and again.
+template <class Work>
+auto bounded(Clock::time_point until, const Stop& stop, Work work) -> std::optional<decltype(work())> {
+  constexpr std::chrono::milliseconds look_for_stop(20);
+  std::packaged_task<decltype(work())()> task(std::move(work));
+  auto answer = task.get_future();
+  const auto counted = std::make_shared<BlockedRequest>();
+  const bool begins = BlockedRequest::count() < BlockedRequest::most;
+  if (begins) {
+    start_thread("a request that may block", [task = std::move(task), counted]() mutable {
+      task();
+      counted->end();
+    }).detach();
+  }
+  while (true) {
+    const auto wake = stop ? std::min(until, Clock::now() + look_for_stop) : until;
+    if (answer.wait_until(wake) == std::future_status::ready) return answer.get();
+    if (Clock::now() < until && (!stop || stop() == 0)) continue;
+    if (begins) counted->abandon();
+    return std::nullopt;
+  }
+}
+
 // A store that answers every request within a limit, or throws CommError, as it does when its server is gone. A client
 // waits forever for a server that is stopped or unreachable. After one late answer every later request fails at once.
 //
-// A wait for a key throws MissingKey after the limit, or when it is in vain: when the rank that should write the key is
-// lost.
+// A wait for a key throws MissingKey after the limit, or when there is no progress: when the rank that should write it
+// is lost.
 class BoundedStore final : public Store {
  public:
-  using WhyInVain = std::function<std::optional<std::string>(Store&)>;
+  using WhyNoProgress = std::function<std::optional<std::string>(Store&)>;
 
   // `place` names the store in errors. `limit` also applies to waiting for keys. What ends waits in `store`
-  // (why_in_vain()) ends them here, too.
+  // (why_no_progress()) ends them here, too.
   BoundedStore(StorePtr store, std::string place, std::chrono::milliseconds limit);
 
   // The same store with the time limit `end`; requests also end when `stop` says so.
   std::shared_ptr<BoundedStore> until(Clock::time_point end, Stop stop = {}) const;
   // The same store; waits end when `why` says so.
-  std::shared_ptr<BoundedStore> unless(WhyInVain why) const;
+  std::shared_ptr<BoundedStore> unless(WhyNoProgress why) const;
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key) override;
@@ -37,7 +88,7 @@ class BoundedStore final : public Store {
   std::int64_t add(const std::string& key, std::int64_t number) override;
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
   void remove(const std::string& key) override;
-  std::optional<std::string> why_in_vain() override;
+  std::optional<std::string> why_no_progress() override;
 
  private:
   struct Inner {
@@ -48,13 +99,12 @@ class BoundedStore final : public Store {
   BoundedStore(std::shared_ptr<Inner> inner, std::chrono::milliseconds limit, Clock::time_point end, Stop stop);
   template <class Request>
   auto ask(Request request);
-  void wait_for(const std::string& key);
 
   std::shared_ptr<Inner> inner_;
   std::chrono::milliseconds limit_;
   Clock::time_point end_ = Clock::time_point::max();
   Stop stop_;
-  WhyInVain why_in_vain_;
+  WhyNoProgress why_no_progress_;
 };
 
 }  // namespace sotto

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "sotto/core/error.h"
-#include "sotto/core/option_name.h"
 
 namespace sotto {
 namespace {
 
-constexpr int most_in_vain = 5;
+constexpr int most_without_progress = 5;
 
 std::string come_text(const std::vector<int>& ids) {
   return ids.size() == 1 ? fmt::format("rank {} has come", ids.front())
@@ -113,10 +112,11 @@ bool Generations::next() {
   ids.insert(ids.end(), came.begin(), came.end());
   std::ranges::sort(ids);
 
-  in_vain_so_far_ = ids == members_ && lost_.empty() && !moved_ ? in_vain_so_far_ + 1 : 0;
+  without_progress_ = ids == members_ && lost_.empty() && !moved_ ? without_progress_ + 1 : 0;
   reason_ = !lost_.empty() ? lost_ : !came.empty() ? come_text(came) : reported_;
-  if (in_vain_so_far_ > most_in_vain) {
-    in_vain_ = fmt::format("{}; no rank has ended, but they lost each other {} times", reason_, most_in_vain);
+  if (without_progress_ > most_without_progress) {
+    no_progress_ =
+        fmt::format("{}; no rank has ended, but they lost each other {} times", reason_, most_without_progress);
     return false;
   }
   saves_ = ends;

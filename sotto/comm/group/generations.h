@@ -64,7 +64,7 @@ class Generations {
   const std::string& failure() const { return failure_; }
   // Members lost each other again and again, though each of them was there, and no group moved: why the job should end.
   // Empty otherwise.
-  const std::string& in_vain() const { return in_vain_; }
+  const std::string& no_progress() const { return no_progress_; }
 
  private:
   enum class State { waits, runs, reported };
@@ -82,8 +82,8 @@ class Generations {
   std::optional<Clock::time_point> changing_;
   std::string lost_, reported_;  // which ranks, and why; what the first member reported
   bool moved_ = false;           // the present generation began after more steps than the one before it
-  int in_vain_so_far_ = 0;       // generations with the same members, one after the other, that did not move
-  std::string reason_, failure_, in_vain_;
+  int without_progress_ = 0;     // generations with the same members, one after the other, that did not move
+  std::string reason_, failure_, no_progress_;
 };
 
 }  // namespace sotto

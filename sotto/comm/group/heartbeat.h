@@ -7,7 +7,7 @@
 
 #include "sotto/comm/group/membership.h"
 #include "sotto/comm/world.h"
-#include "sotto/core/mutex.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 

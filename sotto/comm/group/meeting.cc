@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/patience.h"
-#include "sotto/comm/visible_text.h"
+#include "sotto/comm/deadline.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
@@ -163,7 +163,7 @@ void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, co
     arrive(*store);
     for (Patience patience(100ms); !store->check(outcome_key); patience.pause(end)) {
       throw_if_stopped(stop);
-      if (const auto why = all->why_in_vain()) throw CommError(fmt::format("rank {}: {}", rank_, *why));
+      if (const auto why = all->why_no_progress()) throw CommError(fmt::format("rank {}: {}", rank_, *why));
       if (Clock::now() < end) continue;
       const StorePtr late = until(Clock::now() + 1s);
       if (late->check(outcome_key)) break;

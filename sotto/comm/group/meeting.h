@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/store.h"
-#include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"
 

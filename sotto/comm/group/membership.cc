@@ -10,17 +10,14 @@
 #include <sstream>
 #include <utility>
 
-#include "sotto/comm/group/application.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/group/membership_keys.h"
 #include "sotto/comm/group/store.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/patience.h"
-#include "sotto/comm/visible_text.h"
+#include "sotto/comm/secret.h"
 #include "sotto/core/error.h"
-#include "sotto/core/option_name.h"
-#include "sotto/core/output.h"
 #include "sotto/core/text.h"
 
 namespace sotto {

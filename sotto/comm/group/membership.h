@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/group/generations.h"
 #include "sotto/comm/group/store.h"
 #include "sotto/comm/secret.h"
-#include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
 
 namespace sotto {
@@ -55,7 +55,7 @@ class Roster {
   void give_out(int first_id);                      // ids from this one on
   // The id that the next rank gets. Nothing if the store says something else than an id from `least` to `most`.
   std::optional<int> next_id(int least, int most) const;
-  std::optional<std::string> application(int id) const;  // application.h
+  std::optional<std::string> application(int id) const;  // secret.h
   void admit(int id);                                    // it has a place among the ranks that wait
   void turn_away(int id, const std::string& why);        // it waits no more for a group to have it as a member
   std::optional<Farewell> farewell(int id) const;

@@ -27,7 +27,7 @@ inline std::string moved(std::uint64_t generation) { return of("moved/", generat
 inline std::string change(std::uint64_t generation) { return of("change/", generation); }  // members should leave it
 inline std::string left(std::uint64_t generation, int id) { return any_left(generation) + of("/", id); }  // why
 inline std::string beat(int id) { return of("beat/", id); }
-inline std::string application(int id) { return of("application/", id); }  // application.h
+inline std::string application(int id) { return of("application/", id); }  // secret.h
 inline std::string come(int id) { return of("come/", id); }                // the coordinator has taken its application
 inline std::string gone(int id) { return of("gone/", id); }  // why it never became a member, though it waits
 inline std::string farewell(int id) { return of("farewell/", id); }

@@ -7,8 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "sotto/comm/stop.h"
+#include "sotto/comm/deadline.h"
 #include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 
@@ -50,7 +51,10 @@ class Store {
   virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
   virtual void remove(const std::string& key) = 0;
   // Why nobody should wait for keys of this store any more; nothing while ranks may.
-  virtual std::optional<std::string> why_in_vain() { return std::nullopt; }
+  virtual std::optional<std::string> why_no_progress() { return std::nullopt; }
+  // Asks again and again until somebody has written the key. MissingKey at `until`, or if there is no progress; Stopped
+  // if `stop` says so.
+  void await(const std::string& key, Clock::time_point until, const Stop& stop = {});
 };
 
 using StorePtr = std::shared_ptr<Store>;
@@ -95,5 +99,10 @@ class StoreServer {
  private:
   ServedStore served_;
 };
+
+// Makes text from others safe for a terminal and for a log of one line: control characters, characters that change the
+// order or the look of those around them, and bytes that are no UTF-8 become \n, \t or \xNN. A backslash stays. The
+// text is cut after 4000 bytes. Whoever reaches a store may write to it, so its texts are read by this alone.
+std::string visible(std::string_view text);
 
 }  // namespace sotto

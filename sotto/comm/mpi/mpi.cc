@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/mpi/extent.h"
-#include "sotto/comm/mpi/mpi_mailbox.h"
 #include "sotto/comm/mpi/session.h"
 #include "sotto/core/error.h"
 

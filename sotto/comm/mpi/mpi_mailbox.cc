@@ -1,4 +1,4 @@
-#include "sotto/comm/mpi/mpi_mailbox.h"
+#include "sotto/comm/mpi/session.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/mpi/extent.h"
 #include "sotto/comm/queued_mailbox.h"
-#include "sotto/core/mutex.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {

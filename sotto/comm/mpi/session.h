@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "sotto/comm/patience.h"
-#include "sotto/core/mutex.h"
+#include "sotto/comm/deadline.h"
+#include "sotto/comm/mailbox.h"
+#include "sotto/core/thread.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -89,5 +90,32 @@ class MpiSession {
 
 // "MPI_Irecv: MPI_ERR_TRUNCATE: message truncated"
 std::string mpi_reason(const char* call, int code);
+
+// A number of bytes in the form that MPI needs: its counts are ints, so more than 1 GiB is one element of a special
+// type. It may be destroyed when the call that uses it has returned.
+class MpiExtent {
+ public:
+  explicit MpiExtent(std::size_t bytes);
+  ~MpiExtent();
+  MpiExtent(const MpiExtent&) = delete;
+  MpiExtent& operator=(const MpiExtent&) = delete;
+
+  int count() const { return count_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  static constexpr int most = 1 << 30;
+  int count_ = 1;
+  MPI_Datatype type_ = MPI_BYTE;
+};
+
+// Makes a mailbox on its own MPI group, which it frees. Its one thread checks in turn whether a message has come from
+// each peer, and whether sent messages were taken; the pauses grow while nothing happens.
+//
+// The tag of a message is its kind, and MPI knows its length, so there is no frame. One message to each peer is in
+// transit at a time, by MPI_Issend: it counts as sent when the peer has started to receive it, which needs room there.
+// So no messages pile up inside MPI.
+std::unique_ptr<Mailbox> make_mpi_mailbox(std::shared_ptr<MpiSession> session, MPI_Comm group, std::size_t max_bytes,
+                                          Deadline deadline);
 
 }  // namespace sotto

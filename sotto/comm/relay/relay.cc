@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "sotto/comm/interfaces.h"
 #include "sotto/comm/relay/connection.h"
 #include "sotto/comm/relay/word.h"
 #include "sotto/comm/tcp/socket.h"
@@ -33,8 +34,7 @@ constexpr std::size_t most_gone = 1 << 16;  // doors that are remembered to have
 
 }  // namespace
 
-class Relay::Impl : public std::enable_shared_from_this<Impl> {
- public:
+struct Relay::Impl : std::enable_shared_from_this<Impl> {
   Impl(asio::io_context& io, const Tcp::endpoint& endpoint, const RelaySettings& settings, TcpRefusals::Say say)
       : io_(io),
         settings_(settings),
@@ -52,15 +52,6 @@ class Relay::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  void accept();
-  void close();
-
-  Tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
-  std::size_t doors() const { return doors_.size(); }
-  std::size_t waiting() const { return waiting_.size(); }
-  std::size_t pairs() const { return carried_.size() / 2; }
-
- private:
   using Shared = std::shared_ptr<RelayConnection>;
   // A door that is served, or was until a moment ago. Its guests wait to be taken.
   struct Door {
@@ -70,9 +61,11 @@ class Relay::Impl : public std::enable_shared_from_this<Impl> {
     std::list<Shared> guests;  // the oldest first
   };
 
+  void accept();
+  void close();
+  std::size_t pairs() const { return carried_.size() / 2; }
   void welcome(Tcp::socket socket);
   void hear(const Shared& connection);
-  void obey(const Shared& connection, const RelayWord& word);
   void serve(const Shared& control, const RelayId& id);
   void hear_more(const Shared& control);
   void end_service(const Shared& control, const asio::error_code& error);
@@ -159,22 +152,18 @@ void Relay::Impl::hear(const Shared& connection) {
                        connection->heard = true;
                        connection->patience.cancel();
                        self->waiting_.remove(Shared(connection));
-                       self->obey(connection, word);
+                       switch (word.kind) {
+                         case Kind::ask: return self->send_away(connection, Kind::here, word.id);
+                         case Kind::serve: return self->serve(connection, word.id);
+                         case Kind::call: return self->call(connection, word.id);
+                         case Kind::take: return self->take(connection, word.id);
+                         default: throw WireError("it begins with a word that only a relay says");
+                       }
                      } catch (const WireError& wrong) {
                        self->refusals_->add(connection->from, wrong.what());
                        self->dismiss(connection);
                      }
                    });
-}
-
-void Relay::Impl::obey(const Shared& connection, const RelayWord& word) {
-  switch (word.kind) {
-    case Kind::ask: return send_away(connection, Kind::here, word.id);
-    case Kind::serve: return serve(connection, word.id);
-    case Kind::call: return call(connection, word.id);
-    case Kind::take: return take(connection, word.id);
-    default: refusals_->add(connection->from, "it begins with a word that only a relay says"); dismiss(connection);
-  }
 }
 
 // Whoever serves a door later takes it over: the rank knows of a break of which the relay has heard nothing.
@@ -342,9 +331,18 @@ Relay::Relay(asio::io_context& io, const Tcp::endpoint& endpoint, const RelaySet
 
 Relay::~Relay() { impl_->close(); }
 
-Tcp::endpoint Relay::endpoint() const { return impl_->endpoint(); }
-std::size_t Relay::doors() const { return impl_->doors(); }
-std::size_t Relay::waiting() const { return impl_->waiting(); }
+Tcp::endpoint Relay::endpoint() const { return impl_->acceptor_.local_endpoint(); }
+std::size_t Relay::doors() const { return impl_->doors_.size(); }
+std::size_t Relay::waiting() const { return impl_->waiting_.size(); }
 std::size_t Relay::pairs() const { return impl_->pairs(); }
+
+int serve_relay(const MeetingPlace& place, const std::function<void(std::uint16_t port)>& listens, const Stop& stop) {
+  constexpr std::chrono::milliseconds between_looks(50);
+  asio::io_context io{1};
+  const Relay relay(io, endpoint_of(resolve(place.host, place.port).front()));
+  listens(relay.endpoint().port());
+  while (stop() == 0) io.run_for(between_looks);
+  return stop();
+}
 
 }  // namespace sotto

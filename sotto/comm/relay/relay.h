@@ -4,9 +4,13 @@
 #include <asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/tcp/refusals.h"
+#include "sotto/comm/world.h"
 
 namespace sotto {
 
@@ -45,8 +49,12 @@ class Relay {
   std::size_t pairs() const;
 
  private:
-  class Impl;
+  struct Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+// Runs a relay there until `stop` returns a signal; returns that. Calls `listens` with its port. CommError if it cannot
+// listen, ConfigError if the host is unknown.
+int serve_relay(const MeetingPlace& place, const std::function<void(std::uint16_t port)>& listens, const Stop& stop);
 
 }  // namespace sotto

@@ -8,6 +8,7 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "sotto/comm/group/meeting.h"
@@ -23,6 +24,17 @@ namespace {
 
 using Tcp = asio::ip::tcp;
 
+// `places` has a line for each stream of the peer.
+TcpPlace place_of_stream(std::string_view places, std::size_t number, std::int64_t streams) {
+  const auto theirs = std::ranges::count(places, '\n') + 1;
+  if (theirs != streams) {
+    throw ConfigError(fmt::format("{}: this rank has {}, and that one {}; give all ranks the same number",
+                                  named("streams"), streams, theirs));
+  }
+  for (std::size_t i = 0; i < number; ++i) places.remove_prefix(places.find('\n') + 1);
+  return read_tcp_place(std::string(places.substr(0, places.find('\n'))));
+}
+
 }  // namespace
 
 void TcpLines::connect(Line& line) {
@@ -32,8 +44,8 @@ void TcpLines::connect(Line& line) {
   try {
     if (!line.place) {
       const auto text = owner_.place_of(line.peer);
-      if (!text) return connect_later(line, Line::shortest_pause);
-      line.place = read_tcp_place(*text);
+      if (!text || text->empty()) return connect_later(line, Line::shortest_pause);
+      line.place = place_of_stream(*text, number_, settings_.options.streams);
     }
     place = *line.place;
     if (place.secret.has_value() != (settings_.tls != nullptr)) {

@@ -16,7 +16,7 @@
 #include "sotto/comm/tcp/socket.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
-#include "sotto/core/hex.h"
+#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

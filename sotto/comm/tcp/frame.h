@@ -20,7 +20,7 @@ namespace sotto {
 // from 1 and continues to count on the next connection, so a frame that is lost, repeated or moved is found. Welcome
 // and ack are not counted; instead of their own number they have that of the first frame that has not arrived. A
 // goodbye in place of a welcome says that the line is closed for ever. Data of `stripes` are the length of a message
-// that comes over several connections (stripes.h).
+// that comes over several connections (peers.h).
 struct TcpFrame {
   enum class Kind : std::uint8_t {
     hello = 1,

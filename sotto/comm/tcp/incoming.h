@@ -9,7 +9,7 @@
 
 #include "sotto/comm/tcp/frame.h"
 #include "sotto/comm/tcp/outgoing.h"
-#include "sotto/comm/tcp/owner.h"
+#include "sotto/comm/tcp/peers.h"
 
 namespace sotto {
 

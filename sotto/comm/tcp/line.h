@@ -23,7 +23,7 @@ struct TcpLines::Line {
   static constexpr std::chrono::milliseconds shortest_pause{20}, longest_pause{1000};  // between attempts to connect
   static constexpr int most_damages = 5;  // of one frame, over as many connections
 
-  Line(asio::io_context& io, Owner& owner, int of) : peer(of), again(io), incoming(owner, of) {}
+  Line(asio::io_context& io, TcpOwner& owner, int of) : peer(of), again(io), incoming(owner, of) {}
 
   int peer;
   State state = State::unused;

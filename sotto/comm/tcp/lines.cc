@@ -12,7 +12,7 @@
 #include "sotto/comm/tcp/line.h"
 #include "sotto/comm/tcp/socket.h"
 #include "sotto/core/error.h"
-#include "sotto/core/output.h"
+#include "sotto/core/text.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -34,12 +34,14 @@ std::string why_broken(const asio::error_code& error) {
 
 }  // namespace
 
-TcpLines::TcpLines(asio::io_context& io, int rank, int size, const TcpSettings& settings, Owner& owner)
+TcpLines::TcpLines(asio::io_context& io, int rank, int size, const TcpSettings& settings, TcpOwner& owner,
+                   std::size_t number)
     : io_(io),
       rank_(rank),
       size_(size),
       settings_(settings),
       owner_(owner),
+      number_(number),
       door_(io, rank, size, settings_,
             [this](const TcpHello& hello, const std::optional<TcpPlace>& place, std::shared_ptr<TcpStream> stream) {
               take_over(hello, place, std::move(stream));

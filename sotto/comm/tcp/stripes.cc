@@ -1,5 +1,4 @@
-#include "sotto/comm/tcp/stripes.h"
-
+// Several connections to each peer, which share long messages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,10 +7,13 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <string_view>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "sotto/comm/tcp/lines.h"
+#include "sotto/comm/tcp/peers.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 
@@ -26,18 +28,51 @@ Length write_length(std::uint64_t length) {
   return bytes;
 }
 
-struct Range {
-  std::size_t begin, length;
-};
-
-// The stripes of a message are equal, but the last one may be shorter.
-Range stripe_of(std::size_t whole, std::size_t lane, std::size_t lanes) {
-  const std::size_t length = (whole + lanes - 1) / lanes;
-  const std::size_t begin = std::min(lane * length, whole);
-  return {begin, std::min(length, whole - begin)};
+// The stripes of a message are equal, but the last one may be shorter. Stripe `lane` ends where the next one begins.
+std::size_t stripe_begin(std::size_t whole, std::size_t lane, std::size_t lanes) {
+  return std::min(lane * ((whole + lanes - 1) / lanes), whole);
 }
 
-}  // namespace
+template <class Byte>
+std::span<Byte> stripe_of(std::span<Byte> whole, std::size_t lane, std::size_t lanes) {
+  const std::size_t begin = stripe_begin(whole.size(), lane, lanes);
+  return whole.subspan(begin, stripe_begin(whole.size(), lane + 1, lanes) - begin);
+}
+
+class TcpStripes final : public TcpPeers {
+ public:
+  TcpStripes(asio::io_context& io, int rank, int size, const TcpSettings& settings, TcpOwner& owner);
+
+  std::string place() const override;
+  void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data) override;
+  void resume(int peer) override;
+  std::string trouble(int peer) const override;
+  std::size_t awaited() const override;
+  void close() override;
+  std::size_t connections() const override;
+
+ private:
+  class Lane;
+  struct Peer;
+
+  Peer& peer_of(int peer);
+  bool striped(std::size_t length) const { return length >= lanes_.size() * least_stripe; }
+  void send_over(Lane& lane, int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
+  void resume_later(Lane& lane, int peer);
+
+  // What the lanes report.
+  std::optional<std::span<std::byte>> room_for(const Lane& lane, int peer, const TcpFrame& frame);
+  bool received(const Lane& lane, int peer, const TcpFrame& frame);
+  void sent(const Lane& lane, int peer);
+  void lost(const Lane& lane, int peer, const std::string& reason);
+
+  void lose_if_needed(int peer);
+
+  asio::io_context& io_;
+  TcpOwner& owner_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not used yet
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
 
 struct TcpStripes::Peer {
   struct Letter {
@@ -78,7 +113,7 @@ struct TcpStripes::Peer {
 class TcpStripes::Lane final : private TcpOwner {
  public:
   Lane(TcpStripes& all, std::size_t number, asio::io_context& io, int rank, int size, const TcpSettings& settings)
-      : lines(io, rank, size, settings, *this), all_(all), number_(number) {}
+      : lines(io, rank, size, settings, *this, number), all_(all), number_(number) {}
 
   std::size_t number() const { return number_; }
   TcpLines lines;
@@ -87,15 +122,7 @@ class TcpStripes::Lane final : private TcpOwner {
   std::optional<std::string> place_of(int peer) override {
     std::string& places = all_.peer_of(peer).places;
     if (places.empty()) places = all_.owner_.place_of(peer).value_or("");
-    if (places.empty()) return std::nullopt;
-    const auto count = static_cast<std::size_t>(std::ranges::count(places, '\n')) + 1;
-    if (count != all_.lanes_.size()) {
-      throw ConfigError(fmt::format("{}: this rank has {}, and that one {}; give all ranks the same number",
-                                    named("streams"), all_.lanes_.size(), count));
-    }
-    std::string_view rest = places;
-    for (std::size_t i = 0; i < number_; ++i) rest.remove_prefix(rest.find('\n') + 1);
-    return std::string(rest.substr(0, rest.find('\n')));
+    return places;
   }
   std::optional<std::span<std::byte>> room_for(int peer, const TcpFrame& frame) override {
     return all_.room_for(*this, peer, frame);
@@ -115,8 +142,6 @@ TcpStripes::TcpStripes(asio::io_context& io, int rank, int size, const TcpSettin
   }
 }
 
-TcpStripes::~TcpStripes() = default;
-
 TcpStripes::Peer& TcpStripes::peer_of(int peer) {
   auto& found = peers_.at(static_cast<std::size_t>(peer));
   if (!found) found = std::make_unique<Peer>(lanes_.size());
@@ -127,10 +152,6 @@ std::string TcpStripes::place() const {
   std::string text;
   for (const auto& lane : lanes_) text += (text.empty() ? "" : "\n") + lane->lines.place();
   return text;
-}
-
-bool TcpStripes::striped(std::size_t length) const {
-  return lanes_.size() > 1 && length >= lanes_.size() * least_stripe;
 }
 
 void TcpStripes::send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data) {
@@ -144,8 +165,7 @@ void TcpStripes::send(int peer, TcpFrame::Kind kind, std::span<const std::byte> 
   send_over(*lanes_.front(), peer, TcpFrame::Kind::stripes, to.letters.back().length);
   for (const auto& lane : lanes_) {
     if (!to.lost.empty()) return;
-    const auto [begin, length] = stripe_of(data.size(), lane->number(), lanes_.size());
-    send_over(*lane, peer, kind, data.subspan(begin, length));
+    send_over(*lane, peer, kind, stripe_of(data, lane->number(), lanes_.size()));
   }
 }
 
@@ -212,7 +232,8 @@ std::optional<std::span<std::byte>> TcpStripes::room_for(const Lane& lane, int p
     return from.length;
   }
   if (!whole) return owner_.room_for(peer, frame);
-  const auto [begin, length] = stripe_of(whole->length, lane.number(), lanes_.size());
+  const std::size_t number = lane.number(), begin = stripe_begin(whole->length, number, lanes_.size());
+  const std::size_t length = stripe_begin(whole->length, number + 1, lanes_.size()) - begin;
   if (frame.length != length) {
     throw WireError(fmt::format("a stripe of {} bytes came where {} were due", frame.length, length));
   }
@@ -281,6 +302,14 @@ void TcpStripes::lose_if_needed(int peer) {
   for (Peer::Way& way : of.ways) way.sending.clear();
   of.whole.reset();
   owner_.lost(peer, of.lost);
+}
+
+}  // namespace
+
+std::unique_ptr<TcpPeers> make_tcp_peers(asio::io_context& io, int rank, int size, const TcpSettings& settings,
+                                         TcpOwner& owner) {
+  if (settings.options.streams == 1) return std::make_unique<TcpLines>(io, rank, size, settings, owner);
+  return std::make_unique<TcpStripes>(io, rank, size, settings, owner);
 }
 
 }  // namespace sotto

@@ -14,9 +14,8 @@
 
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/tcp/places.h"
-#include "sotto/comm/tcp/stripes.h"
-#include "sotto/comm/tcp/tcp_mailbox.h"
+#include "sotto/comm/tcp/door.h"
+#include "sotto/comm/tcp/peers.h"
 #include "sotto/comm/tcp/through_relay.h"
 #include "sotto/core/error.h"
 
@@ -34,19 +33,19 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
         meeting_(std::move(meeting)),
         places_(meeting_, section),
         settings_(settings),
-        stripes_(io_, rank, size, settings, *this),
+        connections_(make_tcp_peers(io_, rank, size, settings, *this)),
         due_(io_),
         peers_(static_cast<std::size_t>(size)) {
-    places_.leave(rank, stripes_.place());
+    places_.leave(rank, connections_->place());
   }
 
   // Peers may still acknowledge what they have read, unless they are busy with something else.
   ~TcpCommunicator() override {
     const auto end = Clock::now() + deadline();
     auto until = std::min(Clock::now() + patience, end);
-    for (std::size_t left = stripes_.awaited(); !failure_ && left > 0 && Clock::now() < until;) {
+    for (std::size_t left = connections_->awaited(); !failure_ && left > 0 && Clock::now() < until;) {
       io_.run_one_until(until);
-      const std::size_t before = std::exchange(left, stripes_.awaited());
+      const std::size_t before = std::exchange(left, connections_->awaited());
       if (left < before) until = std::min(Clock::now() + patience, end);
     }
   }
@@ -60,7 +59,7 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
     if (failure_) return;  // they know
     failure_ = {-1, reason};
     meeting_->give_up(reason);
-    stripes_.close();
+    connections_->close();
   }
 
  private:
@@ -86,12 +85,12 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
       ++of(send.peer).unsent;
       waiting_.push_back(&send);
     }
-    for (const Recv& recv : recvs) stripes_.resume(recv.peer);
+    for (const Recv& recv : recvs) connections_->resume(recv.peer);
     try {
       carry();
     } catch (const std::exception& error) {  // no memory, for one: nothing may write to `recvs` later
       failure_ = {-1, error.what()};
-      stripes_.close();
+      connections_->close();
       throw;
     }
     if (failure_) give_up_exchange();
@@ -120,7 +119,7 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
       Peer& peer = of(send->peer);
       if (peer.held_in == pass_) return false;
       if (send->not_before <= now) {
-        stripes_.send(send->peer, TcpFrame::Kind::message, send->data);
+        connections_->send(send->peer, TcpFrame::Kind::message, send->data);
         return true;
       }
       peer.held_in = pass_;
@@ -137,7 +136,7 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
     auto found = std::ranges::find_if(peers_, late);
     if (found == peers_.end()) found = std::ranges::find_if(peers_, [](const Peer& peer) { return peer.unsent > 0; });
     const int peer = static_cast<int>(found - peers_.begin());
-    const std::string trouble = stripes_.trouble(peer);
+    const std::string trouble = connections_->trouble(peer);
     failure_ = {peer, fmt::format("timed out after {:g} s{}{}", std::chrono::duration<double>(deadline()).count(),
                                   trouble.empty() ? "" : ": ", trouble)};
   }
@@ -145,7 +144,7 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
   // The memory of the messages is the caller's, so nothing may be under way when it learns of the failure.
   [[noreturn]] void give_up_exchange() {
     const std::string cause = meeting_->report(failure_->peer, failure(operation(), failure_->peer, failure_->reason));
-    stripes_.close();
+    connections_->close();
     fail(operation(), failure_->peer, reason_with(failure_->reason, cause));
   }
 
@@ -194,7 +193,7 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
   TcpPlaces places_;
   TcpSettings settings_;
   asio::io_context io_{1};
-  TcpStripes stripes_;
+  std::unique_ptr<TcpPeers> connections_;
   asio::steady_timer due_;          // when the next message that waits for its time may leave
   std::optional<Failure> failure_;  // permanent: ranks are out of step
 

@@ -1,5 +1,3 @@
-#include "sotto/comm/tcp/tcp_mailbox.h"
-
 #include <fmt/format.h>
 
 #include <asio/io_context.hpp>
@@ -8,13 +6,19 @@
 #include <atomic>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/meeting.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/comm/queued_mailbox.h"
-#include "sotto/comm/tcp/places.h"
+
+#include "sotto/comm/tcp/door.h"
+#include "sotto/comm/tcp/peers.h"
+#include "sotto/comm/tcp/tcp.h"
 #include "sotto/core/error.h"
 #include "sotto/core/thread.h"
 
@@ -33,12 +37,11 @@ class TcpMailbox final : public QueuedMailbox, private TcpOwner {
  public:
   TcpMailbox(std::shared_ptr<Meeting> meeting, const std::string& section, const TcpSettings& settings, int rank,
              int size, std::size_t max_bytes)
-      : QueuedMailbox(rank, size, max_bytes, settings.deadline, false),
-        meeting_(std::move(meeting)),
-        places_(meeting_, section),
-        stripes_(io_, rank, size, settings, *this),
+      : QueuedMailbox(rank, size, max_bytes, settings.deadline, false, meeting),
+        places_(std::move(meeting), section),
+        connections_(make_tcp_peers(io_, rank, size, settings, *this)),
         states_(static_cast<std::size_t>(size)) {
-    places_.leave(rank, stripes_.place());
+    places_.leave(rank, connections_->place());
     if (size > 1) carrier_ = start_thread("a mailbox", [this] { io_.run(); });
   }
 
@@ -72,7 +75,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpOwner {
   void made_room() override {
     if (!starved_.exchange(false)) return;
     asio::post(io_, [this] {
-      for (const int peer : std::exchange(paused_, {})) stripes_.resume(peer);
+      for (const int peer : std::exchange(paused_, {})) connections_->resume(peer);
     });
   }
 
@@ -86,7 +89,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpOwner {
     const auto data = std::span<const std::byte>(letter.bytes).subspan(TcpFrame::bytes);
     const TcpFrame::Kind kind = frame_of(letter.kind);
     lock.unlock();
-    stripes_.send(to, kind, data);
+    connections_->send(to, kind, data);
   }
 
   void send_at(Clock::time_point time, int to) {
@@ -146,30 +149,50 @@ class TcpMailbox final : public QueuedMailbox, private TcpOwner {
 
   void lost(int peer, const std::string& reason) override { lose(peer, reason); }
 
-  // A peer may have ended because of another one; the first thread that asks finds the cause.
-  [[noreturn]] void fail_because(int peer, const std::string& reason) override {
-    const Lock lock(asking_);
-    if (!cause_) cause_ = meeting_->report(peer, failure(peer, reason));
-    throw CommError(failure(peer, reason_with(reason, *cause_)));
-  }
-
-  std::shared_ptr<Meeting> meeting_;
   TcpPlaces places_;
-  Mutex asking_;
-  std::optional<std::string> cause_ SOTTO_GUARDED_BY(asking_);
   std::atomic<bool> starved_ = false;  // the carrier waits for room in the inbox
   asio::io_context io_{1};
-  TcpStripes stripes_;  // this and the following belong to the carrier
+  std::unique_ptr<TcpPeers> connections_;  // this and the following belong to the carrier
   std::vector<State> states_;
   std::vector<int> paused_;  // peers that are not read from, since there is no room
   std::thread carrier_;
 };
+
+constexpr std::size_t most_bytes = 64 << 10;  // a rank leaves a line of some 100 bytes for each connection to a peer
+
+// Whoever reaches the store may have written there.
+std::string place_in(const std::string& value) {
+  if (value.size() > most_bytes) {
+    throw CommError(
+        fmt::format("the ranks' meeting place has {} bytes where the address of a rank is due; something "
+                    "that is no rank writes there",
+                    value.size()));
+  }
+  std::istringstream lines(value);
+  std::string place;
+  for (std::string line; std::getline(lines, line);) place += (place.empty() ? "" : "\n") + visible(line);
+  return place;
+}
 
 }  // namespace
 
 std::unique_ptr<Mailbox> make_tcp_mailbox(std::shared_ptr<Meeting> meeting, const std::string& section,
                                           const TcpSettings& settings, int rank, int size, std::size_t max_bytes) {
   return std::make_unique<TcpMailbox>(std::move(meeting), section, settings, rank, size, max_bytes);
+}
+
+void TcpPlaces::leave(int rank, const std::string& place) { section_->set(std::to_string(rank), place); }
+
+std::optional<std::string> TcpPlaces::find(int rank, Clock::time_point until) const {
+  const auto answer =
+      bounded(until, {}, [section = section_, key = std::to_string(rank)]() -> std::optional<std::string> {
+        if (!section->check(key)) return std::nullopt;
+        return place_in(section->get(key));
+      });
+  if (!answer) throw CommError("the ranks' meeting place does not say where it listens");
+  if (*answer) return *answer;
+  if (const auto why = meeting_->failure_of(rank, until)) throw CommError("it has ended: " + *why);
+  return std::nullopt;
 }
 
 }  // namespace sotto

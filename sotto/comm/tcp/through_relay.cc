@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/group/bounded.h"
+#include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/tcp/socket.h"
 #include "sotto/comm/world.h"

@@ -10,9 +10,9 @@
 #include <memory>
 #include <string>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/comm/relay/word.h"
-#include "sotto/comm/stop.h"
-#include "sotto/comm/tcp/pulse.h"
+#include "sotto/comm/tcp/socket.h"
 #include "sotto/comm/tcp/stream.h"
 
 namespace sotto {

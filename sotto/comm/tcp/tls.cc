@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "sotto/comm/broken_pipes.h"
+#include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/report/recorded_run.h"
+
+namespace sotto {
+
+// "step 120 of 400  epoch 0.31 of 3  loss 0.2134  37.2 ms a step  25.1 KB sent a rank and step  11 s left"
+std::string progress_line(const LiveRun& run);
+// "test after 100 steps: loss 0.1234  accuracy 97.12"
+std::string evaluation_line(const EvaluationRow& row);
+// How the run stands: "running", "ended after 400 steps", "stopped without a result: ...".
+std::string state_line(const LiveRun& run);
+// All of it with a curve of the loss and a table of the ranks, in at most so many lines and columns.
+std::vector<std::string> view_of(const LiveRun& run, int columns, int lines);
+
+}  // namespace sotto

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+// Escapes text for HTML and SVG: between tags, and in attributes with double or single quotes.
+std::string escaped(std::string_view text);
+
+// A cell of text, which is escaped.
+struct HtmlCell {
+  std::string text;
+  bool is_best = false;  // of its column; readers see a mark, and hear it
+  int group = -1;        // of runs, whose colour stands before the text; -1: none
+};
+
+// A table with headings of rows and columns, which scrolls sideways where it is too wide.
+class HtmlTable {
+ public:
+  HtmlTable(std::string_view id, std::string_view caption, const std::vector<HtmlCell>& headings);
+  void add(const std::vector<HtmlCell>& row);  // its first cell is its heading
+  std::string html() const;
+
+ private:
+  std::string text_;
+};
+
+// One HTML document, which needs nothing but itself: headings, the content that the caller puts under them, and the
+// script that draws `data`.
+struct PageFrame {
+  std::string title;
+  std::string state{};   // how a run stands that is being watched; empty: the page is a file
+  bool goes_on = false;  // in that case: the page asks for itself again and again
+  std::string data;      // JSON
+  std::string sections{};
+
+  // Where the script draws the plots of the data.
+  static constexpr std::string_view plots =
+      "<noscript><p>The curves are drawn by a script, which this browser does not run.</p></noscript>\n"
+      "<div id=\"controls\"></div>\n<div id=\"plots\"></div>\n";
+  void add(std::string_view id, std::string_view heading, std::string_view content);
+  std::string html() const;
+};
+
+// A page for a run that has made no step yet. It loads itself again.
+std::string waiting_page(const std::string& run);
+
+// JSON as it may stand in a page: `</script>` in a text must not end the element.
+std::string for_page(std::string_view json);
+
+using Json = nlohmann::ordered_json;
+
+// Seven digits; what is not finite is null.
+Json number(double value);
+Json numbers(const std::vector<double>& values);
+
+}  // namespace sotto
