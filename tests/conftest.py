@@ -16,32 +16,26 @@ LONG = ["test_elastic_function", "test_shell_blocks", "test_own_network", "test_
 
 def pytest_addoption(parser):
     parser.addoption("--matching", metavar="REGEX", help="only tests whose names match, as ctest -R does")
-    parser.addoption("--fourth", type=int, metavar="NUMBER", help="every fourth test, from that number on")
+    parser.addoption("--quick", action="store_true", help="without tests that are marked `slow`")
     parser.addoption("--faults", action="store_true", help="all cases of tests that are marked `sample`")
     parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="where the programs were built")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample(count): without --faults only the first `count` cases run")
+    config.addinivalue_line("markers", "slow: it builds, waits for seconds, or trains for long; `./dev test` leaves it out")
 
 
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--faults"):
         seen = collections.Counter()
         items[:] = [item for item in items if in_sample(item, seen)]
-    fourth = config.getoption("--fourth")
-    if fourth is not None:
-        units = {unit: number for number, unit in enumerate(dict.fromkeys(map(unit_of, items)))}
-        items[:] = [item for item in items if units[unit_of(item)] % 4 == fourth]
+    if config.getoption("--quick"):
+        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
     regex = config.getoption("--matching")
     if regex is not None:
         items[:] = [item for item in items if re.search(regex, item.nodeid)]
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
-
-
-def unit_of(item):
-    """What is left out or taken as a whole: a test, or all blocks of a page, which need each other."""
-    return re.sub(r"(\.md):\d+\]$", r"\1", item.nodeid)
 
 
 def in_sample(item, seen):
