@@ -6,7 +6,6 @@
 
 #include "adapters/c10d/transports.h"
 #include "app/train/folder/weights.h"
-#include "app/train/options/choices.h"
 #include "app/train/options/optimiser.h"
 #include "app/train/replica.h"
 #include "sotto/algorithm/worker.h"

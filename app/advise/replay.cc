@@ -8,8 +8,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sotto/comm/emulated/links.h"
-
 namespace sotto {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <numeric>
-#include <string>
 
 #include "sotto/core/csv_table.h"
 #include "sotto/core/file.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "app/analyze/codec_study.h"
 #include "app/analyze/figures.h"

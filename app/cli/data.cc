@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <initializer_list>
 #include <thread>
-#include <vector>
 
 #include "app/cli/commands.h"
 #include "app/cli/data_info.h"

@@ -8,7 +8,6 @@
 #include <array>
 #include <deque>
 #include <filesystem>
-#include <optional>
 #include <random>
 #include <utility>
 

@@ -9,10 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "adapters/c10d/compute_threads.h"
 #include "app/cli/commands.h"

@@ -2,8 +2,6 @@
 
 #include <torch/version.h>
 
-#include <string>
-
 #include "app/cli/commands.h"
 
 namespace sotto {

@@ -10,8 +10,6 @@
 #include <cerrno>
 #include <memory>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "app/data/unpack.h"
 #include "sotto/core/error.h"

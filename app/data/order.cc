@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "sotto/core/random.h"
 
 namespace sotto {

@@ -11,10 +11,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"

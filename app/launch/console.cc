@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
-#include <utility>
 
 #include "sotto/core/text.h"
 

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 #include "adapters/c10d/transports.h"
 #include "sotto/core/error.h"

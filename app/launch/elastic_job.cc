@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string>
 
 #include "app/launch/local_job.h"
 #include "app/launch/share.h"

@@ -15,8 +15,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "sotto/core/error.h"

@@ -11,10 +11,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
-#include <string_view>
 #include <system_error>
 
 #include "sotto/core/error.h"

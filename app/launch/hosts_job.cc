@@ -5,12 +5,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <utility>
 
 #include "app/launch/share.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "app/launch/hosts_job.h"

@@ -8,14 +8,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <limits>
 #include <thread>
 #include <utility>
 
 #include "adapters/c10d/compute_threads.h"
 #include "adapters/c10d/transports.h"
-#include "app/launch/host_message.h"
 #include "app/launch/share.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"

@@ -11,22 +11,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "app/launch/launcher.h"
 #include "app/launch/spawn.h"
 #include "sotto/comm/world.h"
-#include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/text.h"
 #include "sotto/core/timer.h"

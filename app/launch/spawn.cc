@@ -12,9 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "sotto/core/error.h"
 

@@ -1,7 +1,5 @@
 #include <array>
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include "app/model/image_network.h"
 #include "app/model/layers.h"

@@ -1,7 +1,5 @@
 #include <torch/nn/modules/embedding.h>
 
-#include <vector>
-
 #include "app/model/language_network.h"
 #include "app/model/layers.h"
 #include "app/model/network.h"

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include "app/model/network.h"
 

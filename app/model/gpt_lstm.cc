@@ -5,8 +5,6 @@
 #include <torch/nn/modules/rnn.h>
 
 #include <cmath>
-#include <optional>
-#include <vector>
 
 #include "app/model/language_network.h"
 #include "app/model/layers.h"

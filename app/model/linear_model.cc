@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include "sotto/core/error.h"
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "sotto/core/random.h"

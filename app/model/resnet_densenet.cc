@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <vector>
 
 #include "app/model/image_network.h"
 #include "app/model/layers.h"

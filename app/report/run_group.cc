@@ -7,8 +7,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "app/report/curve.h"

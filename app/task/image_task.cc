@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <utility>
 

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "adapters/c10d/compute_threads.h"
 #include "app/train/folder/run_folder.h"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "app/train/run_log.h"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <vector>
 
 #include "sotto/comm/group/store.h"
 #include "sotto/core/error.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <vector>
 
 #include "app/train/stop_signal.h"
 

@@ -2,8 +2,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <vector>
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"

@@ -8,10 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "app/cli/codec/vector_file.h"
 #include "sotto/core/bytes.h"

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string_view>
-#include <vector>
 
 #include "app/train/record/capture.h"
 #include "sotto/codec/npy_file.h"

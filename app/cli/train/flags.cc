@@ -5,7 +5,6 @@
 
 #include <array>
 #include <filesystem>
-#include <vector>
 
 #include "adapters/c10d/transports.h"
 #include "app/data/partition.h"

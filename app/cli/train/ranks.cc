@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <vector>
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"

@@ -8,8 +8,6 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
-#include <string_view>
-#include <vector>
 
 #include "app/cli/train/flags.h"
 #include "app/cli/train/ranks.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app/cli/train/flags.h"
 #include "app/report/run_group.h"

@@ -5,11 +5,7 @@
 
 #include <array>
 #include <filesystem>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "app/data/images/pickle.h"
 #include "app/data/images/pixels.h"

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "app/data/images/dataset.h"
 #include "sotto/core/error.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 

@@ -4,9 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <span>
-#include <string>
 #include <utility>
 
 #include "app/data/unpack.h"

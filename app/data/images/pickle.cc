@@ -6,7 +6,6 @@
 #include <cstring>
 #include <deque>
 #include <optional>
-#include <string>
 #include <unordered_map>
 #include <utility>
 

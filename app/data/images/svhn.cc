@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "app/data/images/dataset.h"
 #include "app/data/images/pixels.h"

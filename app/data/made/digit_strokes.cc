@@ -1,8 +1,6 @@
 #include "app/data/made/digit_strokes.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 
 namespace sotto {
 namespace {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <vector>
 
 #include "app/data/images/dataset.h"
 #include "app/data/made/digit_strokes.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <memory>
 #include <stdexcept>
-#include <vector>
 
 namespace sotto {
 namespace {

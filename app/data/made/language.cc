@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <string>
-#include <string_view>
 
 #include "app/data/made/generated.h"
 #include "app/data/text/pairs.h"

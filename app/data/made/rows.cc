@@ -1,7 +1,6 @@
 #include "app/data/rows/rows.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "app/data/made/generated.h"
 

@@ -6,8 +6,6 @@
 #include <array>
 #include <iterator>
 #include <memory>
-#include <span>
-#include <string>
 
 #include "app/data/images/dataset.h"
 #include "app/data/images/mnist.h"

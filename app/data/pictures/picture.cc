@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "app/data/pictures/picture.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include "app/data/images/pixels.h"

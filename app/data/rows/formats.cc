@@ -5,10 +5,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "app/data/rows/rows.h"
 #include "app/data/text/text_lines.h"

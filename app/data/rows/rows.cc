@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
-#include <string>
 #include <utility>
 
 #include "app/data/unpack.h"

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <iterator>
-#include <string>
-#include <string_view>
 
 #include "app/data/text/text_lines.h"
 #include "app/data/text/vocabulary.h"

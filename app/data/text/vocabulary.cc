@@ -4,7 +4,6 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
-#include <string>
 #include <unordered_map>
 
 #include "sotto/core/error.h"

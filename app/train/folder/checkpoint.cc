@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "app/train/folder/folder_lock.h"
 #include "sotto/core/error.h"

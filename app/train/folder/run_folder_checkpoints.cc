@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 
 #include "app/train/folder/run_folder.h"
 #include "sotto/aggregate/aggregate.h"

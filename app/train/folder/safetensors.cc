@@ -13,7 +13,6 @@
 #include "sotto/core/error.h"
 #include "sotto/core/floats.h"
 #include "sotto/core/hash.h"
-#include "sotto/core/open_file.h"
 #include "sotto/kernels/element.h"
 
 namespace sotto {

@@ -9,7 +9,6 @@
 
 #include "sotto/aggregate/presets.h"
 #include "sotto/core/error.h"
-#include "sotto/optim/clip.h"
 #include "sotto/optim/loss_scale.h"
 
 namespace sotto {

@@ -10,7 +10,6 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "adapters/c10d/transports.h"
 #include "app/task/table.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <optional>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/csv_table.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string_view>
 
 #include "app/train/folder/checkpoint.h"
 #include "sotto/comm/world.h"

@@ -9,9 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"

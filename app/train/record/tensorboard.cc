@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "app/train/record/listener.h"
 #include "sotto/algorithm/algorithm.h"
