@@ -28,23 +28,6 @@ Examples:
 
 constexpr std::size_t most_steps = 20;  // in the table of a terminal
 
-struct OwnOptions {
-  std::optional<std::string> out, csv;
-  bool spectra = true;
-  std::int64_t repeats = 3;
-  std::int64_t threads = 1;
-  void visit(OptionVisitor& v) {
-    v.option("out", out, "write a page of plots and tables to this .html file; auto: none");
-    v.option(
-        "csv", csv,
-        "write everything to tables in this folder: tensors.csv, ranks.csv, histograms.csv, spectra.csv, codecs.csv "
-        "and merges.csv; auto: none");
-    v.option("spectra", spectra, "compute singular values, which takes longest");
-    v.option("repeats", repeats, "how often each codec is timed on a gradient; medians are used", {1, 10000});
-    v.option("threads", threads, "threads that encode and decode", {1, 256});
-  }
-};
-
 std::vector<StudiedCodec> codecs_of(std::span<const std::string> said, std::span<const std::string> values) {
   std::vector<StudiedCodec> studied;
   for (const std::string& expression : said) {
@@ -82,7 +65,9 @@ std::vector<CapturedFile> files_of(const std::string& path) {
 }  // namespace
 
 int run_analyze(std::span<const std::string> arguments) {
-  OwnOptions own;
+  std::optional<std::string> out, csv;
+  bool spectra = true;
+  std::int64_t repeats = 3, threads = 1;
   std::string folder;
   std::vector<std::string> said, values, merge_texts;
   Flags flags("analyze", "Analyses captured gradients: statistics of each tensor, and errors of codecs.", examples);
@@ -92,13 +77,23 @@ int run_analyze(std::span<const std::string> arguments) {
   flags.add_list("values", values, "values for {} in the codecs, as `sotto codec sweep` takes them");
   flags.add_list("merge", merge_texts,
                  "also time the addition of so many messages, for each of these numbers, such as 4 16 64 256 1024");
-  if (!flags.read(arguments, own)) return 0;
-  if (own.out) require_ending("out", *own.out, ".html");
-  if (own.csv) require_possible_folder(*own.csv);
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("out", out, "write a page of plots and tables to this .html file; auto: none");
+    v.option(
+        "csv", csv,
+        "write everything to tables in this folder: tensors.csv, ranks.csv, histograms.csv, spectra.csv, codecs.csv "
+        "and merges.csv; auto: none");
+    v.option("spectra", spectra, "compute singular values, which takes longest");
+    v.option("repeats", repeats, "how often each codec is timed on a gradient; medians are used", {1, 10000});
+    v.option("threads", threads, "threads that encode and decode", {1, 256});
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  if (out) require_ending("out", *out, ".html");
+  if (csv) require_possible_folder(*csv);
   std::vector<StudiedCodec> studied = codecs_of(said, values);
   const std::vector<std::size_t> merges = numbers_of(merge_texts);
   refuse(!merges.empty() && studied.empty(), "--merge: say whose messages with --codec");
-  const auto pool = std::make_shared<ThreadPool>(static_cast<int>(own.threads));
+  const auto pool = std::make_shared<ThreadPool>(static_cast<int>(threads));
   std::vector<std::unique_ptr<Codec>> codecs;
   for (StudiedCodec& one : studied) one.text = codecs.emplace_back(measured_codec(one.text, pool))->traits().text;
 
@@ -113,15 +108,15 @@ int run_analyze(std::span<const std::string> arguments) {
   {
     Console console;  // ends before tables are printed, since it ignores SIGPIPE
     const AnalysisProgress progress = [&](std::string_view part) { console.progress(part); };
-    analysis = analyse(files, own.spectra, progress);
-    study(codecs, files, static_cast<int>(own.repeats), merges, progress, studied);
+    analysis = analyse(files, spectra, progress);
+    study(codecs, files, static_cast<int>(repeats), merges, progress, studied);
   }
   // Before the files are written, so that a failure there does not lose the results.
   fmt::print("{}\n{}", step_figures(analysis, most_steps).text(), tensor_figures(analysis).text());
   if (!studied.empty()) fmt::print("\n{}", codec_figures(studied).text());
   if (!merges.empty()) fmt::print("\n{}", merge_figures(studied).text());
-  if (own.csv) write_csv(*own.csv, analysis, studied);
-  if (own.out) write_file_atomic(*own.out, analysis_page(folder, analysis, studied));
+  if (csv) write_csv(*csv, analysis, studied);
+  if (out) write_file_atomic(*out, analysis_page(folder, analysis, studied));
   return 0;
 }
 

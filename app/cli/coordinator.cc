@@ -27,30 +27,6 @@ Example, the second line once for each rank:
   sotto coordinator --ranks 2:4 --listen 10.0.0.1:29400 --state job.state
   sotto train --model resnet20 --train-dir runs/r20 --coordinator 10.0.0.1:29400)text";
 
-struct OwnOptions {
-  std::string ranks;
-  std::string listen = "127.0.0.1:29400";
-  std::string on_failure = "continue";
-  std::string state;
-  std::string secret;
-  std::int64_t patience = CoordinatorSpec{}.patience.count();
-  std::optional<std::int64_t> metrics_port;
-  void visit(OptionVisitor& v) {
-    v.option("ranks", ranks, "MIN:MAX, how many ranks the job has");
-    v.option("listen", listen, "HOST:PORT, an address of this machine that the ranks reach; port 0: any free one");
-    v.option("on-failure", on_failure,
-             "what the other ranks do when a rank is lost: continue, stop, or checkpoint (write one, then stop)");
-    v.option("state", state, "a file from which a later coordinator can continue the job");
-    v.option("secret", secret,
-             "file with the secret that every rank must have; without it, the first rank's secret is required of the "
-             "others");
-    v.option("patience", patience, "seconds after which a rank that hangs, while the others wait for it, is given up",
-             {1, 1e6});
-    v.option("metrics-port", metrics_port, "serve figures for Prometheus at this port of the loopback; 0: any free one",
-             {0, 65535});
-  }
-};
-
 std::string exposition(const Coordinator& coordinator) {
   const Generations& generations = coordinator.generations();
   Exposition out;
@@ -91,29 +67,47 @@ class MetricsPage {
 
 int run_coordinator(std::span<const std::string> arguments) {
   constexpr std::chrono::milliseconds between_looks(100);
-  OwnOptions own;
+  std::string ranks, state, secret;
+  std::string listen = "127.0.0.1:29400";
+  std::string on_failure = "continue";
+  std::int64_t patience = CoordinatorSpec{}.patience.count();
+  std::optional<std::int64_t> metrics_port;
   Flags flags("coordinator", "Lets the ranks of a job come and go: tells them who is in their group.", examples);
-  if (!flags.read(arguments, own)) return 0;
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("ranks", ranks, "MIN:MAX, how many ranks the job has");
+    v.option("listen", listen, "HOST:PORT, an address of this machine that the ranks reach; port 0: any free one");
+    v.option("on-failure", on_failure,
+             "what the other ranks do when a rank is lost: continue, stop, or checkpoint (write one, then stop)");
+    v.option("state", state, "a file from which a later coordinator can continue the job");
+    v.option("secret", secret,
+             "file with the secret that every rank must have; without it, the first rank's secret is required of the "
+             "others");
+    v.option("patience", patience, "seconds after which a rank that hangs, while the others wait for it, is given up",
+             {1, 1e6});
+    v.option("metrics-port", metrics_port, "serve figures for Prometheus at this port of the loopback; 0: any free one",
+             {0, 65535});
+  };
+  if (!flags.read(arguments, visit)) return 0;
   flags.refuse_empty({"secret"});
-  refuse(own.ranks.empty(), "--ranks: missing; say MIN:MAX, how many ranks the job has");
-  const RankRange range = read_rank_range("--ranks " + own.ranks, own.ranks);
+  refuse(ranks.empty(), "--ranks: missing; say MIN:MAX, how many ranks the job has");
+  const RankRange range = read_rank_range("--ranks " + ranks, ranks);
   Console console;
-  Coordinator coordinator({.place = read_meeting_place("--listen " + own.listen, own.listen, 0),
+  Coordinator coordinator({.place = read_meeting_place("--listen " + listen, listen, 0),
                            .least = static_cast<std::size_t>(range.least),
                            .most = static_cast<std::size_t>(range.most.value_or(range.least)),
-                           .on_failure = read_on_failure(own.on_failure),
-                           .patience = std::chrono::seconds(own.patience),
-                           .secret = own.secret.empty() ? std::nullopt : std::optional(read_secret(own.secret)),
-                           .state = own.state},
+                           .on_failure = read_on_failure(on_failure),
+                           .patience = std::chrono::seconds(patience),
+                           .secret = secret.empty() ? std::nullopt : std::optional(read_secret(secret)),
+                           .state = state},
                           console);
   const StopSignal signals;
-  const std::string host = own.listen.substr(0, own.listen.rfind(':'));
+  const std::string host = listen.substr(0, listen.rfind(':'));
   const bool is_any = host == "0.0.0.0" || host == "[::]";  // which says nothing to another machine
   console.line(stderr, fmt::format("sotto: ranks join with --coordinator {}:{}{}", is_any ? "HOST" : host,
                                    coordinator.port(), is_any ? ", where HOST is an address of this machine" : ""));
   std::unique_ptr<MetricsPage> page;
-  if (own.metrics_port) {
-    page = std::make_unique<MetricsPage>(static_cast<std::uint16_t>(*own.metrics_port));
+  if (metrics_port) {
+    page = std::make_unique<MetricsPage>(static_cast<std::uint16_t>(*metrics_port));
     console.line(stderr, "sotto: metrics for Prometheus are at " + page->address());
   }
   while (coordinator.look_after()) {

@@ -75,27 +75,21 @@ void require_set(std::string_view action, std::string_view name, std::span<const
       fmt::format("sotto data {}: cannot do it for `{}`, only for {}", action, name, fmt::join(can, ", ")));
 }
 
-struct GetOptions {
-  std::string data_dir;
-  std::string url;
-  void visit(OptionVisitor& v) {
-    v.option("data-dir", data_dir, "folder for the files; created if missing");
-    v.option("url", url, "address of a folder to download from, instead of the usual mirror");
-  }
-};
-
 int get(std::span<const std::string> arguments) {
-  GetOptions options;
-  std::string name;
+  std::string name, data_dir, url;
   Flags flags("data get",
               "Downloads the files of a data set and checks them. After an interruption, the same command continues.",
               "");
   flags.add_positional("name", name, "data set, see `sotto data list`", true);
-  if (!flags.read(arguments, options)) return 0;
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("data-dir", data_dir, "folder for the files; created if missing");
+    v.option("url", url, "address of a folder to download from, instead of the usual mirror");
+  };
+  if (!flags.read(arguments, visit)) return 0;
   std::vector<std::string_view> can = set_names();
   std::erase_if(can, [](std::string_view set) { return find_download(set) == nullptr; });
   require_set("get", name, can);
-  refuse(options.data_dir.empty(), "sotto data get: say where to with --data-dir");
+  refuse(data_dir.empty(), "sotto data get: say where to with --data-dir");
 
   const StopSignal signals;
   Console console;
@@ -104,30 +98,16 @@ int get(std::span<const std::string> arguments) {
                                  bytes_text(static_cast<double>(total))));
     return StopSignal::caught() == 0;
   };
-  const Fetched fetched = get_dataset(name, options.data_dir, options.url, progress);
+  const Fetched fetched = get_dataset(name, data_dir, url, progress);
   console.clear();
   switch (fetched) {
-    case Fetched::already_there: fmt::print("{} is in {} already, complete\n", name, options.data_dir); return 0;
-    case Fetched::done: fmt::print("{} is in {}\n", name, options.data_dir); return 0;
+    case Fetched::already_there: fmt::print("{} is in {} already, complete\n", name, data_dir); return 0;
+    case Fetched::done: fmt::print("{} is in {}\n", name, data_dir); return 0;
     case Fetched::cancelled: break;
   }
   print_error(fmt::format("sotto: stopped; the same command continues from here\n"));
   return 128 + StopSignal::caught();
 }
-
-struct MakeOptions {
-  DataOptions data;
-  void visit(OptionVisitor& v) {
-    const Bounds sizes{0, static_cast<double>(DataOptions::most_examples)};
-    v.option("data-dir", data.data_dir, "folder for the files; created if missing");
-    v.option("train-size", data.train_size,
-             "number of training examples (bytes, for a text); 0: as many as the generated sets have", sizes);
-    v.option("test-size", data.test_size, "the same for tests", sizes);
-    v.option("data-seed", data.data_seed, "seed of the generated examples", Bounds::at_least(0));
-    v.option("languages", data.languages, "for parallel text: the endings of the files' names");
-    v.option("test-set", data.test_set, "for parallel text: how the names of the test files begin");
-  }
-};
 
 // A flag that only some data sets use.
 struct OwnFlag {
@@ -143,16 +123,26 @@ void refuse_unused(const Flags& flags, std::string_view set, std::initializer_li
 }
 
 int make(std::span<const std::string> arguments) {
-  MakeOptions options;
+  DataOptions options;
   Flags flags(
       "data make",
       "Writes files in the format of a data set, with generated examples, to try its reader without a download.", "");
-  flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
-  if (!flags.read(arguments, options)) return 0;
-  require_set("make", options.data.data, stand_in_names());
-  refuse(options.data.data_dir.empty(), "sotto data make: say where to with --data-dir");
-  refuse_unused(flags, options.data.data, {{"languages", {"parallel"}}, {"test-set", {"parallel"}}});
-  for (const std::filesystem::path& file : make_stand_in(options.data)) {
+  flags.add_positional("name", options.data, "data set, see `sotto data list`", true);
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    const Bounds sizes{0, static_cast<double>(DataOptions::most_examples)};
+    v.option("data-dir", options.data_dir, "folder for the files; created if missing");
+    v.option("train-size", options.train_size,
+             "number of training examples (bytes, for a text); 0: as many as the generated sets have", sizes);
+    v.option("test-size", options.test_size, "the same for tests", sizes);
+    v.option("data-seed", options.data_seed, "seed of the generated examples", Bounds::at_least(0));
+    v.option("languages", options.languages, "for parallel text: the endings of the files' names");
+    v.option("test-set", options.test_set, "for parallel text: how the names of the test files begin");
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  require_set("make", options.data, stand_in_names());
+  refuse(options.data_dir.empty(), "sotto data make: say where to with --data-dir");
+  refuse_unused(flags, options.data, {{"languages", {"parallel"}}, {"test-set", {"parallel"}}});
+  for (const std::filesystem::path& file : make_stand_in(options)) {
     fmt::print("{}  {}\n", file.string(), bytes_text(static_cast<double>(std::filesystem::file_size(file))));
   }
   return 0;
@@ -224,22 +214,6 @@ int prepare(std::span<const std::string> arguments) {
   return 0;
 }
 
-struct ShowOptions {
-  DataOptions data;
-  std::int64_t count = 100;
-  std::string out;
-  std::string split = "train";
-  void visit(OptionVisitor& v) {
-    v.option("out", out, "image file to write, in the PGM format");
-    v.option("count", count, "number of examples", {1, 10000});
-    v.option("split", split, "which half of the data", {"train", "test"});
-    v.option("data-dir", data.data_dir, "folder of the data set's files");
-    v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
-    v.option("image-size", data.image_size, "side, in pixels, to which pictures in files are scaled; auto: 224",
-             {8, 4096});
-  }
-};
-
 // The first examples as grey squares, the colours of each averaged and stretched from its darkest to its brightest.
 std::string sheet(const Dataset& data, std::size_t count) {
   const ImageShape shape = data.shape();
@@ -265,17 +239,28 @@ std::string sheet(const Dataset& data, std::size_t count) {
 }
 
 int show(std::span<const std::string> arguments) {
-  ShowOptions options;
+  DataOptions options;
+  std::int64_t count = 100;
+  std::string out, split = "train";
   Flags flags("data show", "Writes the first examples of a data set as one image.", "");
-  flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
-  if (!flags.read(arguments, options)) return 0;
-  require_set("show", options.data.data, dataset_table().names());
-  refuse(options.out.empty(), "sotto data show: say where to with --out FILE.pgm");
-  require_ending("out", options.out, ".pgm");
-  const auto data = open_dataset(options.data, options.split == "train" ? Split::train : Split::test);
-  const std::size_t count = std::min(static_cast<std::size_t>(options.count), data->size());
-  write_file_atomic(options.out, sheet(*data, count));
-  fmt::print("{} examples of {} in {}\n", count, options.data.data, options.out);
+  flags.add_positional("name", options.data, "data set, see `sotto data list`", true);
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("out", out, "image file to write, in the PGM format");
+    v.option("count", count, "number of examples", {1, 10000});
+    v.option("split", split, "which half of the data", {"train", "test"});
+    v.option("data-dir", options.data_dir, "folder of the data set's files");
+    v.option("data-seed", options.data_seed, "seed of generated data", Bounds::at_least(0));
+    v.option("image-size", options.image_size, "side, in pixels, to which pictures in files are scaled; auto: 224",
+             {8, 4096});
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  require_set("show", options.data, dataset_table().names());
+  refuse(out.empty(), "sotto data show: say where to with --out FILE.pgm");
+  require_ending("out", out, ".pgm");
+  const auto data = open_dataset(options, split == "train" ? Split::train : Split::test);
+  const std::size_t shown = std::min(static_cast<std::size_t>(count), data->size());
+  write_file_atomic(out, sheet(*data, shown));
+  fmt::print("{} examples of {} in {}\n", shown, options.data, out);
   return 0;
 }
 

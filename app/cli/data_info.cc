@@ -140,18 +140,6 @@ bool describe_from(const Table<SourceEntry<Data>>& table, std::string_view kind,
   return true;
 }
 
-struct InfoOptions {
-  DataOptions data;
-  void visit(OptionVisitor& v) {
-    v.option("data-dir", data.data_dir,
-             "folder of the data set's files; for text or rows it may be the one file, for pictures a pack");
-    v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
-    v.option("languages", data.languages,
-             "for parallel text: from which language to which, by the endings of the files' names");
-    v.option("test-set", data.test_set, "for parallel text: how the names of the test files begin");
-  }
-};
-
 }  // namespace
 
 std::vector<std::string_view> set_names() {
@@ -163,17 +151,25 @@ std::vector<std::string_view> set_names() {
 }
 
 int run_data_info(std::span<const std::string> arguments) {
-  InfoOptions options;
+  DataOptions options;
   Flags flags("data info", "Says what a data set is, and what is in its files.", "");
-  flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
-  if (!flags.read(arguments, options)) return 0;
-  const DataOptions& data = options.data;
-  if (describe_from(dataset_table(), "images", data, open_dataset) ||
-      describe_from(text_table(), "text", data, open_text) || describe_from(pair_table(), "pairs", data, open_pairs) ||
-      describe_from(row_table(), "rows", data, open_rows)) {
+  flags.add_positional("name", options.data, "data set, see `sotto data list`", true);
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("data-dir", options.data_dir,
+             "folder of the data set's files; for text or rows it may be the one file, for pictures a pack");
+    v.option("data-seed", options.data_seed, "seed of generated data", Bounds::at_least(0));
+    v.option("languages", options.languages,
+             "for parallel text: from which language to which, by the endings of the files' names");
+    v.option("test-set", options.test_set, "for parallel text: how the names of the test files begin");
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  if (describe_from(dataset_table(), "images", options, open_dataset) ||
+      describe_from(text_table(), "text", options, open_text) ||
+      describe_from(pair_table(), "pairs", options, open_pairs) ||
+      describe_from(row_table(), "rows", options, open_rows)) {
     return 0;
   }
-  throw ConfigError(unknown_name("data set", data.data, set_names()));
+  throw ConfigError(unknown_name("data set", options.data, set_names()));
 }
 
 }  // namespace sotto

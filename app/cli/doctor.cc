@@ -28,15 +28,6 @@ Each line is ok, warn or fail, with the reason and what to do about it. Exit sta
 Example:
   sotto doctor --interface eth0)text";
 
-struct DoctorOptions {
-  std::string interface;
-  std::string master;
-  void visit(OptionVisitor& v) {
-    v.option("interface", interface, "network interface that training will use");
-    v.option("master", master, "host:port where ranks will meet");
-  }
-};
-
 enum class Verdict { ok, warn, fail };
 
 class Report {
@@ -151,19 +142,23 @@ void check_space(Report& report) {
 }  // namespace
 
 int run_doctor(std::span<const std::string> arguments) {
-  DoctorOptions options;
+  std::string interface, master;
   Flags flags("doctor", "Checks what training needs of this machine.", examples);
-  if (!flags.read(arguments, options)) return 0;
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("interface", interface, "network interface that training will use");
+    v.option("master", master, "host:port where ranks will meet");
+  };
+  if (!flags.read(arguments, visit)) return 0;
 
   Report report;
   report.say(Verdict::ok, "version", version_text());
   report.try_to("launch", "unset them, or start with torchrun, mpirun or srun again",
-                [&] { check_launch(report, options.master); });
-  check_master(report, options.master);
+                [&] { check_launch(report, master); });
+  check_master(report, master);
   check_threads(report);
   report.try_to("interface", "without any, only the loopback can be used",
-                [&] { check_interfaces(report, options.interface); });
-  for (const Transport& transport : transport_table()) check_transport(report, transport, options.interface);
+                [&] { check_interfaces(report, interface); });
+  for (const Transport& transport : transport_table()) check_transport(report, transport, interface);
   check_space(report);
   return report.failed() ? 1 : 0;
 }

@@ -220,6 +220,13 @@ bool Flags::parse(std::span<const std::string> arguments) {
   return true;
 }
 
+bool Flags::read(std::span<const std::string> arguments, const Visit& visit) {
+  add_all(visit, {});
+  if (!parse(arguments)) return false;
+  assign_all(visit);
+  return true;
+}
+
 bool Flags::given(std::string_view option) const { return impl_->find(option) != nullptr; }
 
 void Flags::refuse_empty(std::initializer_list<std::string_view> options) const {

@@ -28,6 +28,8 @@ struct FlagGroup {
 // overwrites a struct with the given values, so that a file of options can be read between the two.
 class Flags {
  public:
+  using Visit = std::function<void(OptionVisitor&)>;
+
   // The help text ends with `examples`.
   Flags(std::string_view command, std::string_view summary, std::string_view examples);
   ~Flags();
@@ -57,17 +59,14 @@ class Flags {
   void assign(Options& options) const {
     assign_all([&](OptionVisitor& v) { options.visit(v); });
   }
-  // add(), parse() and assign(), for a command whose options are one struct.
+  // add(), parse() and assign(), for a command whose options are one struct, or its own variables.
   template <class Options>
   bool read(std::span<const std::string> arguments, Options& options) {
-    add(options);
-    if (!parse(arguments)) return false;
-    assign(options);
-    return true;
+    return read(arguments, Visit([&](OptionVisitor& v) { options.visit(v); }));
   }
+  bool read(std::span<const std::string> arguments, const Visit& visit);
 
  private:
-  using Visit = std::function<void(OptionVisitor&)>;
   void add_all(const Visit& visit, std::span<const FlagGroup> groups);
   void assign_all(const Visit& visit) const;
 

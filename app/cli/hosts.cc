@@ -170,19 +170,10 @@ std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobH
   return rows;
 }
 
-struct CheckOptions {
-  SshFlags reached;
-  std::string train_dir;
-  void visit(OptionVisitor& v) {
-    v.option("train-dir", train_dir, "a run folder; check that all hosts see the same one, and may write in it");
-    reached.visit(v);
-  }
-};
-
 int check(std::span<const std::string> arguments) {
-  std::string hosts;
+  std::string hosts, train_dir;
   std::vector<std::string> paths;
-  CheckOptions options;
+  SshFlags reached;
   Flags flags(
       "hosts check", "Checks that these hosts can train together. Exit status 1 if anything is missing.",
       "This folder must be on all hosts; so must the files that are named. Their contents are not compared. In\n"
@@ -191,13 +182,17 @@ int check(std::span<const std::string> arguments) {
       "\nExample:\n  sotto hosts check node1:4,node2:4 data/mnist --train-dir /shared/run");
   flags.add_positional("hosts", hosts, "a list, or a file with a host a line", true);
   flags.add_positionals("paths", paths, "files or folders that must be there, too", false);
-  if (!flags.read(arguments, options)) return 0;
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("train-dir", train_dir, "a run folder; check that all hosts see the same one, and may write in it");
+    reached.visit(v);
+  };
+  if (!flags.read(arguments, visit)) return 0;
   flags.refuse_empty({"train-dir"});
   paths.insert(paths.begin(), ".");
   for (std::string& path : paths) path = absolute(path);
   Wanted wanted{.paths = paths, .train_dir = {}, .mark = {}};
-  if (!options.train_dir.empty()) {
-    wanted.train_dir = absolute(options.train_dir);
+  if (!train_dir.empty()) {
+    wanted.train_dir = absolute(train_dir);
     wanted.mark = fmt::format("{}/.sotto-check-{:08x}", wanted.train_dir, std::random_device()());
   }
 
@@ -206,7 +201,7 @@ int check(std::span<const std::string> arguments) {
   TextTable table({"host", "ranks", "sotto", "cores", "latency", "problem"});
   table.left(5);
   bool good = true;
-  for (std::vector<std::string>& row : ask(options.reached.read(), list, wanted)) {
+  for (std::vector<std::string>& row : ask(reached.read(), list, wanted)) {
     good = good && row.back().empty();
     table.add(std::move(row));
   }

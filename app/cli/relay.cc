@@ -25,13 +25,6 @@ Example, on a machine that all reach, and for each rank behind NAT:
   sotto relay --listen 0.0.0.0:29600
   sotto train --codec int8 --secret job.secret --relay relay.example.org:29600)text";
 
-struct OwnOptions {
-  std::string listen;
-  void visit(OptionVisitor& v) {
-    v.option("listen", listen, "HOST:PORT, an address of this machine that the ranks reach; port 0: any free one");
-  }
-};
-
 // Each pair of ranks needs two files. What the system refuses is left as it is.
 void allow_many_files() {
   rlimit limit{};
@@ -64,14 +57,17 @@ constexpr std::array<Command, 1> actions{{{"new", "", make_secret}}};
 }  // namespace
 
 int run_relay(std::span<const std::string> arguments) {
-  OwnOptions own;
+  std::string listen;
   Flags flags("relay", "Joins the connections of ranks that cannot reach each other.", examples);
-  if (!flags.read(arguments, own)) return 0;
-  refuse(own.listen.empty(), "--listen: missing; say HOST:PORT, such as 0.0.0.0:29600");
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("listen", listen, "HOST:PORT, an address of this machine that the ranks reach; port 0: any free one");
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  refuse(listen.empty(), "--listen: missing; say HOST:PORT, such as 0.0.0.0:29600");
   const StopSignal signals;
-  const MeetingPlace place = read_meeting_place("--listen " + own.listen, own.listen, 0);
+  const MeetingPlace place = read_meeting_place("--listen " + listen, listen, 0);
   allow_many_files();
-  const std::string host = own.listen.substr(0, own.listen.rfind(':'));
+  const std::string host = listen.substr(0, listen.rfind(':'));
   const auto listens = [&](std::uint16_t port) {
     print_error(fmt::format("sotto: the relay listens at {}:{}\n", host, port));
   };

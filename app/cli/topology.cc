@@ -96,21 +96,6 @@ Examples:
   sotto topology show "graph(1 2; 0; 0)" --ranks 3
 )text";
 
-struct ShowOptions {
-  std::int64_t ranks = 8;
-  std::optional<std::string> mixing;
-  std::string svg;
-  bool json = false;
-  void visit(OptionVisitor& v) {
-    v.option("ranks", ranks, "number of ranks", {1, 1024});
-    v.option("mixing", mixing,
-             "the shares that ranks keep and send: uniform, metropolis, self_weighted(share); auto: the topology's "
-             "own, else uniform");
-    v.option("svg", svg, "draw the rounds into this .svg file");
-    v.option("json", json, "print JSON");
-  }
-};
-
 constexpr int most_printed = 16;  // ranks whose matrices are printed
 
 int list_topologies(std::span<const std::string> arguments) {
@@ -192,18 +177,28 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
 }
 
 int show_topology(std::span<const std::string> arguments) {
-  std::string name;
-  ShowOptions options;
+  std::string name, svg;
+  std::int64_t ranks = 8;
+  std::optional<std::string> mixing;
+  bool json = false;
   Flags flags("topology show", "Shows a topology: its rounds, shares, spectral gap, and rounds to the exact average.",
               "Examples:\n  sotto topology show 5 --ranks 8\n  sotto topology show torus --ranks 12 --svg torus.svg");
   flags.add_positional("topology", name, "a name, with options in brackets, an id, or a .toml file", true);
-  if (!flags.read(arguments, options)) return 0;
-  if (!options.svg.empty()) require_ending("svg", options.svg, ".svg");
-  const Topology topology = make_topology(read_topology(name, "topology show"), static_cast<int>(options.ranks));
-  const auto mixing = make_mixing(read_mixing(options.mixing.value_or("")), topology);
-  const Consensus found = consensus(topology, *mixing);
-  fmt::print("{}", options.json ? to_json(topology, *mixing, found) : to_text(topology, *mixing, found));
-  if (!options.svg.empty()) write_file_atomic(options.svg, to_svg(topology));
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("ranks", ranks, "number of ranks", {1, 1024});
+    v.option("mixing", mixing,
+             "the shares that ranks keep and send: uniform, metropolis, self_weighted(share); auto: the topology's "
+             "own, else uniform");
+    v.option("svg", svg, "draw the rounds into this .svg file");
+    v.option("json", json, "print JSON");
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  if (!svg.empty()) require_ending("svg", svg, ".svg");
+  const Topology topology = make_topology(read_topology(name, "topology show"), static_cast<int>(ranks));
+  const auto shares = make_mixing(read_mixing(mixing.value_or("")), topology);
+  const Consensus found = consensus(topology, *shares);
+  fmt::print("{}", json ? to_json(topology, *shares, found) : to_text(topology, *shares, found));
+  if (!svg.empty()) write_file_atomic(svg, to_svg(topology));
   return 0;
 }
 

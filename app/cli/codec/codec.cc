@@ -37,15 +37,6 @@ constexpr std::array<Command, 5> actions{{{"list", "", list_codecs},
                                           {"sweep", "", sweep_codec},
                                           {"advise-basis", "", advise_on_basis}}};
 
-struct AdviseOptions {
-  std::int64_t chunk = 64;
-  bool json = false;
-  void visit(OptionVisitor& v) {
-    v.option("chunk", chunk, "elements of a cosine transform, a power of two", {1, 1U << 16});
-    v.option("json", json, "print JSON");
-  }
-};
-
 std::string shape_text(const Segment& segment) { return fmt::format("{}", fmt::join(segment.shape, "x")); }
 
 }  // namespace
@@ -69,17 +60,22 @@ Examples:
 
 int advise_on_basis(std::span<const std::string> arguments) {
   std::string file;
-  AdviseOptions options;
+  std::int64_t chunk = 64;
+  bool as_json = false;
   Flags flags("codec advise-basis", "Says in which basis ATOMO sparsifies each tensor of a captured gradient best.",
               "Weights are in |G|_2: ATOMO's variance with B floats is (weight^2 / B - 1) |G|_2^2.");
   flags.add_positional("file", file, "gradient that `sotto train --capture` wrote, or .npy, .safetensors or .pt", true);
-  if (!flags.read(arguments, options)) return 0;
-  if (const std::string problem = ChunkOptions(options.chunk).problem(); !problem.empty()) {
-    throw ConfigError(fmt::format("--chunk {}: {}", options.chunk, problem));
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("chunk", chunk, "elements of a cosine transform, a power of two", {1, 1U << 16});
+    v.option("json", as_json, "print JSON");
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  if (const std::string problem = ChunkOptions(chunk).problem(); !problem.empty()) {
+    throw ConfigError(fmt::format("--chunk {}: {}", chunk, problem));
   }
   const GradientFile gradient = read_vector(file);
   require_finite(file, gradient);
-  const auto weights = weigh_bases(gradient.layout, gradient.values, options.chunk);
+  const auto weights = weigh_bases(gradient.layout, gradient.values, chunk);
   TextTable table({"tensor", "shape", "entries", "svd", "dct", "advice"});
   for (const std::size_t column : {0, 1, 5}) table.left(column);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -97,7 +93,7 @@ int advise_on_basis(std::span<const std::string> arguments) {
                     {"dct", w.cosine / norm},
                     {"advice", w.advice()}});
   }
-  fmt::print("{}", options.json ? json.dump(2) + "\n" : table.plain());
+  fmt::print("{}", as_json ? json.dump(2) + "\n" : table.plain());
   return 0;
 }
 

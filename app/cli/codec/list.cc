@@ -15,15 +15,6 @@
 namespace sotto {
 namespace {
 
-struct ListOptions {
-  bool what = false;
-  bool json = false;
-  void visit(OptionVisitor& v) {
-    v.option("what", what, "also describe each one, in lines of up to 300 characters");
-    v.option("json", json, "print JSON");
-  }
-};
-
 std::string_view word(const Contract& contract) {
   switch (contract.kind) {
     case Contract::Kind::exact: return "exact";
@@ -125,14 +116,18 @@ std::string to_table(std::span<const Line> lines, bool with_what) {
 }  // namespace
 
 int list_codecs(std::span<const std::string> arguments) {
-  ListOptions options;
+  bool what = false, json = false;
   Flags flags("codec list", "Lists presets, memories, aggregators and stages of codecs.",
               "Bytes per element are measured on a message of 256 x 256 normal values, header included. Messages of a "
               "linear codec\ncan be summed on their way. `sotto codec describe NAME` says more about each.");
-  if (!flags.read(arguments, options)) return 0;
-  refuse(options.what && options.json, "--what: JSON has the descriptions in any case; leave --what or --json out");
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("what", what, "also describe each one, in lines of up to 300 characters");
+    v.option("json", json, "print JSON");
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  refuse(what && json, "--what: JSON has the descriptions in any case; leave --what or --json out");
   const std::vector<Line> lines = all_lines();
-  fmt::print("{}", options.json ? to_json(lines) : to_table(lines, options.what));
+  fmt::print("{}", json ? to_json(lines) : to_table(lines, what));
   return 0;
 }
 

@@ -22,22 +22,6 @@ Examples:
   sotto report runs/* --target accuracy=0.97 --out report.html
   sotto report runs/sgp-* runs/sync-* --like sgp -o figures.svg)text";
 
-struct OwnOptions {
-  std::optional<std::string> out;
-  std::string like = "page";
-  std::optional<std::string> target;
-  void visit(OptionVisitor& v) {
-    v.option("out", out, "the file to write; auto: report.html, or report.svg for figures");
-    v.option("like", like,
-             "page: everything on one page; sgp: the figures of papers on Stochastic Gradient Push, as SVG: error "
-             "against epochs, iterations and time; time per iteration and speed-up against ranks",
-             {"page", "sgp"});
-    v.option(
-        "target", target,
-        "also show the steps, time and bytes that each run took to this target, such as accuracy=0.97; auto: none");
-  }
-};
-
 std::string said_of(const Report& report, const std::string& out, std::size_t bytes) {
   std::string text = fmt::format("{} run{} in {} ({} KB)", report.runs.size(), report.runs.size() == 1 ? "" : "s", out,
                                  (bytes + 999) / 1000);
@@ -115,22 +99,33 @@ std::string write_report(std::span<const std::string> folders, const std::option
 }
 
 int run_report(std::span<const std::string> arguments) {
-  OwnOptions own;
+  std::optional<std::string> out, target;
+  std::string like = "page";
   std::vector<std::string> folders;
   Flags flags("report", "Shows runs in one HTML file: curves, costs, differences.", examples);
   flags.alias("out", "o");
   flags.add_positionals("run", folders, "run folders");
-  if (!flags.read(arguments, own)) return 0;
-  if (own.out) require_ending("out", *own.out, own.like == "sgp" ? ".svg" : ".html");
-  if (own.like != "sgp") {
-    fmt::print("{}\n", write_report(folders, own.target, own.out.value_or("report.html")));
+  const Flags::Visit visit = [&](OptionVisitor& v) {
+    v.option("out", out, "the file to write; auto: report.html, or report.svg for figures");
+    v.option("like", like,
+             "page: everything on one page; sgp: the figures of papers on Stochastic Gradient Push, as SVG: error "
+             "against epochs, iterations and time; time per iteration and speed-up against ranks",
+             {"page", "sgp"});
+    v.option(
+        "target", target,
+        "also show the steps, time and bytes that each run took to this target, such as accuracy=0.97; auto: none");
+  };
+  if (!flags.read(arguments, visit)) return 0;
+  if (out) require_ending("out", *out, like == "sgp" ? ".svg" : ".html");
+  if (like != "sgp") {
+    fmt::print("{}\n", write_report(folders, target, out.value_or("report.html")));
     return 0;
   }
-  refuse(own.target.has_value(), "--target: has no effect with --like sgp; leave one of them out");
+  refuse(target.has_value(), "--target: has no effect with --like sgp; leave one of them out");
   const Report report = read_report(folders);
-  const std::string out = own.out.value_or("report.svg"), figures = to_svg(sgp_plots(report));
-  write_file_atomic(out, figures);
-  fmt::print("{}\n", said_of(report, out, figures.size()));
+  const std::string file = out.value_or("report.svg"), figures = to_svg(sgp_plots(report));
+  write_file_atomic(file, figures);
+  fmt::print("{}\n", said_of(report, file, figures.size()));
   return 0;
 }
 
