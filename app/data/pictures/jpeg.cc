@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
+#include <cstring>
 
 #include "app/data/pictures/picture.h"
 #include "app/data/unpack.h"
