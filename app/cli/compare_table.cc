@@ -15,14 +15,10 @@ namespace {
 // A figure over the seeds, of the runs that have it; empty if none has.
 template <class Figure, class Text>
 std::string over_seeds(std::span<const RunSummary> runs, Figure&& figure, Text&& text) {
-  std::vector<double> values;
-  for (const RunSummary& run : runs) {
-    const std::optional<double> value = std::invoke(figure, run);
-    if (value) values.push_back(*value);
-  }
-  if (values.empty()) return "";
-  const std::string shown = spread_of(values).text(text);
-  return values.size() < runs.size() ? fmt::format("{} ({} of {})", shown, values.size(), runs.size()) : shown;
+  const std::optional<Spread> found = spread_over(runs, figure);
+  if (!found) return "";
+  const std::string shown = found->text(text);
+  return found->count < runs.size() ? fmt::format("{} ({} of {})", shown, found->count, runs.size()) : shown;
 }
 
 std::string short_number(double value) { return fmt::format("{:.3g}", value); }

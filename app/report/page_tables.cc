@@ -44,15 +44,6 @@ bool can_be_compared(const Report& report) {
   });
 }
 
-// A figure of a group of runs: of those that have it.
-std::optional<Spread> figure_of(const Column& column, const Report& report, const RunGroup& group) {
-  std::vector<double> values;
-  for (const std::size_t run : group.runs) {
-    if (const auto value = column.value(report.runs[run])) values.push_back(*value);
-  }
-  return values.empty() ? std::nullopt : std::optional(spread_of(values));
-}
-
 // Marks the best groups (with equal means) if the spread of seeds does not explain the distance to the others. A group
 // with runs that lack the figure, because they did not reach the target, is not the best.
 std::vector<bool> marks_of(const Column& column, const Report& report, std::span<const std::optional<Spread>> figures) {
@@ -223,7 +214,8 @@ std::string runs_html(const Report& report) {
   for (const Column& column : columns) {
     headings.push_back({column.heading});
     std::vector<std::optional<Spread>> figures;
-    for (const RunGroup& group : report.groups) figures.push_back(figure_of(column, report, group));
+    const auto value = [&](std::size_t run) { return column.value(report.runs[run]); };
+    for (const RunGroup& group : report.groups) figures.push_back(spread_over(group.runs, value));
     const std::vector<bool> marks = marks_of(column, report, figures);
     for (std::size_t g = 0; g < rows.size(); ++g) {
       const std::size_t runs = report.groups[g].runs.size();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,15 @@ struct Spread {
 
 // REQUIRES a value.
 Spread spread_of(std::span<const double> values);
+// The spread of a figure over those of the runs that have it; nothing if none has.
+template <class Runs, class Figure>
+std::optional<Spread> spread_over(const Runs& runs, Figure&& figure) {
+  std::vector<double> values;
+  for (const auto& run : runs) {
+    if (const std::optional<double> value = std::invoke(figure, run)) values.push_back(*value);
+  }
+  return values.empty() ? std::nullopt : std::optional(spread_of(values));
+}
 
 // For each figure, whether seeds alone may explain its distance from the best one: the means are no further apart than
 // the root of the sum of the squares of both deviations. True for the best one. A figure of one run is taken to deviate

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/train/flags.h"
@@ -24,16 +23,6 @@ std::vector<TrialResult> results_of(const Contender& contender, const Scoring& s
     }
   }
   return results;
-}
-
-template <class Figure, class Text>
-std::string over_seeds(std::span<const TrialResult> results, Figure&& figure, Text&& text) {
-  std::vector<double> values;
-  for (const TrialResult& result : results) {
-    const std::optional<double> value = std::invoke(figure, result);
-    if (value) values.push_back(*value);
-  }
-  return values.empty() ? "-" : spread_of(values).text(text);
 }
 
 // The command that makes the whole training of which the first trial of a contender is the beginning.
@@ -71,7 +60,10 @@ TextTable to_table(std::span<const Contender> order, std::span<const Dimension> 
     const std::string score = one.score(one.rounds() - 1).text([&](double value) { return scoring.text(value); });
     cells.push_back(one.is_sound() ? score : fmt::format("{}, then {}", score, failure));
     if (const std::vector<TrialResult> results = results_of(one, scoring); !results.empty()) {
-      const auto of = [&](auto figure, auto text) { return over_seeds(results, figure, text); };
+      const auto of = [&](auto figure, auto text) {
+        const std::optional<Spread> found = spread_over(results, figure);
+        return found ? found->text(text) : "-";
+      };
       const auto whole = [](double value) { return fmt::format("{:.4g}", value); };
       if (shows_goal) {
         cells.push_back(of(&TrialResult::tested, [&](double value) { return results[0].goal.with_unit(value); }));
