@@ -268,11 +268,7 @@ int run_advise(std::span<const std::string> arguments) {
               examples);
   flags.alias("codecs", "codec");
   flags.add_list("codecs", codecs, "what to predict, each codec in quotes; by default those in the program's table");
-  flags.add(own);
-  add_train_flags(flags, options);
-  if (!flags.parse(arguments)) return 0;
-  assign_train_flags(flags, options);
-  flags.assign(own);
+  if (!read_with_train_flags(flags, arguments, own, options)) return 0;
   options.codec = TrainOptions{}.codec;  // the flag has a list here
   if (options.ranks == 0) options.ranks = 2;
   Choices choices = read_choices(options);

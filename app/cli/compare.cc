@@ -214,11 +214,7 @@ int run_compare(std::span<const std::string> arguments) {
   flags.alias("codecs", "codec");
   flags.add_list("algorithms", algorithms, "what to compare; each with every codec");
   flags.add_list("codecs", codecs, "what to compare, each codec in quotes");
-  flags.add(own);
-  add_train_flags(flags, options);
-  if (!flags.parse(arguments)) return 0;
-  assign_train_flags(flags, options);
-  flags.assign(own);
+  if (!read_with_train_flags(flags, arguments, own, options)) return 0;
   refuse(codecs.empty() && algorithms.empty(),
          "sotto compare: say what to compare, as --codecs none \"ef | topk(0.01)\", or --algorithms sync push_sum");
   if (codecs.empty()) codecs.push_back(options.codec);

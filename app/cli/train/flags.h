@@ -20,6 +20,16 @@ struct TrainFlagOptions {
 void add_train_flags(Flags& flags, TrainOptions& options);
 // Overwrites `options` with the values in --config, and then with the flags. `ranks` is 0 if neither gives it.
 void assign_train_flags(const Flags& flags, TrainOptions& options);
+// Flags::read(), for a command that has options of its own and all of those.
+template <class Own>
+bool read_with_train_flags(Flags& flags, std::span<const std::string> arguments, Own& own, TrainOptions& options) {
+  flags.add(own);
+  add_train_flags(flags, options);
+  if (!flags.parse(arguments)) return false;
+  assign_train_flags(flags, options);
+  flags.assign(own);
+  return true;
+}
 
 // The models and metrics of each task, for a help text.
 std::string train_lists();

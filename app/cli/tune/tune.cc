@@ -232,11 +232,7 @@ int run_tune(std::span<const std::string> all) {
               examples);
   flags.alias("train-dir", "o");
   flags.add_list("grid", grid, "what varies, as lr=2^-7..2^-1 codec=none,int8; see below");
-  flags.add(own);
-  add_train_flags(flags, training);
-  if (!flags.parse(arguments)) return 0;
-  assign_train_flags(flags, training);
-  flags.assign(own);
+  if (!read_with_train_flags(flags, arguments, own, training)) return 0;
   const Contest contest = read_search(flags, grid, own, training);
   const std::size_t seeds = contest.seeds.size();
   const std::vector<Point> points = points_of(contest, own, static_cast<std::uint64_t>(training.seed));
