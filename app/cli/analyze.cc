@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <memory>
 
 #include "app/analyze/codec_study.h"
 #include "app/analyze/figures.h"

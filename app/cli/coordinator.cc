@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <memory>
 #include <thread>
 
 #include "app/cli/commands.h"

@@ -3,9 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <memory>
 
 #include "app/cli/flags.h"
 #include "app/data/download.h"

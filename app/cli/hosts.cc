@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <filesystem>
 #include <random>
 #include <utility>
 

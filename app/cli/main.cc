@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <system_error>
 
 #include "adapters/c10d/compute_threads.h"

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <utility>
 
 #include "app/launch/hosts_job.h"

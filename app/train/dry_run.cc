@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <memory>
 
 #include "app/train/folder/checkpoint.h"
 #include "app/train/folder/run_folder.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <memory>
 #include <set>
 #include <thread>
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
 #include <system_error>
 
 #include "app/cli/codec/measure.h"

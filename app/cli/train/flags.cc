@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <filesystem>
 
 #include "adapters/c10d/transports.h"
 #include "app/data/partition.h"

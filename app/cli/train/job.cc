@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>  // defines __GLIBC__, if that is the library
-#include <filesystem>
 
 #ifdef __GLIBC__
 #include <malloc.h>

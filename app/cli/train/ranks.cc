@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"

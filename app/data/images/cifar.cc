@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <filesystem>
 #include <utility>
 
 #include "app/data/images/pickle.h"

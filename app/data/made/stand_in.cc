@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <memory>
 
 #include "app/data/images/dataset.h"
 #include "app/data/images/mnist.h"

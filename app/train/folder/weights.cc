@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
