@@ -157,9 +157,8 @@ READERS = {
     "sotto/algorithm/server/parameter_server.cc", "sotto/algorithm/table.cc",
     "sotto/codec/stages.cc", "app/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
     "app/task/image_task.cc", "app/task/metric.cc", "app/task/table.cc", "sotto/topology/mixing.cc",
-    "sotto/topology/table.cc",
     "sotto/topology/table.cc", "sotto/topology/given_graphs.cc", "app/train/options/choices.cc", "app/train/record/capture.cc",
-    "app/train/options/choices.cc", "app/train/evaluator.cc", "app/train/options/optimiser.cc",
+    "app/train/evaluator.cc", "app/train/options/optimiser.cc",
 }
 PARSES = re.compile(r"\b(?:parse_expression|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|algorithm|downlink|topology|topology_file|mixing|schedule|"
                     r"peer_schedule|optimiser|target|buckets|capture)|(?:\w*table\(?\)?|models)\.read)\(")
