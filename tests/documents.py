@@ -1,6 +1,6 @@
 """Finds the code blocks of the documentation. tests/cli/test_shell_blocks.py runs those in `sh` and `toml`,
-tests/python/test_python_blocks.py those in `python` and `diff`, tests/install/test_cpp_blocks.py those in `cpp`. Any other
-block is named here, with the test or tool that checks it."""
+tests/python/test_python_blocks.py those in `python` and `diff`, tests/install/test_cpp_blocks.py those in `cpp`, and
+tests/test_documents.py those in `udiff`. Any other block is named here, with the test or tool that checks it."""
 
 import dataclasses
 import pathlib
@@ -9,7 +9,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")),
          *sorted((ROOT / "launch").rglob("*.md"))]
-RUN = ("sh", "toml", "python", "diff", "cpp")
+RUN = ("sh", "toml", "python", "diff", "udiff", "cpp")
 
 # The beginnings of blocks that are no code, and how each is checked.
 NOT_RUN = {

@@ -1,5 +1,7 @@
 """A test runs every code block of the documentation (tests/documents.py), or the reason why not is written down."""
 
+import subprocess
+
 from documents import NOT_RUN, PAGES, ROOT, RUN, blocks, blocks_of
 
 
@@ -23,3 +25,10 @@ def test_blocks_are_found(tmp_path, monkeypatch):
     found = [(block.line, block.language, block.text, block.golden) for block in blocks_of(page)]
     assert found == [(4, "", "a\n\n  b\n", False), (10, "sh", "c \\\n  d\n", False), (16, "", "e\n", True)]
     assert len(PAGES) > 8
+
+
+def test_diffs_of_contributing_apply(root):
+    diffs = [block.text for block in blocks_of(root / "CONTRIBUTING.md") if block.language == "udiff"]
+    assert [diff.count("+++ b/") for diff in diffs] == [1, 2, 2]
+    for diff in diffs:
+        subprocess.run(["git", "apply", "--check", "-"], cwd=root, input=diff + "\n", text=True, check=True)

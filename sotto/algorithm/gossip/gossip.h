@@ -70,7 +70,7 @@ std::string problem_of_choco(const Topology& topology, const Mixing& mixing);
 // `make` makes the algorithm for that, on a communicator that has one rank per node. Then the leader sends the model to
 // the rest of its node. So W ranks in nodes of L do what W / L ranks with L times the batch would, but for rounding.
 //
-// Exchanges within a node have connections of their own. Collective. REQUIRES that node_size divides the number of
+// Exchanges within a node have separate connections. Collective. REQUIRES that node_size divides the number of
 // ranks.
 std::unique_ptr<Algorithm> make_nodes(const AlgorithmOptions& options, Communicator& communicator,
                                       const std::function<std::unique_ptr<Algorithm>(Communicator&)>& make);
