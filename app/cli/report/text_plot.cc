@@ -44,7 +44,7 @@ class Canvas {
 
 int dot(double share, int dots) { return std::clamp(static_cast<int>(std::lround(share * (dots - 1))), 0, dots - 1); }
 
-std::string number(double value) { return fmt::format("{:.4g}", value); }
+std::string label(double value) { return fmt::format("{:.4g}", value); }
 
 }  // namespace
 
@@ -58,7 +58,7 @@ std::vector<std::string> to_lines(const Plot& plot, int width, int height) {
   x.widen(0);
   y.widen(0);
   std::size_t margin = 0;
-  for (const double tick : y.ticks()) margin = std::max(margin, number(tick).size());
+  for (const double tick : y.ticks()) margin = std::max(margin, label(tick).size());
   Canvas canvas(width - static_cast<int>(margin) - 2, height - 3);
 
   int last_x = -1, last_y = 0;  // -1: the last point is not shown
@@ -75,7 +75,7 @@ std::vector<std::string> to_lines(const Plot& plot, int width, int height) {
   std::vector<std::string> labels(height - 3);
   for (const double tick : y.ticks()) {
     const int line = (canvas.height() - 1 - dot(y.share(tick), canvas.height())) / 4;
-    labels.at(line) = number(tick);
+    labels.at(line) = label(tick);
   }
   for (int i = 0; i < height - 3; ++i) {
     lines.push_back(
@@ -86,7 +86,7 @@ std::vector<std::string> to_lines(const Plot& plot, int width, int height) {
   lines.push_back(fmt::format("{:>{}} \u2514{}", "", margin, axis));
   std::size_t free_from = 0;
   for (const double tick : x.ticks()) {
-    const std::string text = number(tick);
+    const std::string text = label(tick);
     const std::size_t column = margin + 2 + dot(x.share(tick), canvas.width()) / 2;
     const std::size_t begin = column - std::min(column, text.size() / 2);
     if (begin < free_from || begin + text.size() > below.size()) continue;

@@ -54,9 +54,9 @@ std::string rates_line(const LiveRun& run) {
     all += 1e3 / rank.means.step_ms;  // not all have the same if they go at their own speed
     ++computing;
   }
-  const double examples = static_cast<double>(run.options.batch_size * run.options.accumulate) * all;
-  return fmt::format("{:.1f} steps/s, {:.0f} examples/s; {} sent by all ranks", all / std::max(computing, 1.0),
-                     examples, bytes_text(sent));
+  const double seen = static_cast<double>(run.options.batch_size * run.options.accumulate) * all;
+  return fmt::format("{:.1f} steps/s, {:.0f} examples/s; {} sent by all ranks", all / std::max(computing, 1.0), seen,
+                     bytes_text(sent));
 }
 
 std::string evaluations_line(const LiveRun& run) {

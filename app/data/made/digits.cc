@@ -61,7 +61,7 @@ class Canvas {
   std::vector<float> ink_;
 };
 
-constexpr int side = 28;
+constexpr int picture_side = 28;
 constexpr int pieces = 5;  // straight pieces between two knots
 
 // How one writer writes one digit. Lengths are in units of the digit's height before fit(), in pixels after it.
@@ -154,8 +154,8 @@ void fit(const Hand& hand, std::vector<Sample>& samples) {
   const float extent = std::max({high.x - low.x, high.y - low.y, 0.1F});
   const float scale = hand.size * (20 - 2 * hand.radius) / extent;
   for (Sample& s : samples) {
-    s.at.x = (s.at.x - 0.5F * (low.x + high.x)) * scale + 0.5F * side + hand.shift_x;
-    s.at.y = (s.at.y - 0.5F * (low.y + high.y)) * scale + 0.5F * side + hand.shift_y;
+    s.at.x = (s.at.x - 0.5F * (low.x + high.x)) * scale + 0.5F * picture_side + hand.shift_x;
+    s.at.y = (s.at.y - 0.5F * (low.y + high.y)) * scale + 0.5F * picture_side + hand.shift_y;
   }
 }
 
@@ -179,7 +179,7 @@ const Way& choose_way(std::span<const Way> ways, Philox& random) {
 // LeNet converged from all of 20 initialisations. With more ink and jitter (radius up to 1.75, jitter .032, waves .036)
 // it diverged from 2 of 10.
 std::uint8_t draw_digit(Philox& random, std::span<std::uint8_t> pixels) {
-  thread_local Canvas canvas(side, side);
+  thread_local Canvas canvas(picture_side, picture_side);
   thread_local std::vector<Sample> samples;
   canvas.clear();
   samples.clear();

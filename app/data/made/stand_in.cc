@@ -95,11 +95,11 @@ void make_cifar(const DataOptions& options, Folder& folder) {
     const std::size_t labels = fine ? 2 : 1, record = labels + pixels;
     std::vector<std::uint8_t> bytes(count * record);
     for (std::size_t i = 0; i < count; ++i) {
-      const auto one = std::span(bytes).subspan(i * record, record);
+      const auto image = std::span(bytes).subspan(i * record, record);
       const std::uint32_t label = draw_of(made_cifar_form, classes, static_cast<std::uint64_t>(options.data_seed),
-                                          split, begin + i, one.subspan(labels));
-      one[labels - 1] = static_cast<std::uint8_t>(label);
-      if (fine) one[0] = static_cast<std::uint8_t>(label / (classes / coarse_classes));
+                                          split, begin + i, image.subspan(labels));
+      image[labels - 1] = static_cast<std::uint8_t>(label);
+      if (fine) image[0] = static_cast<std::uint8_t>(label / (classes / coarse_classes));
     }
     write_file_atomic(folder.add(name), std::as_bytes(std::span(bytes)));
   };
