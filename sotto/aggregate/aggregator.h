@@ -35,17 +35,17 @@ class Aggregator {
   // yet.
   virtual std::string remark() const { return ""; }
   // Collective; all ranks pass their buckets in the same order. Replaces bucket.values with the mean over all ranks,
-  // except for what memories hold back and codecs lose, with the same bits on every rank. Settles the memory only after
-  // the exchange. NumericError if a value is not finite.
+  // with the same bits on every rank. The mean lacks what memories hold back and codecs lose. The memory is settled
+  // only after the exchange. NumericError if a value is not finite.
   virtual void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                        Timings& timings) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Visits the part of the state that must be the same on all ranks, and that all of them keep when their group
-  // changes: a rank that is new in the group gets it from another one. Warm starts and choices do not belong to it,
-  // because they start over then, on all ranks.
+  // changes: a rank that is new in the group gets it from another one. Warm starts and choices are not part of it: when
+  // the group changes, they start over on all ranks.
   virtual void visit_shared(StateVisitor& /*visitor*/) {}
-  // Moves everything that this holds back outside its memory into the memory. Called before a successor, or another set
-  // of ranks, takes over the memory and nothing else.
+  // Moves into the memory everything that the aggregator holds back elsewhere. Called before a successor, or another
+  // group of ranks, takes over the memory alone.
   virtual void retire() {}
 };
 
@@ -65,11 +65,11 @@ struct AggregatorParts {
 };
 
 // Properties of an aggregator that is a method itself: users write it in place of a codec's stages, as in
-// "power(rank=2) | f16". The codec of its parts is then the linear codec that follows it.
+// "power(rank=2) | f16". AggregatorParts::codec is then the linear codec that follows it.
 struct MethodTraits {
   std::string_view (*memory)(const AnyOptions& options);  // used if the user names none; empty: none
   bool momentum;                                          // makes the momentum itself, so the optimiser must have none
-  bool forms;                 // sums forms of the codec that follows: any linear codec; if false, a cast
+  bool forms;                 // any linear codec may follow, whose forms are summed; if false, only a cast
   bool holds;                 // keeps its residual in forms of that codec, as state named memory.*
   bool joins_late;            // a rank without the state of earlier steps may take part, if it sends zeros
   bool matrices;              // compresses segments of two dimensions or more; others are sent whole
@@ -103,8 +103,8 @@ std::optional<AggregatorSpec> aggregator_named(std::string_view name);
 // The error text for an unknown name. `simple`: list only aggregators without options.
 std::string unknown_aggregator(std::string_view name, bool simple);
 
-// NumericError, which names the tensor, rank and step, if a value of the bucket is NaN or infinite. `what` it is:
-// StepContext::what, or a mean of several.
+// NumericError, which names the tensor, rank and step, if a value of the bucket is NaN or infinite. `what` names the
+// values in the error: StepContext::what, or "mean".
 void require_finite(const Bucket& bucket, const Key& key, std::string_view what);
 
 }  // namespace sotto

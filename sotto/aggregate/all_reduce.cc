@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-// Whether a sum of forms of 16 bits is finite. Sums of floats are looked at after decoding.
+// Whether a sum of 16-bit forms is finite. Sums of floats pass, because they are checked after decoding.
 bool fits(std::span<const std::byte> form, DType type) {
   if (size_of(type) != sizeof(std::uint16_t)) return true;
   const unsigned exponent = type == DType::f16 ? 0x7C00 : 0x7F80;
@@ -68,7 +68,7 @@ void LinearMean::average(const Bucket& in, Bucket& out, const Key& key, Communic
   timings.decode += timer.lap();
 }
 
-// Names the tensor. Leaves `out` as it is.
+// Throws DoesNotFit, which names the tensor. Leaves `out` as it is.
 void LinearMean::refuse(std::span<const std::byte> form, const Bucket& out, const Key& key) {
   std::vector<float> values(out.values.size());
   Bucket sum{values, out.layout, out.index};

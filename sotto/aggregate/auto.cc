@@ -16,16 +16,17 @@
 namespace sotto {
 namespace {
 
-// What a round of messages costs, in bytes. Collectives, too, save rounds rather than bytes up to this size.
+// The cost of a round of messages, in bytes. Up to this size collectives, too, save rounds rather than bytes.
 constexpr double round_bytes = 16384;
-// scatter_reduce is never chosen if its second encoding makes more steps than this of one, whatever it saves: learning
+// scatter_reduce is never chosen if it needs more steps than this for one step of gather, whatever it saves: learning
 // rates that suit gather would be too large for so much noise. Only the first step is measured, and later steps have
 // more noise: ATOMO on ResNet-20, with 1.7 in the first step and 2.1 in most others, lost four points of accuracy.
 constexpr double most_steps = 1.5;
 constexpr double unit = 1e-3;  // unit of steps_
 constexpr double unbounded = 1e6;
 
-// The memory of two aggregators, the second of which sends what the first could not: a bucket is prepared once.
+// The memory of two aggregators. The second one sends a bucket that the first one could not send. The bucket is
+// prepared only once.
 class PreparedOnce final : public Memory {
  public:
   explicit PreparedOnce(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {}
@@ -103,7 +104,7 @@ class AutoAggregator final : public Aggregator {
       own.visit("scatter_reduce_bytes", scatter_bytes_);
       own.visit("sparse_bytes", sparse_bytes_);
       own.visit("thousandths_of_steps", steps_);
-      if (choice_ != before) adopt();  // a copy of the state forgets nothing that was seen
+      if (choice_ != before) adopt();  // if the state was only written, nothing that was seen is forgotten
     }
     inner_->visit_state(visitor);
   }
@@ -176,7 +177,7 @@ class AutoAggregator final : public Aggregator {
   bool linear_ = false;
   std::unique_ptr<Aggregator> inner_;
   std::shared_ptr<PreparedOnce> once_;   // if inner_ sums 16 bits
-  std::unique_ptr<Aggregator> instead_;  // of inner_, for what did not fit; null until there was such a value
+  std::unique_ptr<Aggregator> instead_;  // in place of inner_, for buckets that did not fit; null until the first one
   std::unique_ptr<GatheredStep> first_;  // until a choice is made
   std::uint64_t choice_ = open;
   std::uint64_t gather_bytes_ = 0, scatter_bytes_ = 0, sparse_bytes_ = 0;  // per rank and step; 0: cannot be used

@@ -50,7 +50,8 @@ std::span<const Candidate> candidates() { return proposed; }
 
 namespace {
 
-constexpr float clearly = 0.95F;  // share of the time of the choice so far that a later candidate must stay below
+constexpr float clearly =
+    0.95F;  // a later candidate must take less than this share of the time of the best one before it
 
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
@@ -131,7 +132,8 @@ void AutoCodec::visit_state(StateVisitor& visitor) {
                                 trial_, left_));
   }
   adopt();
-  if (before != std::tuple(choice_, trial_, left_)) {  // another state; a copy of this one does not end the trial
+  if (before !=
+      std::tuple(choice_, trial_, left_)) {  // another state was read; writing this one does not end the trial
     begun_ = -1;
     step_.reset();
   }
@@ -207,7 +209,7 @@ void AutoCodec::choose() {
   choice_ = best + 1;
 }
 
-// What it holds back outside the memory goes into the memory, for the others.
+// What the candidate holds back outside the memory goes into the memory, for the other candidates.
 void AutoCodec::leave(std::size_t candidate) {
   candidates_[candidate].aggregator->retire();
   candidates_[candidate].aggregator.reset();

@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// What a method costs in accuracy, as docs/results/codecs.md and docs/results/jobs.md measured it for methods like it.
+// How much accuracy a method costs, as docs/results/codecs.md and docs/results/jobs.md have it for similar methods.
 enum class Quality : std::uint8_t {
   high,    // the loss of dense training, within the spread of seeds
   medium,  // near it
@@ -24,9 +24,9 @@ Quality quality_of(std::string_view text);  // REQUIRES a text of text_of()
 struct Candidate {
   std::string_view codec;
   Quality quality = Quality::high;
-  bool tried = false;  // by `auto`, whose trials cost steps: those that no other candidate is likely to beat everywhere
+  bool tried = false;  // by `auto`; not if another candidate is likely to beat it everywhere, because trials cost steps
 };
-// Dense comes first. What a rank sends becomes less and less within a quality.
+// The dense candidate comes first. Within a quality, later candidates send less.
 std::span<const Candidate> candidates();
 
 constexpr std::string_view auto_codec_name = "auto";  // as users write it
@@ -42,13 +42,13 @@ struct AutoCodecOptions {
 };
 
 // Finds out by trial whether compression pays on this link, and which method of the table of candidates does. The first
-// steps use the candidates in turns. The time from one step to the next is measured, which leaves out whatever
-// computing hides. After each round, candidates that are far slower than the quickest one leave the trial. At the end a
-// candidate is chosen over those before it only if its median is more than 5 % shorter; the first one is dense. The
-// choice is the same on all ranks, and is part of the state.
+// steps use the candidates in turns. The time from one step to the next is measured, so communication that computing
+// hides costs nothing. After each round, candidates that are far slower than the quickest one leave the trial. At the
+// end a candidate is chosen over those before it only if its median is more than 5 % shorter; the first one is dense.
+// The choice is the same on all ranks, and is part of the state.
 //
 // All candidates share one memory, if there is one. Whatever one of them holds back is therefore sent by the next.
-// Dense steps hold nothing back, and the chosen one begins with all that was not sent.
+// Dense steps hold nothing back. The chosen candidate begins with all that was not sent.
 class AutoCodec final : public Aggregator {
  public:
   static constexpr std::size_t rounds = 6;  // of trials; medians leave out the first

@@ -21,15 +21,15 @@ struct Forecast {
 // Whether `sparse` can be used. It needs a memory: without one, entries that owners do not keep would be lost.
 bool sparse_can_be_had(const AggregatorParts& parts);
 
-// Watches gather, bucket by bucket, until it has seen every bucket once: in one step, or in several if each exchanges
-// some of them. It also encodes its own chunk of each mean, as scatter_reduce would, so that it knows the bytes and the
-// error of the second encoding for a real mean.
+// Watches gather until it has seen every bucket once. That takes one step, or several if each exchanges only some
+// buckets. It also encodes this rank's chunk of each mean, as scatter_reduce would, to learn the bytes and the error of
+// the second encoding.
 //
 // Steps: let m be the mean that gather made, and C(m) its second encoding. At the best learning rate, the gain of an
 // SGD step is proportional to cos^2 of the angle between the wanted direction and the one taken. The second encoding
-// thus turns one step into 1 / cos^2(m, C(m)) = |m|^2 |C(m)|^2 / <m, C(m)>^2 steps. If the codec is unbiased, it adds
-// the relative variance V = |C(m) - m|^2 / |m|^2, and these are 1 + V steps; if it is a selection, they are 1 / (the
-// share of |m|^2 that it keeps). The first encoding is in m already, and is the same for both.
+// thus turns one step into 1 / cos^2(m, C(m)) = |m|^2 |C(m)|^2 / <m, C(m)>^2 steps. If the codec is unbiased, these are
+// 1 + V steps, with the relative variance V = |C(m) - m|^2 / |m|^2. If it is a selection, they are 1 / (the share of
+// |m|^2 that it keeps). The error of the first encoding is in m already, and is the same for both aggregators.
 class GatheredStep {
  public:
   explicit GatheredStep(const AggregatorParts& parts);

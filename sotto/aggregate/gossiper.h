@@ -28,12 +28,13 @@ std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& lay
                                          Contract::Input input = Contract::Input::model);
 
 // Averages each rank's vector with its neighbours' vectors, round by round: push-sum (Kempe, Dobra, Gehrke, FOCS 2003)
-// as in Stochastic Gradient Push (Assran et al., ICML 2019). A rank waits only for its neighbours. The sums over ranks
-// of vectors and of weights stay the same, counting what is on its way. If the mixing is doubly stochastic, all weights
-// stay 1.
+// as in Stochastic Gradient Push (Assran et al., ICML 2019). A rank waits only for its neighbours. The sum of all
+// vectors and the sum of all weights stay the same, if messages on their way are counted. If the mixing is doubly
+// stochastic, all weights stay 1.
 //
-// What a codec rounds off stays with the sender, so that the sum loses nothing. Models are not gradients: only codecs
-// that may be used on a model are accepted, unless only differences from what receivers know are exchanged.
+// What a codec rounds off stays with the sender, so that the sum loses nothing. If models are exchanged, only codecs
+// that may be used on models are accepted. If only differences from what receivers know are exchanged, more codecs may
+// be used.
 class Gossiper {
  public:
   // `codec` as for make_gossip_codec(). If a vector is mixed bucket by bucket, each bucket has its own gossiper, and
@@ -48,12 +49,12 @@ class Gossiper {
 
   // Subtracts what will be sent.
   void begin(std::span<float> values, GossipNote& note, const Key& key, Timings& timings);
-  // Replaces begin() for differences: adds the coded difference to `known`, what receivers know of this rank, and this
-  // rank's own share of it to `sum`, to which finish() adds the rest.
+  // Replaces begin() for differences. Adds the coded difference to `known`, which is what receivers know of this rank.
+  // Adds this rank's share of the coded difference to `sum`; finish() adds the neighbours' shares.
   void begin_difference(std::span<float> difference, std::span<float> known, std::span<float> sum, GossipNote& note,
                         const Key& key, Timings& timings);
-  // Between the other two. May run on another thread, which has the communicator to itself meanwhile. WireError names
-  // the sender.
+  // Called between begin() and finish(). May run on another thread, which then has the communicator to itself.
+  // WireError names the sender.
   void exchange(Communicator& communicator, Timings& timings);
   // Adds what arrived.
   void finish(std::span<float> values, GossipNote& note, Timings& timings);

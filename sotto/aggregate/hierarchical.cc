@@ -64,7 +64,7 @@ class Hierarchical final : public Aggregator {
     outer.rank = parts_.rank / group_;
     outer.ranks = groups_;
     outer_ = make_aggregator(aggregator_named(options.outer).value(), std::move(outer));
-    parts_.memory.reset();  // it has the size of all shards; outer_ has its own
+    parts_.memory.reset();  // this memory has the size of all shards; outer_ has another one
   }
 
   std::string_view name() const override { return own_name; }
@@ -130,7 +130,8 @@ class Hierarchical final : public Aggregator {
     joined_ = &communicator;
   }
 
-  // Gives each place its own random numbers. Elements of every shard are counted from zero, so all would draw alike.
+  // Gives each place its own random numbers. Without this all shards would draw alike, because elements of every shard
+  // are counted from zero.
   Key between(Key key) const {
     Hash hash;
     hash.add("shard");

@@ -21,10 +21,10 @@ struct HierarchicalOptions {
   std::string problem() const;
 };
 
-// Dense inside a group of ranks, such as the ranks of a host, and compressed between groups. The ranks of a group
-// average their gradients. Each rank owns a shard of that mean, and averages it with the ranks of the same place in the
-// other groups, through memory and codec. Then the ranks of a group gather the shards. Every rank thus uses a share of
-// the slow link, and the memory is the group's: each rank keeps the part of its shard.
+// Sends floats inside a group of ranks, such as the ranks of a host, and uses the codec between groups. The ranks of a
+// group average their gradients. Each rank owns a shard of that mean, and averages the shard with the ranks of the same
+// place in the other groups, through memory and codec. Then the ranks of a group gather the shards. Thus every rank
+// uses a share of the slow link. The memory belongs to the group: each rank keeps the part for its shard.
 std::string hierarchical_suits(const HierarchicalOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_hierarchical(const HierarchicalOptions& options, AggregatorParts parts);
 

@@ -173,7 +173,8 @@ void Owners::spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cu
   timings.decode += timer.lap();
 }
 
-// A mean may be too large for the codec although no rank's own vector was. Then all ranks that wait for it are told.
+// A mean may be too large for the codec although no rank's own vector was. Then this rank tells all ranks that wait for
+// the mean.
 std::exception_ptr Owners::encode_mean(const Bucket& mean, const Key& key, const Cut& cut) {
   const Range whole{0, mean.values.size()};
   if (whole.size() == 0) return nullptr;

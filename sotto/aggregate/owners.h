@@ -80,7 +80,7 @@ class Owners {
   // After spread(): out = 0 at the elements that the messages of means chose (Sent::clear_chosen).
   void clear_spread(Bucket& out, const Cut& cut);
 
-  // Room for `values` floats. It is the room of sum(), whose result is lost.
+  // Room for `values` floats. Overwrites the result of sum(), which has the same room.
   std::span<float> sum_buffer(std::size_t values) { return sum_.room(values); }
   Codec& codec() { return *codec_; }
   Codec& mean_codec() { return *mean_codec_; }

@@ -7,8 +7,8 @@
 
 namespace sotto {
 
-// A name for a whole method. A codec means the preset only if it is the bare name. No preset has the name of a stage or
-// of a memory.
+// A name for a whole method. The option `codec` means the preset only if its text is the name alone. No preset has the
+// name of a stage or of a memory.
 struct Preset {
   std::string_view name;
   std::string_view memory;      // the memory's part of the codec; empty: none
@@ -18,15 +18,15 @@ struct Preset {
   std::string_view paper;
   std::string_view summary;
   std::string_view pitfalls;
-  double rate = 1;  // of the model's learning rate, or of the optimiser's if it has one: the default with this preset
-  double lost = 0;  // points against dense training at that rate, the mean of the jobs of bench/presets.py
+  double rate = 1;  // multiplies the default learning rate, which is the model's, or the optimiser's if it has one
+  double lost = 0;  // points lost against dense training at that rate: the mean over the jobs of bench/presets.py
 };
 
 const Table<Preset>& preset_table();
 
 // The share of the learning rate that is the default with a preset; 1 without one.
 double rate_with(std::string_view preset);
-// A warning about a preset that loses much at its default rate; empty if it does not, and without a preset.
+// A warning about a preset that loses much at its default rate; empty if it does not, or if there is no preset.
 std::string warning_about_default_rate(std::string_view option, std::string_view preset);
 
 // What the preset stands for: "ef | topk(0.01)".

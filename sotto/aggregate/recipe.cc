@@ -95,7 +95,7 @@ void check_tail(const Expression& expression, const Call& call, const Recipe& re
   }
 }
 
-// Reads a codec that is no name of a preset.
+// Reads a codec that is not the name of a preset.
 Recipe read_whole(const Expression& expression) {
   check_first(expression);
   Recipe recipe{.option = expression.option, .source_text = expression.text};
@@ -265,7 +265,7 @@ std::string warning_about(const Recipe& recipe, std::span<const BucketPlan> buck
 
 bool ignores_zeros(const Recipe& recipe, std::span<const BucketPlan> buckets) {
   if (recipe.by_itself() && !recipe.aggregator.entry->method->joins_late) return false;
-  if (is_momentum_of_mean(recipe.memory)) return false;  // without the others' momentum it would step elsewhere
+  if (is_momentum_of_mean(recipe.memory)) return false;  // a rank without the others' momentum would step elsewhere
   const auto codec = make_codec(recipe.stages);
   return std::ranges::none_of(buckets, [&](const BucketPlan& plan) {
     return !codec->contract(plan.layout).keeps_zeros || codec->agreed_count(plan.layout) > 0;

@@ -45,15 +45,15 @@ std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for
 // all segments have one dimension, many presets send each of them whole.
 std::string warning_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
                           const Spelling& spelling = plain_spelling);
-// Whether a rank that sends zeros does not change the sum of what the others send, nor what is chosen for them.
+// Whether a rank that sends zeros changes neither the sum of what the others send nor what is chosen for them.
 bool ignores_zeros(const Recipe& recipe, std::span<const BucketPlan> buckets);
 // The part of the recipe that makes the momentum itself, so that the optimiser must have none; empty if no part does.
 std::string momentum_of(const Recipe& recipe);
 // What kind of state the recipe holds back from step to step: "ef", or "fetch of count_sketch(..)"; empty if none. If
 // two recipes hold the same kind, the second one can take over from the first (ScheduledAggregator).
 std::string held_by(const Recipe& recipe);
-// The recipe without its codec: "ef | f32", which holds nothing back, but still makes the momentum of a memory that
-// makes one. Its aggregator splits memories among ranks as the recipe's does.
+// The recipe with f32 in place of its codec: "ef | f32". It holds nothing back, but a memory that makes a momentum
+// still makes it. Its aggregator splits memories among ranks as the aggregator of `recipe` does.
 Recipe without_codec(const Recipe& recipe);
 
 // The optimiser to use, as an expression: `asked`, or the preset's if `asked` is "auto". Other options of the preset's

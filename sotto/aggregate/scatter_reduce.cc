@@ -11,8 +11,8 @@ namespace {
 
 class ScatterReduce final : public Aggregator {
  public:
-  // Without the division owners encode sums: for codecs that ignore a factor, and that need exact sums of whole
-  // numbers. Then it does not keep what the second encoding leaves out.
+  // Divide::no: owners encode sums, not means. This is for codecs that ignore a factor, and need exact sums of whole
+  // numbers. The residual of the second encoding is then not kept.
   enum class Divide : std::uint8_t { yes, no };
   ScatterReduce(AggregatorParts parts, std::string_view name, Divide divide)
       : parts_(std::move(parts)),

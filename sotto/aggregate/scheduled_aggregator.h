@@ -20,13 +20,13 @@ struct Phase {
 // Puts `steps` dense steps (without_codec()) first. Phases that would start during them are postponed to their end.
 std::vector<Phase> start_after(std::uint64_t steps, std::vector<Phase> phases);
 
-// ConfigError if a recipe does not suit the buckets, or if a phase cannot take over what the phase before it holds
-// (held_by()), which would be lost. Allocates nothing of the size of the buckets.
+// ConfigError if a recipe does not suit the buckets, or if a phase cannot take over what the phase before it holds back
+// (held_by()), because that would be lost. Allocates nothing of the size of the buckets.
 void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buckets);
 
-// Aggregators that follow one another, as the phases of a schedule say. Each is made when its phase begins, and takes
-// over the state that both it and the one before name memory.*. Other state (warm starts, choices of `auto`) starts
-// over. Allocates only between phases.
+// Aggregators that follow one another, as the phases of a schedule say. Each is made when its phase begins. It takes
+// over, from the aggregator before it, all state named memory.* that both have. Other state (warm starts, choices of
+// `auto`) starts over. Allocates only between phases.
 class ScheduledAggregator {
  public:
   // Phases in ascending order of first step, the first one at 0; the rest as for make_aggregator(). Begins with the
@@ -40,11 +40,11 @@ class ScheduledAggregator {
   const Phase& phase() const { return phases_[current_]; }
 
   Aggregator& current() const { return *aggregator_; }  // of this phase, until the next enter()
-  // Replaces a reading visit_state() of the current one if the group of ranks is another one now. Takes over what the
-  // ranks `each` held back in the current phase: this rank's own alone, or all ranks of a group. The memory becomes the
-  // mean of theirs, which include what owners of chunks held back. Everything else starts over. Ranks of `hierarchical`
-  // hold back shards; there the mean is over the ranks of the same place in their groups. ConfigError if the former
-  // ranks do not fall into such groups.
+  // Called in place of a reading visit_state() of current() if the group of ranks has changed. `each`: this rank's
+  // former self alone, or all ranks of a former group, in the current phase. The memory becomes the mean of their
+  // memories, after owners of chunks have put into these what they held back. Everything else starts over. Ranks of
+  // `hierarchical` hold back shards; there the mean is over the ranks of the same place in their groups. ConfigError if
+  // the former ranks do not fall into such groups.
   void take_over(std::span<const FormerRank> each);
 
  private:

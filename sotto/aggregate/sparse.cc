@@ -108,7 +108,8 @@ class Sparse final : public Aggregator {
   }
 
  private:
-  // Returns whether that can hold for some time: not if no rank chose anything, as when the gradient is zero.
+  // Returns whether the agreement can hold for some time. It cannot if no rank chose anything, as when the gradient is
+  // zero.
   bool agree(Regions& regions, const Bucket& chosen, Communicator& communicator) {
     Agreed& agreed = regions.agreed;
     const std::uint64_t count = counts_.borders(chosen, regions.choosable, communicator, agreed.borders);
@@ -137,8 +138,8 @@ class Sparse final : public Aggregator {
     }
   }
 
-  // Sets sums that do not reach the threshold to zero. If more sums are left than an owner may send, keeps the largest,
-  // and of equal sums the first. Elements that every rank sends in every step stay.
+  // Sets sums that do not reach the threshold to zero. If more sums are left than an owner may send, keeps the largest;
+  // of equal sums, the first. Does not touch elements that every rank sends in every step.
   void keep_largest(const Regions& regions, std::span<float> values) {
     const std::uint64_t ranks = static_cast<std::uint64_t>(parts_.ranks);
     const std::size_t room = most * ((regions.agreed.kept + ranks - 1) / ranks);

@@ -13,9 +13,9 @@
 
 namespace sotto {
 
-// A codec that chooses elements of a vector, taken apart: into its selection, which looks at a whole bucket, and a
-// carrier, which encodes the chosen elements of any stretch of it. The carrier is `threshold(0) | QUANTISER | CODE`:
-// its messages hold everything that is not zero.
+// Splits a codec that chooses elements of a vector into two: its selection, which looks at a whole bucket, and a
+// carrier, which encodes the chosen elements of any stretch of the bucket. The carrier is `threshold(0) | QUANTISER |
+// CODE`: its messages hold everything that is not zero.
 class Chooser {
  public:
   // REQUIRES sparse_suits().
@@ -49,8 +49,9 @@ class RegionCounts {
   std::uint64_t borders(const Bucket& chosen, std::span<const Range> choosable, Communicator& communicator,
                         std::span<std::uint64_t> borders);
 
-  // The largest magnitude with 8 bits after the leading one that at least `count` values reach, over all ranks; only a
-  // few more values reach it. 0 if there are fewer non-zero values. Looks only at `stretches` of `values`.
+  // The largest magnitude that at least `count` values of all ranks together reach, rounded down to 8 bits after the
+  // leading one. So only a few more than `count` values reach it. 0 if there are fewer non-zero values. Looks only at
+  // `stretches` of `values`.
   float threshold(std::span<const float> values, std::span<const Range> stretches, std::uint64_t count,
                   Communicator& communicator);
 

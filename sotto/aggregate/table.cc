@@ -104,7 +104,7 @@ bool is_simple(const AggregatorEntry& entry) {
   return entry.method == nullptr && names_of_options(entry.options()).empty();
 }
 
-// Whether it makes the mean of what ranks offer by an all-reduce.
+// Whether the aggregator averages by an all-reduce.
 bool sums(const AggregatorSpec& aggregator, const Codec& codec) {
   if (!codec.traits().linear_type) return false;
   return !aggregator || aggregator.entry->name == "all_reduce" || aggregator.entry->name == "hierarchical";

@@ -27,9 +27,9 @@ struct VectorAveragerOptions {
 // The averager owns the recipe's memory: elements that a step leaves out are sent in later steps. All ranks must make
 // one with the same size, recipe and options. Serves one thread. The communicator must outlive it.
 //
-// An error of a step is final, because a memory may have counted this gradient, and other ranks may have their mean:
-// they are told and fail, too, every later call throws the error again, and the communicator is of no further use. To
-// leave out a gradient that is not finite, all ranks must agree on that before the step.
+// An error of a step is final, because a memory may have counted this gradient, and other ranks may have their mean.
+// The other ranks are told, and fail, too. Every later call throws the error again, and the communicator is of no
+// further use. To leave out a gradient that is not finite, all ranks must agree on that before the step.
 class VectorAverager {
  public:
   // The vector is one tensor of one dimension. A stage sends such a tensor whole if it has at most `dense` elements:
@@ -41,10 +41,10 @@ class VectorAverager {
                  VectorAveragerOptions options = {});
 
   // One step. Collective: replaces `gradient` with the mean over all ranks, with the same bits on every rank. Only the
-  // memory `memsgd` uses the learning rate, and it must be above 0 there (ConfigError). The first step finds ranks with
-  // another size, recipe or seed (ConfigError). NumericError if a value or the sum over ranks is not finite, CommError
-  // and WireError for failures of peers. After an error the vector is undefined. std::invalid_argument, before anything
-  // happens, if the vector has another size.
+  // memory `memsgd` uses the learning rate, and it must be above 0 there (ConfigError). The first step throws
+  // ConfigError if ranks differ in size, recipe or seed. NumericError if a value or the sum over ranks is not finite,
+  // CommError and WireError for failures of peers. After an error the vector is undefined. std::invalid_argument,
+  // before anything happens, if the vector has another size.
   void average(std::span<float> gradient, double learning_rate = 0);
 
   std::uint64_t step() const { return step_; }                  // the number of the next one

@@ -78,8 +78,8 @@ constexpr std::array entries{
 };
 constexpr Table<WarmupEntry> table("warm-up", entries);
 
-// The options that have a ratio, of the first part of the recipe that does; null if none does. A count in its place
-// makes the ratio say nothing.
+// The options of the first part of the recipe that has a ratio; null if no part has one. A part with a count does not
+// use its ratio.
 AnyOptions* with_ratio(Recipe& recipe) {
   const auto has_ratio = [](const AnyOptions& options) {
     return number_of(options, "ratio").has_value() && !number_of(options, "count");

@@ -17,7 +17,7 @@ namespace sotto {
 struct StepContext {
   std::uint64_t number = 0;
   double rate = 0;                     // the learning rate; 0: unknown
-  std::string_view what = "gradient";  // that is averaged, for errors
+  std::string_view what = "gradient";  // names the averaged vector in errors
 };
 
 // What a rank keeps of its gradients between steps: mostly the part that it has not sent yet. An aggregator owns it,
@@ -27,14 +27,16 @@ struct StepContext {
 class Memory {
  public:
   virtual ~Memory() = default;
-  // Returns the vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Called once per
-  // step and bucket. `owed` is what the caller itself holds back of these gradients, such as the residual of the chunk
-  // that it owns. A memory in units of the learning rate rescales `owed` with its own vector when the rate changes.
+  // Returns the vector to be sent in place of `gradient`. It is valid until settle(), and must not be changed. Called
+  // once per step and bucket. `owed` is the residual of these gradients that the caller itself holds, such as the
+  // residual of the chunk that it owns. When the learning rate changes, a memory in units of the rate rescales `owed`
+  // along with its own vector.
   virtual Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) = 0;
-  // `sent` is what all receivers kept of `prepared`.
+  // `sent` is the part of `prepared` that all receivers kept.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
-  // Makes of the mean of all ranks what they step by; called after the exchange. Only the momentum of the mean changes
-  // it, and that is made where all-reduces sum: so only these call it, and `auto` when it gathers what no 16 bits hold.
+  // Turns the mean over all ranks into the vector by which they step. Called after the exchange. Only `momentum` with
+  // the option `mean` changes the mean. That option is for all-reduced steps only. Therefore only all_reduce calls
+  // this, and `auto` when it gathers a bucket whose values do not fit 16 bits.
   virtual void finish(Bucket& /*mean*/) {}
   // Takes over a residual of these gradients that somebody else held back, and sends it with the next ones.
   virtual void hold(const Bucket& owed) = 0;

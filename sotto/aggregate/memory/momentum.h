@@ -27,18 +27,20 @@ struct MomentumOptions {
 //
 // masking: u = 0 at the elements that a selection chose, so that gradients that were sent late do not move them
 // further. Elements that are sent in every step (segments that a selection sends whole, or all if nothing selects) keep
-// their u. There it is momentum after averaging: the mean of the ranks' momenta is the momentum of their mean.
+// their u. For these elements this equals momentum after averaging: the mean of the ranks' momenta is the momentum of
+// their mean gradient.
 //
 // clip: shortens each segment of a gradient to the l2 norm clip / sqrt(ranks) before it is added. Segments are clipped
 // separately, so that the result depends neither on how they fall into buckets nor on segments that come later.
 //
-// mean: dense steps before sparse ones. Ranks offer their gradients, and all make the same momentum of the mean, and
-// each continues with it when sparse steps begin, as in the authors' code. It is clipped as a gradient is.
+// mean: for dense steps before sparse ones. Ranks offer their gradients, and all make the same momentum of the mean.
+// When sparse steps begin, each rank continues with this momentum, as in the authors' code. The mean is clipped as a
+// gradient is.
 std::unique_ptr<Memory> make_momentum(const MomentumOptions& options, const MemoryParts& parts);
 
 // Whether this is `momentum` with the option `mean`.
 bool is_momentum_of_mean(const MemorySpec& memory);
-// The memory for steps that leave nothing out, before others with `memory`: the same, but `momentum` is of the mean.
+// The memory for dense steps that precede steps with `memory`: the same, except that `momentum` gets the option `mean`.
 MemorySpec dense_memory(const MemorySpec& memory);
 
 }  // namespace sotto

@@ -31,7 +31,7 @@ class Residual : public Memory {
   float decay_;
 };
 
-// Keeps what it offers, whatever is sent of it.
+// Keeps the vector that it offers, whatever part is sent.
 class Velocity final : public Residual {
  public:
   using Residual::Residual;
@@ -65,7 +65,7 @@ class MemSgd final : public Residual {
   }
 
  private:
-  std::vector<float> rates_;  // the rate in whose units each bucket's residual is; 0: none yet
+  std::vector<float> rates_;  // each bucket's residual is in units of this rate; 0: there is none yet
 };
 
 }  // namespace
