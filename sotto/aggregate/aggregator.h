@@ -69,7 +69,7 @@ struct AggregatorParts {
 struct MethodTraits {
   std::string_view (*memory)(const AnyOptions& options);  // used if the user names none; empty: none
   bool momentum;                                          // makes the momentum itself, so the optimiser must have none
-  bool forms;                 // any linear codec may follow, whose forms are summed; if false, only a cast
+  bool forms;                 // sums linear forms, so any linear codec may follow; if false, only a cast may
   bool holds;                 // keeps its residual in forms of that codec, as state named memory.*
   bool joins_late;            // a rank without the state of earlier steps may take part, if it sends zeros
   bool matrices;              // compresses segments of two dimensions or more; others are sent whole

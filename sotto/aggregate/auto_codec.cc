@@ -50,8 +50,7 @@ std::span<const Candidate> candidates() { return proposed; }
 
 namespace {
 
-constexpr float clearly =
-    0.95F;  // a later candidate must take less than this share of the time of the best one before it
+constexpr float clearly = 0.95F;  // a later candidate must take less than this share of the time of the best so far
 
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
@@ -132,8 +131,7 @@ void AutoCodec::visit_state(StateVisitor& visitor) {
                                 trial_, left_));
   }
   adopt();
-  if (before !=
-      std::tuple(choice_, trial_, left_)) {  // another state was read; writing this one does not end the trial
+  if (before != std::tuple(choice_, trial_, left_)) {  // another state was read; writing one does not end the trial
     begun_ = -1;
     step_.reset();
   }

@@ -23,14 +23,14 @@ namespace sotto {
 
 // Which buckets ranks exchange after which of their own steps. Buckets are dealt to shards in turn (the strided pattern
 // of Streaming DiLoCo). Each shard is exchanged once in h steps, and shards are spread evenly over these steps. In the
-// first `after` steps every shard is exchanged after each one.
+// first `after` steps every shard is exchanged after each step.
 class ExchangeSchedule {
  public:
   // REQUIRES h >= 1 and 1 <= shards <= buckets.
   ExchangeSchedule(std::uint64_t h, std::uint64_t after, std::size_t shards, std::size_t buckets)
       : h_(h), after_(after), shards_(shards), buckets_(buckets) {}
 
-  // The last bucket is in the last shard, so all buckets have had their turn when that shard had.
+  // The last bucket is in the last shard. So when that shard was exchanged, all buckets were.
   std::size_t shard_of(std::size_t bucket) const { return shards_ - 1 - (buckets_ - 1 - bucket) % shards_; }
   bool due(std::uint64_t step, std::size_t shard) const {
     if (step < after_) return true;
@@ -58,8 +58,8 @@ struct StepInput {
   std::uint64_t meeting = 0;
 };
 
-// Times are in seconds. Timings run while the rank computes, if overlapped; `wait` is the part that was not hidden.
-// `queue` is how long a finished bucket waited for the exchanges of those before it, on average.
+// Times are in seconds. With overlap the `timings` pass while the rank computes; `wait` is the part that computing does
+// not hide. `queue` is how long, on average, a finished bucket waited for the exchanges of the buckets before it.
 struct StepCost {
   double seconds = 0, compute = 0, wait = 0, queue = 0;
   Timings timings{};
@@ -77,23 +77,23 @@ struct StepCost {
 struct StepReport : StepCost {
   double loss = 0;
   bool stop = false;  // some rank was asked to stop: all stop after this step
-  // For ranks that count together (AlgorithmTraits): all drain() after this step, because enough steps were made, or
-  // some rank was asked to stop.
+  // For ranks that count together (AlgorithmTraits): all ranks must call drain() after this step, because enough steps
+  // were made, or some rank was asked to stop.
   bool meets = false;
 };
 
-// A step as an algorithm makes it: the first part is given, the rest is found.
+// A step while an algorithm makes it. StepInput is given; the algorithm fills in the rest.
 struct Step : StepInput {
   Key key{};  // of this rank's messages
   double loss = 0;
   bool stops = false, meets = false;  // as `stop` and `meets` of the report
   double wait = 0, queue = 0;
   Timings timings{};
-  StepReport report(double seconds) const;  // of a step that took so long
+  StepReport report(double seconds) const;  // of a step that took `seconds`
 };
 
-// From step `first` on, what an algorithm sends repeats itself every `period` steps. A period of 0 means never, because
-// it depends on how fast ranks are.
+// From step `first` on, the pattern of what an algorithm sends repeats every `period` steps. If `period` is 0, it never
+// repeats, because it depends on how fast ranks are.
 struct Rhythm {
   std::uint64_t first = 0, period = 1;
 };
@@ -102,8 +102,8 @@ struct Rhythm {
 struct AlgorithmTraits {
   Rhythm rhythm{};                        // for the topology that it begins with
   ExchangeSchedule schedule{1, 0, 1, 1};  // the steps in which it sends something
-  // step() does something before the gradient is computed: it sends, and the sooner it begins, the more of that is
-  // hidden; or it first brings the model up to date.
+  // step() does something before it computes the gradient. It sends, and the sooner it is called, the more of the
+  // exchange is hidden; or it brings the model up to date.
   bool starts_early = false;
   // Ranks make as many steps as they can, and the sum over all ranks counts.
   bool counts_together = false;
@@ -119,11 +119,11 @@ class OwnSpeed {
   // The steps of each rank, as far as this one knows; exact after drain().
   virtual std::vector<std::uint64_t> rank_steps() const = 0;
   virtual std::uint64_t exchange_count() const = 0;  // exchanges with other ranks, or with servers
-  virtual std::uint64_t exchange_bytes() const = 0;  // sent in exchanges; the rest of Status::traffic are notes
+  virtual std::uint64_t exchange_bytes() const = 0;  // in exchanges; the rest of AlgorithmStatus::traffic are notes
   // Called after an error, in place of drain(): ranks that wait for this one learn that it is lost. The worker has the
   // model as it is. Only visit_state() and the destructor may follow.
   virtual void abandon() = 0;
-  // Called before the first step of a group that continues from others' steps: each rank has made so many.
+  // Called before the first step of a group that continues from steps of other ranks: each rank has made `steps` steps.
   virtual void begin_at(std::uint64_t steps) = 0;
 };
 
@@ -152,7 +152,7 @@ struct AlgorithmStatus {
 // Owns the order of one training step, and reads like the paper that it comes from.
 class Algorithm {
  public:
-  // The abilities are parts of it, or null.
+  // `elastic` and `own_speed` are parts of the algorithm, or null.
   Algorithm(const AlgorithmOptions& options, Communicator& communicator, const AlgorithmTraits& traits,
             Elastic* elastic, OwnSpeed* own_speed = nullptr)
       : options_(options), communicator_(communicator), traits_(traits), elastic_(elastic), own_speed_(own_speed) {}
@@ -167,13 +167,14 @@ class Algorithm {
     return traits_.schedule.any_due(step);
   }  // whether this step sends anything
   virtual AlgorithmStatus status() const = 0;
-  // Prepares the state for this step, so that visit_state() walks over what this step begins with.
+  // Prepares the state for this step, so that visit_state() visits the state with which this step begins.
   virtual void enter(std::uint64_t /*step*/) {}
   // When it returns, parameters may still be on their way, until the next step calls needed(), or until drain().
   StepReport step(Worker& worker, const StepInput& input);
   // Called between two steps: waits for what is on its way. From then until the next step, others may use the
-  // communicator. All ranks call it after the same step or, if they count together, at the same meeting. Returns what
-  // the report of the last step lacks: with sync(priority=need) the exchanges of that step that were on their way.
+  // communicator. All ranks call it after the same step or, if they count together, at the same meeting. Returns the
+  // cost that the report of the last step lacks: with sync(priority=need), the cost of exchanges that were still on
+  // their way.
   virtual StepCost drain() { return {}; }
   // Called after a step that stopped, and after drain(), if all ranks continue after all: forgets who wished to stop.
   // REQUIRES traits().can_go_on.
@@ -184,7 +185,7 @@ class Algorithm {
   virtual void visit_state(StateVisitor& visitor) = 0;
 
  protected:
-  // step(), as the paper has it. The worker is a stand-in while this rank follows.
+  // step(), as the paper has it. While this rank follows (Following), the worker is a stand-in.
   virtual void run_step(Worker& worker, Step& now) = 0;
 
   AlgorithmOptions options_;
@@ -224,7 +225,7 @@ struct AlgorithmEntry {
     bool steps_elsewhere = false;  // the optimiser of a rank that computes takes no steps: servers take them
   };
   struct Graph {
-    bool used = false;                          // `topology` and `mixing` of the options are
+    bool used = false;                          // whether it uses `topology` and `mixing` of the options
     bool changes = false;                       // accepts `topologies`
     std::string_view topology = "exponential";  // used if the user names none
     // Why this topology with this mixing cannot be used, in words; empty if it can. make_topology() makes connected
@@ -262,7 +263,7 @@ int idle_ranks(const AlgorithmSpec& algorithm, int ranks);
 // Whether all ranks train the same model in each step, and wait for each other.
 bool all_in_step(const AlgorithmSpec& algorithm, int ranks);
 
-// ConfigError, about `node_size`, if the algorithm cannot run between nodes of that many of the ranks.
+// ConfigError, about `node_size`, if the algorithm cannot run on `ranks` ranks in nodes of `node_size` ranks.
 void check_nodes(const AlgorithmSpec& algorithm, std::int64_t node_size, int ranks);
 
 // ConfigError if an algorithm on graphs cannot run on this topology with this mixing.

@@ -32,19 +32,20 @@ class Follower final : public Worker {
   Worker* worker_ = nullptr;
 };
 
-// This rank in a group in which some ranks follow the others before they have their model. A follower takes part in all
-// exchanges with zeros, computes nothing, leaves its parameters as they are, and keeps the steps that all ranks take
-// alike. The others' weights make up for the zeros, which count in the mean.
+// This rank in a group in which some ranks follow: they take part before they have the model of the others. A follower
+// takes part in all exchanges with zeros, and computes nothing. It leaves its parameters as they are, and keeps the
+// steps that all ranks take alike. The zeros count in the mean; the weights of the other ranks make up for them.
 class Following {
  public:
-  // `outer`: all ranks take alike not the steps of the worker's optimiser, but those of one that outer() gets.
+  // `outer`: the steps that all ranks take alike are steps of the optimiser that outer() gets, not of the worker's
+  // optimiser.
   Following(Communicator& communicator, bool outer)
       : communicator_(communicator), follower_(outer ? static_cast<Optimiser&>(none_) : kept_) {}
 
-  // What this rank contributes to means is multiplied by `weight` from now on; with 0 it follows. If a follower comes
-  // to an exchange long before the others, it asks `stops` there, on the thread that communicates, whether it wishes to
-  // stop by now (StepInput::stop). Called before the first step. REQUIRES recipes for which a rank that sends zeros
-  // does not change the sum (ignores_zeros()).
+  // From now on this rank's contributions to means are multiplied by `weight`; with 0 it follows. With local steps a
+  // follower may come to an exchange long before the others. Therefore it calls `stops` there, on the thread that
+  // communicates, to learn whether it was asked to stop by now (StepInput::stop). Called before the first step.
+  // REQUIRES recipes for which a rank that sends zeros does not change the sum (ignores_zeros()).
   void set_weight(float weight, std::function<bool()> stops) {
     weight_ = weight;
     stops_ = std::move(stops);
@@ -56,7 +57,7 @@ class Following {
     return kept_.replay(optimiser, parameters, until);
   }
 
-  // For algorithms, all of which change nothing in a group without followers:
+  // For algorithms. These functions change nothing in a group without followers:
   Worker& of(Worker& worker) { return weight_ == 0 ? follower_.of(worker) : worker; }
   Optimiser& outer(Optimiser& optimiser) { return weight_ == 0 ? kept_ : optimiser; }
   void weigh(std::span<float> values) const;  // what this rank contributes to a mean
@@ -90,29 +91,30 @@ class Elastic {
   Elastic(const Elastic&) = delete;
   Elastic& operator=(const Elastic&) = delete;
 
-  // A newcomer needs no parameters of others before sync_after_change(), which gives it the model. With local steps it
-  // needs their common start, which visit_shared() has; before they have one, all have the parameters with which they
-  // began.
+  // Whether a newcomer needs no parameters of others before sync_after_change(), which gives it the model. With local
+  // steps it needs the common start, which visit_shared() visits. Before ranks have a common start, all have the
+  // parameters with which they began.
   bool meets_models() const { return meets_models_; }
   Following* following() const { return following_; }  // null: a rank cannot take part before it has the model
-  // How many steps a rank may have finished that another has not begun yet, at most.
+  // The largest number of steps that one rank may have finished and another one not yet begun.
   virtual std::uint64_t lead() { return 0; }
-  // What is the same on all ranks, or is to be their mean if they become another group.
+  // Visits state that is the same on all ranks, or that must become the mean over ranks if the group changes.
   virtual void visit_shared(StateVisitor& /*visitor*/) {}
-  // Replaces a reading visit_state() if the group of ranks is another one now, after a reading visit_shared(). Takes
-  // over what the ranks `each` held back: all ranks of the group that wrote a checkpoint, or this rank's own former
-  // self. It becomes their mean. So the ranks together owe as much to the mean gradient as before, if each takes over
-  // the mean of all; and if each keeps its own, nothing is lost but what lost ranks held back. Choices begin again, and
+  // Called in place of a reading visit_state() if the group of ranks has changed, after a reading visit_shared().
+  // `each`: all ranks of the group that wrote a checkpoint, or this rank's former self. This rank's residual becomes
+  // the mean of theirs. If each rank takes over the mean of all, the ranks together owe the mean gradient as much as
+  // before. If each rank keeps its own residual, only the residuals of lost ranks are lost. Choices start over, and
   // warm starts may. REQUIRES Algorithm::enter() and drain(), and that the table of algorithms allows it: other_ranks
   // or, for this rank's own former self, elastic.
   virtual void take_over(std::span<const FormerRank> each) = 0;
-  // Called after take_over() if the group changed while it trained, on ranks that are new in it, too: these have taken
-  // over nothing. Where each rank has its own model, all continue from the exact mean of the models of those that
-  // are not new; in all other cases the parameters are the same already. Collective.
+  // Called after take_over() if the group changed while it trained. New ranks call it, too, but have taken over
+  // nothing. Where each rank has its own model, all ranks continue from the exact mean of the models of the ranks that
+  // are not new. In all other cases the parameters are the same already. Collective.
   virtual void sync_after_change(Worker& /*worker*/, bool /*is_new*/) {}
-  // Takes the steps that a follower keeps, but begins none after `until`. Returns whether none is left. Then the model
-  // is that of the others; with local steps, the one with which they began their round. REQUIRES following(),
-  // Algorithm::drain(), and the worker and visit_shared() as they were before the first of these steps.
+  // Takes the steps that a follower keeps, but begins none after `until`. Returns whether none is left. If none is
+  // left, this rank has the model of the others; with local steps, the model with which they began their round.
+  // REQUIRES following(), Algorithm::drain(), and the worker and visit_shared() as they were before the first of these
+  // steps.
   virtual bool catch_up(Worker& worker, Clock::time_point until) {
     return following_->replay(worker.optimiser(), worker.parameters(), until);
   }

@@ -14,9 +14,9 @@ namespace sotto {
 
 // A rank's communication thread in the steps of an algorithm: runs posted work in order while the rank computes.
 //
-// A follower, which computes nothing, waits for the others at their next exchange, perhaps longer than the deadline. So
-// in a group with followers all ranks call a roll: they tell each other, each quarter of the deadline, that they live,
-// until each has come to the exchange, with its first post() or wait() since.
+// A follower, which computes nothing, waits for the others at their next exchange, perhaps longer than the deadline.
+// Therefore all ranks of a group with followers call a roll: each quarter of the deadline they tell each other that
+// they live. This ends when every rank has come to the exchange, by its first post() or wait() since.
 class StepThread {
  public:
   explicit StepThread(Following* group = nullptr) : group_(group) {}
@@ -31,12 +31,13 @@ class StepThread {
   void wait(
       Step& now, const std::function<bool()>& enough = [] { return false; });
   // Computes the gradient of this step, and then does the rest. In a group with followers, first calls the roll, unless
-  // the last one is still called; throws if that found a rank gone. If computing or the rest fails, waits for the
-  // posted work, and throws that error, not one of the work.
+  // the last roll call is not over; throws if that call found a rank gone. If computing or the rest fails, waits for
+  // the posted work, and throws the error of computing or the rest, not an error of the work.
   void compute(
       Worker& worker, Step& now, const BucketCalls& calls = {}, const std::function<void()>& rest = [] {});
-  // In any group: lets all ranks agree whether one of them was asked to stop, before the work that is posted next.
-  // Calls the roll if some rank's last step took long, as `seconds` says of this one. agreed() is known after wait().
+  // In any group: lets all ranks agree, before the work that is posted next, whether one of them was asked to stop.
+  // `seconds`: how long this rank's last step took. In a group with followers, calls the roll if some rank's last step
+  // took long. agreed() is known after wait().
   void agree(bool stop, double seconds);
   bool agreed() const { return notes_[0] > 0; }
   // Whether the gradient of any rank overflows. First waits for the posted work. Collective.
@@ -65,8 +66,8 @@ class BucketThread {
   using Work = std::function<void(std::size_t bucket)>;
   // When a bucket is ready, offer(bucket) runs on the thread that computes, and then exchange(bucket) on this one,
   // while backward continues. Without `overlap` both run after backward. In a void step no bucket is offered or
-  // exchanged. All ranks of `together` agree whether a step is void, and whether one of them was asked to stop; without
-  // it each rank decides for itself whether a step is void.
+  // exchanged. All ranks of `together` agree whether a step is void, and whether one of them was asked to stop. Without
+  // `together` each rank decides for itself whether a step is void.
   BucketThread(std::size_t buckets, bool overlap, Work offer, Work exchange, Following* together = nullptr);
   BucketThread(const BucketThread&) = delete;
   BucketThread& operator=(const BucketThread&) = delete;

@@ -20,10 +20,10 @@ std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOpti
 
 OptionTraits sync_with(const AnyOptions& own);
 
-// As Sync, with the same bits, but of the buckets that are ready on all ranks, the one that the next forward needs
-// first is exchanged first. Forward begins while others are on their way, and waits for each bucket when it comes to it
-// (Jayarajan et al., MLSys 2019; Peng et al., SOSP 2019). Parameters are complete only after drain(), not after each
-// step.
+// Computes the same bits as make_sync(), but exchanges buckets in another order: of the buckets that are ready on all
+// ranks, first the one that the next forward needs first. Forward begins while buckets are on their way, and waits for
+// each one when it needs it (Jayarajan et al., MLSys 2019; Peng et al., SOSP 2019). Parameters are complete only after
+// drain(), not after each step.
 std::unique_ptr<Algorithm> make_sync_by_need(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                              Communicator& communicator);
 

@@ -15,11 +15,11 @@ namespace sotto {
 
 // Callbacks that a worker makes while it computes, on its own thread.
 struct BucketCalls {
-  // Call it before the parameters of this bucket are read, or its gradient written, in this step: it returns when they
-  // may be. Call it for every bucket before the first one is ready.
+  // Call it before this step reads the parameters of this bucket, or writes its gradient. It returns when that is
+  // allowed. Call it for every bucket before the first one is ready.
   std::function<void(std::size_t bucket)> needed = [](std::size_t) {};
   // Call it when the gradient of this bucket is finished, in order of bucket indices, which is about the order in which
-  // backward comes to them. Buckets that nothing finished come at the end.
+  // backward comes to them. Buckets whose gradient nothing finished come at the end.
   std::function<void(std::size_t bucket)> ready = [](std::size_t) {};
   // A worker whose gradient can overflow calls this once, after backward and before the first bucket is ready. It says
   // whether the gradient overflowed, and learns whether the step is void. By default each rank decides for itself;
@@ -42,14 +42,14 @@ class Worker {
 
 // Functions that all algorithms share:
 
-// Replaces the gradient of this bucket by what the optimiser offers in its place. Once per step and bucket, when the
-// gradient is finished.
+// Replaces the gradient of this bucket by the vector that the optimiser offers. Call it once per step and bucket, when
+// the gradient is finished.
 void offer_in_place(Worker& worker, const BucketPlan& bucket);
 
 // Computes the optimiser's step for the stretch of the parameters that begins at `begin` and has x.size() elements, and
-// moves x as far. x is part of a vector of this rank's own, or is that stretch itself; no other parameters change. If x
-// equals the parameters, it ends at the same bits as they would. So weight decay, and a mean of iterates, apply to the
-// model even where x is only a share of it (push-sum). Call it once per step and stretch, when that gradient is
+// moves x by that step. x is part of a separate vector, or the stretch itself; no other parameters change. If x equals
+// the parameters, it gets the bits that they would get. So weight decay, and a mean of iterates, apply to the model
+// even where x is only a share of it (push-sum). Call it once per step and stretch, when the gradient of the stretch is
 // finished. `scratch` is overwritten.
 void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr, std::vector<float>& scratch);
 // The same for a whole vector, bucket by bucket.
@@ -68,12 +68,12 @@ class EachVector final : public StateVisitor {
   F f_;
 };
 
-// Whether this is so on any rank. Collective.
+// Whether `mine` is true on any rank. Collective.
 bool on_any_rank(bool mine, Communicator& communicator);
 // quotient = x / weight.
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
-// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective. A rank that does
-// not `count` has no model yet.
+// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective. `counts` is false
+// on a rank that has no model yet.
 void average_by_weight(std::span<float> x, double& weight, Communicator& communicator, bool counts = true);
 // The same where all weights are 1.
 void average_members(std::span<float> x, Communicator& communicator, bool counts);

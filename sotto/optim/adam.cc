@@ -122,7 +122,7 @@ class Adam final : public Optimiser {
 
   AdamOptions options_;
   bool decoupled_;
-  double share_ = 1;  // of a step, that an update makes
+  double share_ = 1;  // the share of a step that one update makes
   // How many gradients the running means have seen. A vector, so that it begins at zero with them.
   std::vector<float> steps_ = std::vector<float>(1);
   std::vector<float> mean_, variance_;  // running means of the gradients and of their squares
@@ -235,7 +235,7 @@ class Adagrad final : public Optimiser {
  private:
   AdagradOptions options_;
   std::uint64_t step_ = 0;
-  float share_ = 1;         // of a step, that an update makes
+  float share_ = 1;         // the share of a step that one update makes
   std::vector<float> sum_;  // of the squares of the gradients
 };
 

@@ -44,7 +44,8 @@ void clip(const ClipSpec& spec, std::span<float> gradient);
 
 // Wraps an optimiser: clips the mean of the exchange before the optimiser gets it. If the whole gradient must be
 // clipped at once, apply() must get all of it: std::logic_error otherwise. With asynchronous servers, where each
-// worker's gradient makes an update, workers clip what they offer: it may become a momentum before it is exchanged.
+// worker's gradient makes an update, each worker clips its gradient before the inner optimiser's offer(), which may
+// make a momentum of it.
 class Clipped final : public Wrapped {
  public:
   Clipped(std::unique_ptr<Optimiser> inner, ClipSpec clip, std::size_t parameters);

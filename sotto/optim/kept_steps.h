@@ -25,8 +25,8 @@ class KeptSteps final : public Optimiser {
   bool replay(Optimiser& optimiser, std::span<float> parameters, Clock::time_point until);
 
  private:
-  // What apply() got. If most of a mean is zero (+0, to the bit), other values alone are kept, with their places, and
-  // its first value.
+  // What one apply() got. If most of the mean is zero (+0, to the bit), only its first value and the values that are
+  // not zero are kept, with their places.
   struct Stretch {
     std::size_t begin = 0, size = 0;
     double lr = 0;

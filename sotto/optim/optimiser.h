@@ -20,13 +20,13 @@ class Optimiser {
   virtual ~Optimiser() = default;
   // The number of first steps in which offer() must be exchanged without loss.
   virtual std::uint64_t dense_steps() const { return 0; }
-  // Called first in every step: before apply(), or before offer() if that makes the buffers. `step` counts from 0 and
-  // includes the steps before a resume.
+  // Called first in every step: before apply(), or before offer() if offer() makes the buffers. `step` counts from 0
+  // and includes the steps before a resume.
   virtual void begin_step(std::uint64_t /*step*/) {}
-  // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
-  // one with each worker's gradient. Called before the first step, on all ranks. Adagrad heeds it, because its sum of
-  // squares would grow faster otherwise; and SGD and Adam, whose running means are then made by each worker, in
-  // offer().
+  // From now on a step consists of 1/share updates, each with that share of the learning rate: asynchronous servers
+  // make one update with each worker's gradient. Called before the first step, on all ranks. Adagrad uses it, because
+  // its sum of squares would grow faster otherwise. SGD and Adam use it, because each worker then makes the running
+  // means, in offer().
   virtual void take_shares(double /*share*/) {}
   // Whether this rank offers its gradient in all steps.
   virtual bool offers_gradient() const { return true; }
@@ -34,8 +34,8 @@ class Optimiser {
   // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
   // offset of the bucket in the flat vector.
   virtual std::span<float> offer(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
-  // Whether offer() makes the buffers (visit_buffers()), of this rank's own gradients. Otherwise apply() makes them, of
-  // means; where servers apply these, each has the buffers of its share of the parameters.
+  // Whether offer() makes the buffers (visit_buffers()) from this rank's own gradients. Otherwise apply() makes them
+  // from means; where servers apply the means, each server has the buffers of its share of the parameters.
   virtual bool offer_makes_buffers() const { return false; }
   // parameters -= lr * direction(mean). Both spans are the stretch of the flat vectors that starts at `begin`; `mean`
   // is the result of the exchange, and may be overwritten.

@@ -27,8 +27,8 @@ struct PlateauOptions {
   }
 };
 
-// Falls whenever more than `patience` consecutive evaluations were not better than the best one so far by the
-// threshold: torch's ReduceLROnPlateau.
+// The factor falls whenever more than `patience` consecutive evaluations were not better, by the threshold, than the
+// best one so far: torch's ReduceLROnPlateau.
 class Plateau {
  public:
   explicit Plateau(PlateauOptions options) : options_(std::move(options)) {}

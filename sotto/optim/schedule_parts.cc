@@ -24,7 +24,7 @@ double share_passed(const Training& training, std::uint64_t step) {
   return static_cast<double>(inside) / static_cast<double>(training.horizon - training.warmup);
 }
 
-// From 1 at 0 to 0 at 1.
+// Falls from 1 at share 0 to 0 at share 1.
 double half_cosine(double share) { return 0.5 * (1 + std::cos(std::numbers::pi * share)); }
 
 void require_horizon(const Training& training) {

@@ -36,7 +36,7 @@ class Sgd final : public Optimiser {
   void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);
     const auto rate = static_cast<float>(lr);
-    // Decay that went through momentum would act so many times in the end; parameters change little until then.
+    // Decay that went through momentum would in the end act `times` times; parameters change little until then.
     const double times = looks_ahead_ ? (1 - options_.dampening) / (1 - options_.momentum) : 1;
     const auto decay = static_cast<float>(options_.weight_decay * times);
     const auto momentum = static_cast<float>(options_.momentum);

@@ -27,11 +27,11 @@ struct SgdOptions {
 //   d = g + weight_decay*p; v = momentum*v + (1-dampening)*d; p -= lr * (nesterov ? d + momentum*v : v)
 // In the first step v = d.
 //
-// With asynchronous servers (take_shares()) a momentum of all workers' gradients would push on along gradients that are
-// old, which the delay of the next ones makes worse: training diverges at rates that it bears in step (Mitliagkas et
+// With asynchronous servers (take_shares()) a momentum of all workers' gradients would push along old gradients, while
+// new gradients come late. Training would then diverge at rates that it bears when ranks are in step (Mitliagkas et
 // al., "Asynchrony begets momentum", Allerton 2016). Therefore each worker makes the momentum of its gradients, and
-// offers Nesterov's direction: then the servers' model is where the momenta of all workers will have carried it, and
-// the next gradient is taken there (DANA-Slim: Hakimi et al., "Taming momentum in a distributed asynchronous
+// offers Nesterov's direction. The servers' model is then the point to which the momenta of all workers will carry it,
+// and the next gradient is taken there (DANA-Slim: Hakimi et al., "Taming momentum in a distributed asynchronous
 // environment", 2019).
 //   v = momentum*v + (1-dampening)*g; offered d = (1-dampening)*g + momentum*v
 //   p -= lr * (d + (1-dampening)/(1-momentum) * weight_decay*p)

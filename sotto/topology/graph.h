@@ -64,8 +64,8 @@ Graph star(int ranks);
 // 1999). REQUIRES k < ranks, an even k * ranks, and k > 1 unless there are two ranks.
 Graph random_regular(int ranks, int k, std::uint64_t seed);
 // Two graphs for each distance d = 1, 2, 4 ..: in the first all ranks of a group of `size` exchange with each other; in
-// the second every rank sends to the rank at its own place in the group d groups further on.
-// REQUIRES ranks % size == 0.
+// the second every rank sends to the rank of the same place in the group that is d groups further. REQUIRES ranks %
+// size == 0.
 std::vector<Graph> groups(int ranks, int size);
 
 }  // namespace sotto

@@ -63,7 +63,7 @@ class AdPsgd final : public Algorithm, private Elastic, private OwnSpeed {
     now.wait += lap.lap();
   }
 
-  // All begins again but the models, which are in the workers' parameters.
+  // Everything starts over but the models, which are in the workers' parameters.
   void take_over(std::span<const FormerRank> each) override { averager_.take_over(each); }
   void sync_after_change(Worker& worker, bool is_new) override {
     average_members(worker.parameters(), communicator_, !is_new);

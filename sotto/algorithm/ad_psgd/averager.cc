@@ -144,7 +144,7 @@ void Averager::begin_at(std::uint64_t steps) {
   shared_.roll.begin_at(steps);
 }
 
-// Tells the averaging thread, so that it watches the ranks that are waited for.
+// Waits until all ranks have done `what`. Meanwhile the averaging thread watches the ranks that have not.
 void Averager::wait_for_all(Lock& lock, Roll::Await what) {
   shared_.awaited = what;
   shared_.awaited_since = Clock::now();

@@ -26,11 +26,11 @@ struct AveragerState {
     resting,  // after a meeting, or before the first step: the caller has the model, and may change it
     at_work,  // this rank takes steps, and asks others for their models
     quiet,    // it asks nobody any more, and comes to a meeting once its last request is answered
-    meeting,  // it has come to a meeting, and answers others until all have come, and a model that it answered early
+    meeting,  // it has come to a meeting; answers others until all ranks, and a model that it answered early, have come
     ending,   // as quiet; then its thread ends
     ended,    // it answers nobody any more
   };
-  // This rank's model is on its way to a peer, and that peer's is still to come.
+  // An exchange in which this rank's model is on its way to a peer, and the peer's model has not come yet.
   struct Exchange {
     int peer;
     std::uint32_t number;
@@ -65,8 +65,8 @@ struct AveragerState {
 // with its own, early if it can: both models then travel at the same time. While ranks take steps only the active one
 // waits, and only for its answer. At a meeting a passive rank waits for the models that it has answered early.
 //
-// One other thread may call: the one that takes the steps. Its next call throws an error of the averaging thread. If
-// there is no error, the destructor waits for the answer to the last request.
+// One other thread may call: the one that takes the steps. If the averaging thread fails, the next call throws that
+// error. If there is no error, the destructor waits for the answer to the last request.
 class Averager {
  public:
   // Collective: opens a mailbox. Messages are made with the seed and generation of `key`.
@@ -77,7 +77,7 @@ class Averager {
 
   // Copies the model, as it is now, to `x`. The first call, and the first after a rest, make `x` the model instead.
   void read(std::span<float> x);
-  // Takes one step, by `apply`. Returns whether this rank must drain() now. If the steps of all count together, it must
+  // Takes one step, by `apply`. Returns whether this rank must rest() now. If the steps of all count together, it must
   // rest in three cases: it knows of `meeting` steps per rank on average (0: not in this case), it wishes to (`wish`),
   // or it hears that another rank rests. With PairPlan::each: once some rank wishes to end, each rank announces the
   // earliest step after which it can end, and all end after the latest of these steps.
@@ -90,9 +90,9 @@ class Averager {
   // After an error: ranks that wait for this one see that it is lost. Copies the model to `x`, unless this rank is at
   // rest. Only visit_state() and the destructor may follow.
   void abandon(std::span<float> x);
-  // Before the first read(): reads the states of ranks of another group, of which nothing is left but the codec's.
+  // Called before the first read(). Reads the states of ranks of another group, but keeps only the state of the codec.
   void take_over(std::span<const FormerRank> each);
-  // Before the first read(): each rank has made so many steps.
+  // Called before the first read(): each rank has made `steps` steps.
   void begin_at(std::uint64_t steps);
 
   // The steps of each rank, as far as this one has heard. From a rest to the next read(): those at that meeting, which
@@ -136,7 +136,8 @@ class Averager {
   void open(int sender, const PairNote& note, std::span<const std::byte> model);
   // Writes a letter with the model as it is now.
   void offer(std::uint32_t number, std::vector<std::byte>& letter) SOTTO_REQUIRES(mutex_);
-  // Moves towards the model that was opened last. `letter` is what its rank got from this one.
+  // Moves towards the model that was opened last. `letter` is the letter that the rank of that model got from this
+  // rank.
   void move(std::span<const std::byte> letter) SOTTO_REQUIRES(mutex_);
   void inquire();
   void watch(Clock::time_point taken);

@@ -156,8 +156,8 @@ void Averager::naming(int sender, const std::function<void()>& f) const {
 }
 
 // Answers before the sender's model has come, but only one rank at a time: each such answer promises half of this
-// rank's model. While that one is on its way, others take of the model too. So a rank whose link is so slow that two
-// others do is not answered early for a while.
+// rank's model. If two other exchanges change the model before the sender's model comes, the sender's link is slow, and
+// it is not answered early for a while.
 void Averager::take_request(int sender) {
   if (!plan_.peers.empty()) throw WireError("it asks for a model, and this rank is one of those that ask");
   {
@@ -195,13 +195,13 @@ void Averager::take_model(Mail& mail, std::span<const std::byte> model) {
   if (!answer_now(mail)) own_.held.push_back(std::move(mail));
 }
 
-// A rank that asks has left the last meeting that it came to, so all have come to that.
+// A rank that asks has left the last meeting that it came to, so all ranks have come to that meeting.
 bool Averager::may_answer(const PairNote& note) const {
   const bool complete = shared_.state == State::meeting && note.meeting == shared_.roll.meeting();
   return !complete && !shared_.frozen();
 }
 
-// Answers a model, unless this rank's may not change now. Returns whether it did.
+// Answers a model, unless this rank's model may not change now. Returns whether it answered.
 bool Averager::answer_now(Mail& mail) {
   const auto model = read_note(mail.data, ranks_, own_.note);
   {

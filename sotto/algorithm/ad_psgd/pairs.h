@@ -24,8 +24,8 @@ struct PairPlan {
   bool each = false;
 };
 
-// In each pair, the rank on the side of the topology without rank 0 asks; it asks the ranks that it sends to. REQUIRES
-// a topology with two sides.
+// Ranks on the side of the topology without rank 0 ask; each asks the ranks that it sends to. REQUIRES a topology with
+// two sides.
 PairPlan pair_plan(const Topology& topology, int rank, std::uint64_t every, bool each = false);
 // Why there is no such plan; empty if there is one.
 std::string no_pairs(const Topology& topology);

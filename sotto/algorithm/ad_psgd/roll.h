@@ -26,7 +26,7 @@ class Roll {
   void count_step() { ++mine().steps; }
   void come_to_meeting();
   void end_behind(std::uint64_t steps) { mine().end = steps; }
-  // Fills in a note of its kind; one of kind met is about `meeting`.
+  // Fills in `note` as its kind requires; a note of kind met is about `meeting`.
   void write_to(PairNote& note, std::uint64_t meeting = 0) const;
 
   // Takes over what a note says about ranks, but not what others say about this rank. WireError if some rank would end
@@ -61,8 +61,9 @@ class Roll {
 
  private:
   struct Entry {
-    // The last two meetings that it has come to, as far as this rank knows, and its steps by then. Their index is the
-    // parity of their numbers: no rank is two meetings ahead of another one. All have come to meeting 0.
+    // The last two meetings that the rank of this entry has come to, as far as this rank knows, and its steps by then.
+    // The index of a meeting is the parity of its number: no rank is two meetings ahead of another one. All have come
+    // to meeting 0.
     struct Meeting {
       std::uint64_t number = 0, steps = 0;
     };
@@ -104,7 +105,9 @@ class RollTree {
   std::vector<Letter> due(const Roll& roll);
 
  private:
-  // The number of the last meeting of which these were told. There is one end, which has the number 1.
+  // The last meetings of which this rank has told others. `called`: all neighbours, that the meeting is called.
+  // `parent`: its parent, that all ranks below have come. `children`: its children, that all ranks have come. The only
+  // end has the number 1.
   struct Told {
     std::uint64_t called = 0, parent = 0, children = 0;
   };

@@ -42,8 +42,9 @@ std::optional<TopKOptions> usual_options(const StageSpec& stage) {
   return usual;
 }
 
-// The contraction of a codec, the smallest over all buckets, with `topk` in place of such selections. They declare the
-// contraction of the worst vector, of which they send a single element: with that, gamma would hardly mix anything.
+// The contraction of a codec, the smallest over all buckets, with `topk` in place of selections that approximate it.
+// Those declare the contraction of the worst vector, of which they send a single element. A gamma made of that
+// contraction would hardly mix anything.
 double usual_contraction(StageSpecs stages, std::span<const BucketPlan> buckets) {
   for (StageSpec& stage : stages) {
     if (const auto usual = usual_options(stage)) stage = stage_table().choose("topk", *usual);

@@ -26,7 +26,7 @@ struct PushSumOptions {
 // steps compute, `synch_freq` of them at most.
 std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets, Communicator& communicator);
-// It varies if the time at which a round arrives decides where it is added.
+// Runs vary if the time at which a round arrives decides after which step it is added.
 OptionTraits push_sum_with(const AnyOptions& own);
 
 // Overlap SGP (Assran et al., ICML 2019, algorithm 2): a round leaves every `synch_freq` steps, and is added after the
@@ -56,9 +56,9 @@ struct ChocoOptions {
 // C(x - x^):
 //   x = x - lr gradient(x / w);  x^ = x^ + C(x - x^);  x = x + gamma (sum_j a_ij x^_j - x^_i);
 //   w = w + gamma (sum_j a_ij w_j - w)
-// w moves with the gamma of x: otherwise equal models would drift apart if the mixing is not doubly stochastic. Only
-// ranks that a rank always sends to know its x^, so the topology must stay the same. A rank keeps its own x^ and the
-// sum over its neighbours, not the x^ of each neighbour.
+// w moves with the gamma of x: otherwise equal models would drift apart if the mixing is not doubly stochastic. A
+// rank's x^ is known only to ranks that get all of its messages, so the topology must stay the same. A rank keeps its
+// own x^ and the sum over its neighbours, not the x^ of each neighbour.
 std::unique_ptr<Algorithm> make_choco(const ChocoOptions& own, const AlgorithmOptions& options,
                                       std::span<const BucketPlan> buckets, Communicator& communicator);
 // Why this topology cannot be used; empty if it can.

@@ -17,7 +17,7 @@
 
 namespace sotto {
 
-// What algorithms on graphs share, whose models are the workers' parameters: a wish to stop travels from neighbour to
+// What algorithms on graphs share. The workers' parameters are the models, a wish to stop travels from neighbour to
 // neighbour, and the group may change.
 class GossipStep : public Algorithm, private Elastic {
  public:
@@ -25,8 +25,8 @@ class GossipStep : public Algorithm, private Elastic {
   void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
 
  protected:
-  // `delay` counts the steps after which all ranks have heard of a wish. It does so when that is needed first, because
-  // it takes milliseconds for a thousand ranks, and few runs ever need it.
+  // `delay` computes after how many steps all ranks have heard of a wish. It is called when that number is first
+  // needed, because it takes milliseconds for a thousand ranks, and few runs ever need it.
   GossipStep(const AlgorithmOptions& options, Communicator& communicator, const AlgorithmTraits& traits,
              std::function<std::uint64_t()> delay)
       : Algorithm(options, communicator, traits, this), Elastic(true), count_delay_(std::move(delay)) {}
@@ -38,7 +38,8 @@ class GossipStep : public Algorithm, private Elastic {
 
  private:
   void run_step(Worker& worker, Step& now) final;
-  // A rank that has finished a step has heard of all that others did so many steps before. So no rank is further ahead.
+  // A rank that has finished a step has heard of everything that others did lead() steps before. So no rank is further
+  // ahead.
   std::uint64_t lead() final;
   void take_over(std::span<const FormerRank> each) override;
   void sync_after_change(Worker& worker, bool is_new) override;

@@ -78,7 +78,7 @@ class PushSumOverlap final : public PushSumStep {
     if (on_its_way_) gossiper_->finish(arriving_, arriving_note_, on_the_way_);
     has_arrived_ = on_its_way_;
   }
-  // REQUIRES that it has come.
+  // REQUIRES that the round has come.
   void collect(Timings& timings) {
     arrive();
     std::ranges::transform(x_, arriving_, x_.begin(), std::plus<>());

@@ -21,7 +21,7 @@ struct LocalOptions {
 // through an aggregator. Its result is the same on all ranks, to the last bit. With s = start:
 //
 // local: s = s - mean(delta), x = s; so x is the mean of the ranks' models (Local SGD: Stich, ICLR 2019). In the first
-// `after` steps they average after each one (post-local SGD: Lin et al., ICLR 2020).
+// `after` steps they average after each step (post-local SGD: Lin et al., ICLR 2020).
 std::unique_ptr<Algorithm> make_local(const LocalOptions& own, const AlgorithmOptions& options,
                                       std::span<const BucketPlan> buckets, Communicator& communicator);
 
@@ -65,8 +65,8 @@ struct DilocoOptions {
 };
 
 // diloco: v = momentum v + mean(delta), s = s - lr (mean(delta) + momentum v), x = s (Douillard et al., DiLoCo, 2023).
-// Buckets go in `shards` groups, in turn. With overlap, what leaves after step t is applied after step t + overlap, and
-// then x = alpha x + (1 - alpha) s (Streaming DiLoCo: Douillard et al., 2025).
+// Buckets are exchanged in `shards` groups, in turn. With overlap, what leaves after step t is applied after step t +
+// overlap, and then x = alpha x + (1 - alpha) s (Streaming DiLoCo: Douillard et al., 2025).
 std::unique_ptr<Algorithm> make_diloco(const DilocoOptions& own, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator);
 

@@ -54,9 +54,9 @@ class OuterStep {
 // What ranks with local steps share, in a group that may change: the aggregator and the common start.
 class LocalGroup final : public GroupAggregator {
  public:
-  // Of an algorithm of this name, whose ranks exchange differences of models. ConfigError for what suits gradients
-  // alone: codecs whose contract says so, memories that make a momentum or use the rate, and `auto`. `visit_own` visits
-  // all state but the aggregator's.
+  // `algorithm` is the name of an algorithm whose ranks exchange differences of models. ConfigError for what suits
+  // gradients alone: codecs whose contract says so, memories that make a momentum or use the rate, and `auto`.
+  // `visit_own` visits all state but the aggregator's.
   LocalGroup(std::string_view algorithm, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
              Communicator& communicator, bool followers, const OuterOptions& outer,
              std::function<void(StateVisitor&)> visit_own);
@@ -66,8 +66,8 @@ class LocalGroup final : public GroupAggregator {
   // After a resume ranks begin with the mean of all models, which is as far from the common start as all were on
   // average.
   void visit_shared(StateVisitor& visitor) override;
-  // Between two exchanges, too: all continue from the mean of how far those that are not new have come from the common
-  // start.
+  // Works between two exchanges, too: all ranks continue as far from the common start as the ranks that are not new
+  // have come on average.
   void sync_after_change(Worker& worker, bool is_new) override;
   bool catch_up(Worker& worker, Clock::time_point until) override;
 

@@ -206,8 +206,8 @@ void LocalSteps::average_models(Worker& worker) {
   group_.ranks().average_models(worker.parameters());
 }
 
-// Visits the state without that of the aggregator. A wish to stop is no part of it: it does not hold for a run that
-// continues from there.
+// Visits the state without the aggregator's. A wish to stop is not part of the state, because it does not hold for a
+// run that continues from there.
 void LocalSteps::visit_own(StateVisitor& visitor) {
   ScopedState own(visitor, plan_.name);
   group_.outer().visit_state(own);

@@ -14,8 +14,8 @@
 
 namespace sotto {
 
-// Sends a worker's gradients to servers, through its memory and codec. The memory does not hold back what was sent,
-// even if a server drops it.
+// Sends a worker's gradients to servers, through its memory and codec. The memory counts a gradient as sent even if a
+// server drops it.
 class Uplink {
  public:
   Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> pool, std::span<const BucketPlan> buckets, int ranks);
@@ -35,9 +35,9 @@ class Uplink {
 // ConfigError for a recipe that needs several ranks, or whose messages a server cannot decode one by one.
 void check_uplink(const Recipe& recipe, std::span<const BucketPlan> buckets);
 
-// Sends models from servers to workers. An exact codec encodes the model itself. Any other one encodes the difference
-// from what the worker knows, which both sides compute alike. What it leaves out is part of the next difference: that
-// is the server's error feedback.
+// Sends models from servers to workers. An exact codec encodes the model itself. Any other codec encodes the difference
+// from the model that the worker knows; both sides compute that model alike. The part that the codec leaves out is part
+// of the next difference: that is the server's error feedback.
 class Downlink {
  public:
   Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> pool, std::span<const BucketPlan> buckets);
@@ -61,9 +61,9 @@ class Downlink {
   Message message_;
 };
 
-// The option `down`. ConfigError for what is no codec alone.
+// Reads the option `down`. ConfigError for a memory or an aggregator.
 StageSpecs read_downlink(const std::string& text);
-// The codec for models: `asked`; if nothing is, the workers' codec if it is a contraction of differences, else f32.
+// The codec for models: `asked`; without it the workers' codec if that can be used on differences of models, else f32.
 // ConfigError if `asked` cannot be used.
 StageSpecs downlink_codec(const std::optional<StageSpecs>& asked, const StageSpecs& uplink,
                           std::span<const BucketPlan> buckets);

@@ -48,7 +48,7 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
         steps_(static_cast<std::size_t>(plan.ranks)) {
     const int rank = communicator.rank();
     if (rank >= plan.servers) return;
-    // The server has its own codecs, because its thread works beside this rank's worker.
+    // The server has its own codecs, because its thread works at the same time as this rank's worker.
     const auto threads = std::make_shared<ThreadPool>(options.codec_threads);
     server_ = std::make_unique<Server>(
         plan, rank, shards_[static_cast<std::size_t>(rank)], make_codec(options.recipe().stages, threads),
@@ -124,7 +124,7 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
     ++answered_;
   }
 
-  // A worker keeps its memory, and a server that has the same shard as before its model and buffers.
+  // A worker keeps its memory. A server that has the same shard as before keeps its model and buffers.
   void take_over(std::span<const FormerRank> each) override {
     const FormerRank& self = each.front();
     ScopedState own(*self.state, "parameter_server");
@@ -183,8 +183,8 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
 
   std::uint64_t& own_steps() { return steps_[static_cast<std::size_t>(communicator_.rank())]; }
 
-  // Whether the optimiser of this rank continues with the buffers that it has: those of its server's shard, or of its
-  // own gradients. A new rank has those of another.
+  // Whether the optimiser of this rank continues with its buffers, which are of its server's shard, or of its own
+  // gradients. A new rank does not, because it has the buffers of another rank.
   bool keeps_buffers(Optimiser& optimiser) const {
     const auto are_of_workers = [&](double share) {
       optimiser.take_shares(share);
@@ -192,7 +192,7 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
     };
     const bool before = are_of_workers(former_share_), now = are_of_workers(plan_.rate_share());
     if (!before && !now) return serves_on_;
-    // Momentum is the server's where there is one worker: so it stays where that is the same rank.
+    // With a single worker the server makes the momentum: it stays where server and worker are the same rank.
     return trained_ && plan_.trains(communicator_.rank()) && (now || server_ != nullptr);
   }
 
@@ -245,14 +245,14 @@ class ParameterServer final : public Algorithm, private Elastic, private OwnSpee
   std::vector<Shard> shards_;
   ServedWorker worker_;
   Worker* local_worker_ = nullptr;  // this rank's, after its first step
-  // The next step of each rank. If all make the same steps, it is this rank's for all; otherwise that of another rank
-  // is as of the last meeting.
+  // The next step of each rank. If all make the same steps, it is this rank's next step for all. Otherwise the next
+  // step of another rank is as of the last meeting.
   std::vector<std::uint64_t> steps_;
   std::uint64_t answered_ = 0;  // steps since the start
   bool rests_ = false;
   bool trained_ = false;     // this rank was a worker of a former group
   double former_share_ = 1;  // the rate_share() of that group
-  bool serves_on_ = false;   // its server continues as one of that group
+  bool serves_on_ = false;   // this rank's server continues as a server of that group
   int exceptions_ = std::uncaught_exceptions();
   std::vector<float> shard_model_;
   std::string remark_;

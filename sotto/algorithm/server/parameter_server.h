@@ -36,14 +36,15 @@ struct ServerOptions {
 // Workers send gradients to servers. Each server owns some buckets, takes the optimiser's steps for them, and sends the
 // model back; both ways are coded (Li et al., OSDI 2014). In mode `sync` an update is the mean of the gradients of
 // `gradients` workers, taken at the same model. In `async` each gradient makes an update as it comes (Dean et al.,
-// NeurIPS 2012). So it does in `stale`, but no worker is more than `bound` steps ahead of the slowest (Ho et al.,
-// NeurIPS 2013).
+// NeurIPS 2012). In `stale`, too, but no worker is more than `bound` steps ahead of the slowest (Ho et al., NeurIPS
+// 2013).
 std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const AlgorithmOptions& options,
                                                  std::span<const BucketPlan> buckets, Communicator& communicator);
 AnyOptions read_parameter_server(const AnyOptions& own);
-// Elastic if all workers have the same model, or updates wait for nobody, or at most for those that lag far.
+// Elastic in mode `sync` if each update is of all workers and servers are not dedicated; in other modes if workers
+// count together.
 OptionTraits parameter_server_with(const AnyOptions& own);
-// Dedicated servers are idle. Workers are in step if every update is of all of them.
+// Dedicated servers are idle. Workers are in step if every update has the gradients of all of them.
 Roles parameter_server_roles(const AnyOptions& own, int ranks);
 
 }  // namespace sotto

@@ -164,10 +164,10 @@ void Server::take_late(Client& from, Turn& turn) {
   answer(choose([&](const Client& client) { return &client == &from; }), turn);
 }
 
-// An update needs plan_.quorum workers that wait or rest. To ask for all that are at work would hang if they wait at
-// several servers, each of which has answered only some of them. This rule does not hang: of the servers' last updates,
-// look at the oldest. All workers in it that do not rest wait at that server again, because the updates that they
-// needed from the other servers came later.
+// An update needs plan_.quorum workers that wait or rest. If it needed all workers that do not rest, servers could
+// hang: workers may wait at several servers, each of which has answered only some of them. This rule does not hang: of
+// the servers' last updates, look at the oldest. All workers in it that do not rest wait at that server again, because
+// the updates that they needed from the other servers came later.
 void Server::update_when_enough(Turn& turn) {
   const auto at_rest =
       std::ranges::count_if(clients_, [](const Client& c) { return c.trains && c.state == State::rests; });

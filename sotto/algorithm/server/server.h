@@ -11,8 +11,8 @@
 
 namespace sotto {
 
-// What a server does with its mail. It has no thread, and uses a clock only to tell who is overdue. It makes updates of
-// the gradients in rank order, with the optimiser of the server's rank.
+// What a server does with its mail. It has no thread, and uses a clock only to tell who is overdue. It adds up
+// gradients in rank order, and makes updates with the optimiser of the server's rank.
 class Server {
  public:
   using Post = std::function<void(int rank, std::span<const std::byte> bytes)>;
@@ -23,21 +23,23 @@ class Server {
   // Rank r is about to take step number steps[r], and all ranks have these parameters. Only the parameters of the first
   // call count.
   void begin(std::span<const std::uint64_t> steps, std::span<const float> parameters, Optimiser& optimiser);
-  // Takes a note or message, makes the update that is due with `optimiser`, and posts the answers, the one to its own
-  // rank last. Returns the times of that. WireError names the sender.
+  // Takes a note or message, makes the update that is due with `optimiser`, and posts the answers; the answer to its
+  // own rank is the last. Returns the times that this took. WireError names the sender.
   Timings take(int sender, std::span<const std::byte> mail, Optimiser& optimiser);
   bool at_rest() const;
   // Tells clients at rest that the server is alive.
   void remind();
 
-  // The worker that has owed a gradient for the longest time: that of its step number `step`. Rank -1: nobody owes one.
+  // The worker that has owed a gradient for the longest time, since `since`. `step` is the number of its step. Rank -1:
+  // nobody owes a gradient.
   struct Debtor {
     int rank = -1;
     std::uint64_t step = 0;
     Clock::time_point since = Clock::time_point::max();
   };
   Debtor slowest() const;
-  // How many steps every worker was answered in; if they count together, how many they have made on average.
+  // The number of steps in which every worker was answered. If workers count together: the number that they have made
+  // on average.
   std::uint64_t common_steps() const;
   bool meets() const;   // workers that count together have begun to rest
   double loss() const;  // mean over workers of the losses that they last reported
@@ -46,7 +48,7 @@ class Server {
   std::span<const float> model() const { return plan_.in_step() && !downlink_.sends_models() ? known_ : model_; }
   void all_know();
   void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now continue
-  // Instead of the first begin(): all ranks have these parameters.
+  // Called in place of the first begin(): all ranks have these parameters.
   void start_from(std::span<const float> parameters);
   bool has_begun() const { return begun_ != 0; }
   std::uint64_t version() const { return version_; }  // how many updates it has made

@@ -30,8 +30,9 @@ struct ServerPlan {
   bool in_step() const { return mode == Mode::sync && quorum == workers(); }
   // The weight of a gradient in the vector that the optimiser gets.
   float share() const { return mode == Mode::sync ? 1.0F / static_cast<float>(quorum) : 1.0F; }
-  // The share of the learning rate that an update gets. If each gradient makes an update, those of all workers together
-  // make a step of the full rate. The gradients are not scaled instead, because many optimisers ignore their size.
+  // The share of the learning rate that an update gets. If each gradient makes an update, the updates of all workers
+  // together make a step of the full rate. The gradients are not scaled instead, because many optimisers ignore their
+  // size.
   double rate_share() const { return mode == Mode::sync ? 1.0 : 1.0 / static_cast<double>(workers()); }
 };
 
