@@ -30,7 +30,7 @@ struct Timings {
 class Aggregator {
  public:
   virtual ~Aggregator() = default;
-  virtual std::string_view name() const = 0;  // if it chose another aggregator, that one's name
+  virtual std::string_view name() const = 0;  // the name of the aggregator that it chose, if it chose one
   // What the aggregator chose while it ran, and why: "aggregator: gather, ...". Empty if nothing was chosen, or not
   // yet.
   virtual std::string remark() const { return ""; }

@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// The aggregator NAME is a class in NAME.cc, except that `vote` is in scatter_reduce.cc. all_reduce.h, hierarchical.h
-// and auto_codec.h declare more aggregators.
+// The aggregator NAME is a class in NAME.cc, except that `gather_held` is in gather.cc, and `vote` in
+// scatter_reduce.cc. all_reduce.h, hierarchical.h and auto_codec.h declare more aggregators.
 
 // Chooses by bytes, rounds and error. A linear codec is all-reduced, because no message can be smaller than its share
 // of a sum. Messages of any other codec are gathered until every bucket was exchanged once. GatheredStep meanwhile

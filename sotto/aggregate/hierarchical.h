@@ -31,7 +31,7 @@ std::unique_ptr<Aggregator> make_hierarchical(const HierarchicalOptions& options
 // Sets the group size of a hierarchical aggregator that has none yet; returns any other aggregator unchanged.
 // ConfigError if it has another size.
 AggregatorSpec with_group(AggregatorSpec aggregator, std::int64_t group);
-// The size of its groups, 0 if it has none yet; nullopt if the aggregator has no groups.
+// The group size of a hierarchical aggregator, 0 if it has none yet; nullopt for any other aggregator.
 std::optional<std::int64_t> group_of(const AggregatorSpec& aggregator);
 // The aggregator for dense steps that precede steps of `aggregator`. It splits memories among ranks in the same way.
 AggregatorSpec dense_aggregator(const AggregatorSpec& aggregator);

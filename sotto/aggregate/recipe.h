@@ -40,9 +40,9 @@ AggregatorSpec read_aggregator(const Expression& expression);
 
 std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for an empty spec
 
-// A warning about a recipe that may be used all the same; empty if there is none. A memory needs a codec whose error is
-// smaller than the vector, and a codec that leaves out much needs a memory; contracts hold for the worst vector. Where
-// all segments have one dimension, many presets send each of them whole.
+// A warning about a recipe that may be used all the same; empty if there is none. It warns if nothing is compressed,
+// because all segments have one dimension; if a memory would hold back nothing, or grow without bound; and if a codec
+// without a memory loses much, or adds much noise. Contracts hold for the worst vector.
 std::string warning_about(const Recipe& recipe, std::span<const BucketPlan> buckets,
                           const Spelling& spelling = plain_spelling);
 // Whether a rank that sends zeros changes neither the sum of what the others send nor what is chosen for them.

@@ -44,7 +44,7 @@ class Round {
   void clear();
   void send(int peer, const Message& message);
   void receive(int peer, std::size_t most_bytes);
-  // Bytes that follow the messages of this pair. Both sides must know their number.
+  // Exchange bytes after the messages of this pair of ranks. Both sides must know their number.
   void send(int peer, std::span<const std::byte> bytes) { more_sent_.push_back({peer, bytes, {}}); }
   void receive(int peer, std::span<std::byte> bytes) { more_received_.push_back({peer, bytes}); }
   // Sends and receives everything, by one Communicator::all_to_all(). Does nothing if nothing is to be sent or

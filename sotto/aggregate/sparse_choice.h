@@ -22,7 +22,7 @@ class Chooser {
   Chooser(const Codec& codec, const std::shared_ptr<ThreadPool>& pool);
 
   const std::shared_ptr<Codec>& carrier() const { return carrier_; }
-  // Stretches of a bucket among whose elements it chooses; all other elements are sent in every step.
+  // The stretches of a bucket in which it chooses elements; all elements outside them are sent in every step.
   std::vector<Range> choosable(const Layout& layout) const;
   // chosen = the elements that it chooses, zeros elsewhere. NumericError if a value is not finite.
   void choose(const Bucket& bucket, const Key& key, Bucket& chosen);

@@ -78,8 +78,8 @@ constexpr std::array entries{
 };
 constexpr Table<WarmupEntry> table("warm-up", entries);
 
-// The options of the first part of the recipe that has a ratio; null if no part has one. A part with a count does not
-// use its ratio.
+// The options of the first part of the recipe that has a ratio; null if no part has one. A part that is given a count
+// has none.
 AnyOptions* with_ratio(Recipe& recipe) {
   const auto has_ratio = [](const AnyOptions& options) {
     return number_of(options, "ratio").has_value() && !number_of(options, "count");

@@ -209,7 +209,7 @@ struct OptionTraits {
   bool whole_mean = false;
 };
 
-// What follows from its options and the number of ranks.
+// What follows from the options of an algorithm and the number of ranks.
 struct Roles {
   int idle = 0;         // how many ranks, the first ones, compute no gradients
   bool in_step = true;  // all ranks that train wait for each other in every step; only for replicated algorithms

@@ -47,7 +47,8 @@ void StepThread::call_roll() {
   thread_.post([this] { run_roll_call(); });
 }
 
-// That travels while forward runs, so it costs a few bytes and no time. Followers wait for the others' first bucket.
+// The agreement travels while forward runs, so it costs a few bytes and no time. Followers wait for the others' first
+// bucket.
 void StepThread::agree(bool stop, double seconds) {
   notes_ = {stop ? 1.0F : 0.0F, static_cast<float>(seconds)};
   called_ = true;

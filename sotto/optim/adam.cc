@@ -110,9 +110,10 @@ class Adam final : public Optimiser {
     });
   }
 
-  // The variance belongs to the mean of 1/share gradients; otherwise steps would be the smaller the fewer gradients an
-  // update has. Noise of variance s adds `s` to the square of a gradient, and `left * s` to the square of the running
-  // mean of t of them. Both squares, with this weight of the first, thus have the wanted share.
+  // The weight w of the squared gradient; the squared running mean has the weight 1 - w. The variance must have the
+  // noise of a mean of 1/share gradients: otherwise the fewer gradients an update has, the smaller steps would be.
+  // Noise of variance s adds `s` to the square of a gradient, and `left * s` to the square of the running mean of t
+  // gradients. With this w, w + (1 - w) * left is share_, unless `left` alone is more.
   double weight_of_gradient(double t) const {
     const double start = std::pow(options_.beta1, t);
     const double left = (1 - options_.beta1) / (1 + options_.beta1) * (1 + start) / (1 - start);

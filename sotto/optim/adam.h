@@ -39,8 +39,8 @@ struct AdamOptions : MomentOptions {
 // servers only step: p -= lr/V * d. The direction is NAdam's (Dozat, ICLR workshop 2016), as in DANA-Slim (sgd.h):
 //   d = (beta1*m/(1-beta1^(t+1)) + (1-beta1)*g/(1-beta1^t)) / (sqrt(v/(1-beta2^t)) + eps)
 // The square of one worker's gradient has V times the noise of the mean's square, so steps would be smaller. Therefore
-// w*g*g + (1-w)*c*c enters v, with c = m/(1-beta1^t), and w such that noise counts 1/V of what it does in g*g; w is 0
-// while c has more noise than that. ConfigError for a weight decay of adam, which would be a part of g.
+// w*g*g + (1-w)*c*c enters v, with c = m/(1-beta1^t). w is such that noise adds 1/V of what it adds to g*g. While c*c
+// alone has more noise than that, w is 0. ConfigError for a weight decay of adam, which would be a part of g.
 std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, const Layout& layout);
 
 struct AdamWOptions : AdamOptions {

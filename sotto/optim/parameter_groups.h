@@ -29,7 +29,8 @@ std::vector<ParameterGroup> read_groups(std::string_view option, std::string_vie
 std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<const ParameterGroup> groups,
                                            const Layout& layout);
 
-// Says which pattern matches no tensor, as `*norm*` in "*.bias,*norm*" where a network has no norms; empty if all do.
+// Says which pattern matches no tensor, as `*norm*` in "*.bias,*norm*" where a network has no norms; empty if every
+// pattern matches one.
 std::string groups_doubt(std::string_view option, std::span<const ParameterGroup> groups, const Layout& layout);
 
 // Makes an optimiser that consists of one optimiser for each group, and one with the options `all` for the other

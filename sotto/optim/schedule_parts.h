@@ -65,8 +65,8 @@ struct PolynomialOptions {
 };
 Factor make_polynomial(const PolynomialOptions& options, const Training& training);
 
-// sqrt(w / n) in step or epoch n = 1, 2 ..., and 1 until n = w, the length of the warm-up (1 without one): Vaswani et
-// al., NeurIPS 2017, after their linear warm-up; and 1/sqrt(epoch).
+// In step or epoch n = 1, 2 ..: 1 until n = w, and then sqrt(w / n), where w is the length of the warm-up, or 1 without
+// one. After a linear warm-up this is the schedule of Vaswani et al., NeurIPS 2017. Without a warm-up it is 1/sqrt(n).
 struct InverseSqrtOptions {
   std::string unit = "step";
   void visit(OptionVisitor& v) { v.option("unit", unit, "what is counted", {"step", "epoch"}); }
@@ -84,8 +84,8 @@ struct TimeDecayOptions {
 };
 Factor make_time_decay(const TimeDecayOptions& options, const Training& training);
 
-// Rises from 1/div to 1 in the first `rise` of the training, and falls to 1/(div * final-div) at its last step (Smith,
-// Topin, 2019): torch's OneCycleLR with two phases. Momentum stays as it is.
+// Rises from 1/div to 1 during the share `rise` of the training, and then falls to 1/(div * final-div) at its last step
+// (Smith, Topin, 2019): torch's OneCycleLR with two phases. Momentum stays as it is.
 struct OneCycleOptions {
   double rise = 0.3;
   double div = 25;

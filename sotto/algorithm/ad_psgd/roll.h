@@ -16,7 +16,7 @@ namespace sotto {
 // the larger one counts.
 class Roll {
  public:
-  // What a rank that others wait for must do.
+  // What others wait for a rank to do.
   enum class Await : std::uint8_t { nothing, meeting, end };
 
   Roll(int rank, int ranks);
@@ -32,7 +32,7 @@ class Roll {
   // Takes over what a note says about ranks, but not what others say about this rank. WireError if some rank would end
   // more than one step after the steps that it has made.
   void hear(int sender, const PairNote& note, Clock::time_point now);
-  // This rank has closed its mailbox: nobody waits for it any more. Returns whether that is new.
+  // `peer` has closed its mailbox: nobody waits for it any more. Returns whether that is new.
   bool leave(int peer) { return !std::exchange(of(peer).left, true); }
 
   std::uint64_t steps() const { return mine().steps; }

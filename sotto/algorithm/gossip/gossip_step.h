@@ -95,8 +95,8 @@ class ChangingPeers {
   ChangingPeers(const AlgorithmOptions& options, int ranks);
   // The topology that begins with this step, or null if it is the one that the last call found.
   std::shared_ptr<const Topology> begun(std::uint64_t step);
-  // Rounds after which every rank has heard of every other one, wherever in the run they are: with each of these
-  // topologies and the first one in turn.
+  // The number of rounds, anywhere in the run, after which every rank has heard of every other one: the sum over the
+  // first topology and all later ones.
   std::uint64_t rounds_to_reach_all() const;
 
  private:

@@ -102,7 +102,7 @@ void LocalSteps::collect(Step& now) {
   }
 }
 
-// Begins the exchange of a shard. Before its buckets, ranks agree on whether any of them was asked to stop.
+// Begins the exchange of a shard. Before its buckets are exchanged, ranks agree on whether any rank was asked to stop.
 void LocalSteps::open(Shard& shard, const Step& now) {
   shard.key = now.key;
   shard.stop = asked_ ? 1.0F : 0.0F;

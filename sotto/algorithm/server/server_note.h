@@ -28,7 +28,7 @@ struct ServerNote {
   std::uint16_t generation = 0;
   std::uint64_t step = 0;      // of the worker; in `rest`: the next one
   std::uint64_t version = 0;   // number of updates of the model that is sent, or at which the gradient was taken
-  std::uint64_t stop = never;  // the step after which all stop; from a worker: after which it wishes to
+  std::uint64_t stop = never;  // the step after which all stop; from a worker: after which it wishes to stop
   double rate = 0;             // from a worker: the learning rate of its step
   double loss = 0;             // from a worker: that of its step
   std::uint64_t made = 0;      // from a server, in the place of the rate: steps that all workers have made together
