@@ -21,7 +21,7 @@ class ChainReader final : public MessageReader, private ChainMessage {
   void clear_chosen(Bucket& out) override;
 
  private:
-  friend class Chain;                           // which sums what several readers hold
+  friend class Chain;                           // which adds up the messages of several readers
   void require_open(const char* caller) const;  // std::logic_error unless a message is open
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan);
   std::span<const std::byte> decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
@@ -98,11 +98,11 @@ class Chain final : public Codec, private ChainMessage {
   void take_means(const Layout& layout, std::size_t messages);
   template <class Visit>
   bool visit_units_of(std::span<const std::unique_ptr<MessageReader>> messages, Visit visit);
-  // add_sum() of messages that can be merged. Returns false, and does nothing, if these cannot.
+  // add_sum() of messages that can be merged. Returns false, and does nothing, if these messages cannot be merged.
   bool add_merged(std::span<const std::unique_ptr<MessageReader>> messages, float scale, Bucket& out);
 
   std::span<const float> agreed_;    // of the current bucket
-  bool takes_all_ = false;           // of the current part: the selection leaves nothing out
+  bool takes_all_ = false;           // all values of the current part are selected, and used in place
   std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
   Scratch<float> energies_, rows_;
   Scratch<std::uint32_t> numbers_, kept_numbers_;  // number of the random draw for each selected float

@@ -27,17 +27,17 @@ struct ChainParts {
   // `made` are the stages that `specs` names. The threads of `pool` share the work.
   ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool> pool);
 
-  // Elements are quantised in the bucket itself.
+  // Whether elements are quantised in the bucket itself.
   bool in_place() const { return !stages.transform && !stages.select && !pools; }
   bool selection_is_shared() const { return stages.select.traits().shared; }
   const LinearForm* linear() const;  // null: the values cannot be summed
   std::size_t side_bytes(std::size_t values) const { return stages.quantise->side_bytes(values); }
-  // Of the symbols of a unit. packed_bytes(a + b) = packed_bytes(a) + packed_bytes(b) if a is a multiple of
-  // packing.group. An upper bound if units are wholes.
+  // The bytes of a unit's symbols; an upper bound if units are wholes (WholeUnits). Otherwise packed_bytes(a + b) =
+  // packed_bytes(a) + packed_bytes(b) if a is a multiple of packing.group.
   std::size_t packed_bytes(std::size_t values) const {
     return whole != nullptr ? whole->max_packed_bytes(values) : packing.bytes_of(values);
   }
-  std::size_t agreed_count() const { return agreed != nullptr ? agreed->agreed_count() : 0; }  // numbers a unit
+  std::size_t agreed_count() const { return agreed != nullptr ? agreed->agreed_count() : 0; }  // numbers per unit
   std::size_t agreed_count(const Layout& layout) const {
     const std::size_t segments = layout.segments().size();
     return agreed_count() * (pools ? std::min<std::size_t>(segments, 1) : segments);
@@ -52,15 +52,15 @@ struct ChainParts {
   MergedUnits* merged;      // null: messages are decoded one by one
   bool pools;               // all pieces of a message are one unit
   bool one_block;           // a unit has one block or is a whole, so it is quantised in one call
-  std::size_t slice;        // otherwise: values per call of the quantiser, whole blocks that fill whole bytes
+  std::size_t slice;        // otherwise: values per call of the quantiser; they are whole blocks and fill whole bytes
   std::size_t stretch;      // the smallest size of a stretch, in values
 };
 
 // The message that is being made or read: its pieces, atoms and units, and buffers that are reused from message to
-// message. docs/wire/README.md explains these words and the bytes. The functions of this class, of Chain and of
-// ChainReader lie by stage: chain.cc (plans, units, stretches), chain_select.cc, chain_quantise.cc and chain_code.cc
-// (codes, and whose the bytes are); chain_encode.cc and chain_decode.cc join the stages. What is summed over ranks lies
-// in chain_sums.cc: linear forms, means of holders, merged messages.
+// message. docs/wire/README.md explains these words and the bytes. The functions of this class, Chain and ChainReader
+// have a file for each stage: chain.cc (plans, units, stretches), chain_select.cc, chain_quantise.cc and chain_code.cc
+// (codes, and the bytes of each segment). chain_encode.cc and chain_decode.cc join the stages. chain_sums.cc has all
+// sums over ranks: linear forms, means of holders, merged messages.
 class ChainMessage {
  public:
   explicit ChainMessage(std::shared_ptr<ChainParts> parts);
@@ -108,8 +108,8 @@ class ChainMessage {
     std::size_t slot = 0;
     std::size_t value = 0;  // where its floats begin, among the floats of all units
     std::size_t count = 0;  // number of its floats
-    // Where the floats that the second selection keeps begin, and their number; without a second selection the same as
-    // `value` and `count`.
+    // The floats that the second selection keeps: where they begin, and their number. Without a second selection these
+    // are `value` and `count`.
     std::size_t kept_at = 0, kept = 0;
     std::size_t packed = 0;  // bytes of its symbols
   };
@@ -125,8 +125,8 @@ class ChainMessage {
     RunLimits runs;               // of the symbols of all units
     std::size_t max_body = 0;     // bytes of a body, before the code stage
   };
-  // The start of a stretch of the floats of all units; one thread quantises or decodes a stretch. It starts at float
-  // `begin` of the unit. `side` and `packed` are where that unit's bytes begin.
+  // The start of a stretch, which is a part of the floats of all units that one thread quantises or decodes. The
+  // stretch starts at float `begin` of unit number `unit`. `side` and `packed` are where the bytes of that unit begin.
   struct StretchStart {
     std::size_t unit = 0, begin = 0, side = 0, packed = 0;
   };

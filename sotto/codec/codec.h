@@ -24,9 +24,9 @@ struct StageEntry;
 using StageSpec = Spec<StageEntry>;
 using StageSpecs = std::vector<StageSpec>;
 
-// A run of whole segments of a flat vector: our own, or borrowed from another framework (then unpadded). Codecs see
-// only floats: the borrower of a bucket of 16-bit floats widens it into scratch memory. A bucket is a view: copying it
-// copies no floats.
+// A run of whole segments of a flat vector: our own, or borrowed from another framework (then without padding). Codecs
+// see only floats: the borrower of 16-bit floats converts them to floats in scratch memory. A bucket is a view: copying
+// it copies no floats.
 struct Bucket {
   std::span<float> values;
   const Layout* layout = nullptr;  // offsets relative to `values`
@@ -40,7 +40,7 @@ struct Key {
   std::uint16_t rank = 0;
   std::uint16_t generation = 0;
   std::uint32_t step = 0;
-  bool alone = false;  // it is of a single vector, so errors name neither rank nor step; changes no random number
+  bool alone = false;  // the vector belongs to no rank or step, so errors name neither; changes no random number
 };
 
 // For errors: " at step 3 on rank 1".
@@ -53,24 +53,25 @@ class Sent {
   // out += scale * (the vector as it was sent).
   virtual void add_to(Bucket& out, float scale) = 0;
   // Sets `out` to 0 at the elements that a selection chose, whatever values they were sent with. Elements that are sent
-  // in every step do not count as chosen: all elements if nothing selects, and segments that a selection sends whole.
-  // Elements that the row of a transform represents do not count either.
+  // in every step do not count as chosen. These are the segments that a selection sends whole, and all elements if the
+  // codec has no selection. Elements that the row of a transform represents do not count either.
   virtual void clear_chosen(Bucket& /*out*/) {}
 };
 
-// Opens one message after another; it is the message that is open, whose whole content has been checked, once. Before
-// the first message and after a bad one nothing is open: whatever needs an open message is then a std::logic_error.
-// Abstract for the same reason as Codec: only the reader that a codec makes knows the stages.
+// Opens one message after another. open() checks the whole content of a message; until the next open() the reader then
+// stands for this message. Before the first message and after a bad one no message is open, and functions that need one
+// throw std::logic_error. Abstract for the same reason as Codec: its users need no header of a stage.
 class MessageReader : public Sent {
  public:
   // WireError if this codec cannot have made the message for this layout and part. Any rank can open any rank's
   // message. The bytes of the message must stay valid until the next one is opened.
   virtual void open(const MessageView& message, const Layout& layout, Range part) = 0;
-  // Adds to bytes[s] what segment s of the layout takes of the open message: side information, symbols and indices.
-  // Returns the rest: header, seed, lengths, tables of a code, and the side information of `clusters(scope=bucket)`,
-  // whose symbols are shared out by number of values. A code of symbols (rans, huffman, elias) counts for each segment
-  // what it adds to the coded bytes. The other codes see segments together: these have their bytes before that code,
-  // and what it saves is a negative part of the rest. REQUIRES an open message that encode() of such a codec made.
+  // Adds to bytes[s] the number of bytes of the open message that belong to segment s: side information, symbols and
+  // indices. Returns the number of all other bytes: header, seed, lengths, tables of a code, and the side information
+  // of `clusters(scope=bucket)`, whose symbols are shared out by number of values. With a code of symbols (rans,
+  // huffman, elias), a segment's symbols count the coded bytes that they add. Other codes see all segments together. A
+  // segment then counts its bytes before the code, and the bytes that the code saves are subtracted from the result,
+  // which may become negative. REQUIRES an open message that encode() of such a codec made.
   virtual std::int64_t add_shares(std::span<std::size_t> bytes) = 0;
 };
 
@@ -87,15 +88,15 @@ struct CodecTraits {
   bool merges = false;  // add_sum() adds messages up before it decodes them
 };
 
-// A finite value is too large for the type of a codec's linear form. A message may hold it all the same.
+// A finite value is too large for the type of a codec's linear form. Messages of the codec may still hold the value.
 class DoesNotFit : public NumericError {
  public:
   using NumericError::NumericError;
 };
 
-// The lossy or lossless code of a bucket. Abstract so that whoever uses one needs no header of a stage. An object
-// serves one caller at a time and reuses its buffers, so steps after the first allocate nothing. All randomness comes
-// from the Key.
+// The lossy or lossless code of a bucket. Abstract, so that its users need no header of a stage. An object serves one
+// caller at a time and reuses its buffers, so steps after the first allocate nothing. All randomness comes from the
+// Key.
 class Codec {
  public:
   explicit Codec(CodecTraits traits = {}) : traits_(std::move(traits)) {}
@@ -124,9 +125,10 @@ class Codec {
   virtual void add_mean_of_holders(std::span<const std::unique_ptr<MessageReader>> /*messages*/, Range /*part*/,
                                    Bucket& /*out*/) {}
 
-  // out += scale * (the sum of these messages), as add_to() of each in their order. If traits().merges, messages are
-  // added up before they are decoded, which is quicker and may change their values: until the next add_sum(), add_to()
-  // of each gives its part of the sum. REQUIRES open messages of this codec, of whole buckets.
+  // out += scale * (the sum of these messages), as if add_to() were called for each, in their order. If
+  // traits().merges, messages may be added up before they are decoded, which is quicker and may change their values.
+  // Until the next add_sum(), add_to() of a message then adds its part of that sum. REQUIRES open messages of this
+  // codec, of whole buckets.
   virtual void add_sum(std::span<const std::unique_ptr<MessageReader>> messages, float scale, Bucket& out) {
     for (const auto& message : messages) message->add_to(out, scale);
   }

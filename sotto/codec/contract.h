@@ -16,7 +16,7 @@ struct Contract {
     contraction,  // E |C(x)-x|^2 <= (1-delta) |x|^2
     none,         // neither
   };
-  enum class Input : std::uint8_t { gradient, delta, model };  // most sensitive input that suits it
+  enum class Input : std::uint8_t { gradient, delta, model };  // the most sensitive input that suits the codec
   enum class Grain : std::uint8_t { element, block, row, segment };
   // Which random numbers a message depends on: none, numbers that all ranks draw alike, or this rank's own numbers. The
   // signs that `signs` draws for zeros do not count.
@@ -42,7 +42,7 @@ Contract compose(const Contract& first, const Contract& then);
 // factor.
 Contract of_products(const Contract& factors, std::size_t atoms);
 
-// The delta of a contraction, in whatever form the codec declares it. 0: the error may be as large as the whole vector.
+// The delta of a contraction that a contract of any kind implies. 0: the error may be as large as the whole vector.
 double contraction_of(const Contract& contract);
 
 // "unbiased, variance <= 1.5 |x|^2; gradients and differences; parts cut at blocks of 512"

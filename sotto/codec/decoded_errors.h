@@ -37,7 +37,7 @@ DecodedErrors errors_of(const Layout& layout, std::span<const float> x, std::spa
 // Their columns in tables: "square_error,cosine,...".
 const CsvTable<DecodedErrors>& error_table();
 
-// The quantile of |x| for a share, between the two nearest values where it falls between them; 0 for no values.
+// The quantile of |x| for a share of the values, interpolated between the two nearest magnitudes; 0 without values.
 double magnitude_quantile(std::span<const float> x, double share);
 
 }  // namespace sotto

@@ -34,8 +34,8 @@ void write_indices(ThreadPool& pool, std::span<const std::uint32_t> indices, Ind
 std::size_t read_indices(ThreadPool& pool, std::span<const std::byte> in, IndexCode code, std::size_t atoms,
                          std::span<std::uint32_t> indices);
 
-// The bits of `list`, which has that code, that the entries [some.begin, some.end) of its indices take, if they index
-// `atoms` consecutive atoms.
+// The number of bits that the entries [some.begin, some.end) of `indices` take in `list`, which holds all `indices` in
+// this code. These entries index `atoms` consecutive atoms.
 std::uint64_t index_bits(std::span<const std::uint32_t> indices, Range some, std::size_t atoms, IndexCode code,
                          std::span<const std::byte> list);
 

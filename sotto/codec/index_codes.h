@@ -12,7 +12,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/thread_pool.h"
 
-// The codes of index.h, and what they share. Rice's, the longest, lies in index_rice.cc.
+// The codes of index.h, and what they share. Rice's code, the longest, has a separate file: index_rice.cc.
 namespace sotto {
 
 void write_delta(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out);

@@ -29,24 +29,25 @@ void fill_sample(std::string_view option, std::string_view name, std::uint64_t s
 // Medians over the repeats. Rates are in 1e9 bytes of float input a second.
 struct Measurement {
   double encode_gbps = 0;
-  double decode_gbps = 0;  // of add_decoded()
-  double memcpy_gbps = 0;  // a copy of the input on one thread, measured in between
+  double decode_gbps = 0;  // of MessageReader: open() and add_to()
+  double memcpy_gbps = 0;  // a copy of the input on one thread, made before each encoding
   std::size_t elements = 0;
   std::size_t bytes = 0;      // of all messages, headers included; the mean over the repeats
   double ratio = 0;           // 4 * elements / bytes
   double relative_error = 0;  // sqrt of the mean over the repeats of |C(x)-x|^2 / |x|^2; 0 for x = 0
 };
 
-// Encodes and decodes `input`, a vector of this layout, as one message, or if it has more than `most` elements as the
-// messages of several buckets (plan_buckets). Each repeat draws other random numbers. Needs memory for a decoded bucket
-// besides the memory of the codec and its message.
+// Encodes and decodes `input`, a vector of this layout, as one message. If it has more than `most` elements, it becomes
+// the messages of several buckets (plan_buckets). Each repeat draws other random numbers. Needs memory for a decoded
+// bucket besides the memory of the codec and its message.
 Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats,
                     std::size_t most = most_elements);
 // Measures several codecs in turn, so that other load on the machine affects all of them alike.
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
                                  int repeats, std::size_t most = most_elements);
 
-// The same with the errors of the last repeat, and what its messages consist of (MessageReader::add_shares).
+// A measurement, the errors of its last repeat, and the bytes that the messages of that repeat consist of
+// (MessageReader::add_shares).
 struct MeasuredErrors {
   Measurement measurement;
   DecodedErrors errors;
@@ -58,7 +59,7 @@ std::vector<MeasuredErrors> measure_errors(std::span<Codec* const> codecs, const
                                            std::span<const BucketPlan> buckets, std::span<const float> input,
                                            int repeats);
 
-// One way to add up messages: the seconds that it takes, opening included, and |sum - wanted| / |wanted|, where
+// One way to add up messages: the seconds that it takes to open and add them, and |sum - wanted| / |wanted|, where
 // `wanted` is the sum of the vectors themselves.
 struct AddedMessages {
   double seconds = 0;
@@ -69,9 +70,9 @@ struct MeasuredMerge {
   std::optional<AddedMessages> merged;  // all are opened, and merged before they are decoded, if the codec does that
 };
 
-// Measures merges of so many messages, for each of the `counts`. Messages are made of the inputs, vectors of this
-// layout, in turn. Messages that a code stage coded are not merged, since each would need room for its body. REQUIRES
-// an input.
+// Measures how long it takes to add up counts[i] messages, for each i. Messages are encoded from `inputs`, vectors of
+// this layout, in turn. Messages that a code stage coded are not merged, since each would need memory for its decoded
+// body. REQUIRES an input.
 std::vector<MeasuredMerge> measure_merges(Codec& codec, const Layout& layout,
                                           std::span<const std::span<const float>> inputs,
                                           std::span<const std::size_t> counts, std::size_t most = most_elements);

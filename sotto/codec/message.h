@@ -17,7 +17,8 @@ struct Header {
 
   std::uint16_t magic = magic_value;
   std::uint8_t version = current_version;
-  // Of the chain: which index code, and whether the body went through a code stage. 0x80 alone: see Round::declined.
+  // The chain's flags: which index code it used, and whether the body went through a code stage. 0x80 alone: see
+  // Round::declined.
   std::uint8_t flags = 0;
   std::uint16_t generation = 0;  // of the group of ranks; counts membership changes
   std::uint16_t origin = 0;      // the rank that encoded it

@@ -38,8 +38,8 @@ void join_in_order(ThreadPool& pool, std::size_t count, std::size_t size, Task t
   }
 }
 
-// Sum and largest magnitude of 0 .. count: of(begin, end) computes them for one chunk, and they are joined, as
-// kernels/reduce.h says.
+// The sum and the largest magnitude of elements 0 .. count. of(begin, end) computes both for one chunk; the results of
+// the chunks are joined as kernels/reduce.h says.
 template <class Of>
 kernels::Spread spread_of_chunks(ThreadPool& pool, std::size_t count, Of of) {
   kernels::Spread total;

@@ -17,8 +17,8 @@
 namespace sotto {
 
 // The four kinds of stage, in the order in which a codec lists them. A stage sees one piece of a message at a time
-// (pieces.h) and knows nothing of headers. Between messages it keeps only buffers and what saves work (svd keeps its
-// warm start, clusters its clusters).
+// (pieces.h) and knows nothing of headers. Between messages it keeps only buffers, and values that save work: svd keeps
+// its warm starts, and clusters its clusters.
 enum class StageKind : std::uint8_t { transform, select, quantise, code };
 
 class Stage {
@@ -106,8 +106,8 @@ struct Group {
 };
 
 struct SelectTraits {
-  // Segments of one dimension with at most this many values, such as biases, are sent whole in every step; they are not
-  // among the groups that the selection sees.
+  // Segments of one dimension with at most this many values, such as biases, are sent whole in every step. The
+  // selection does not see their groups.
   std::size_t dense = 0;
   bool sends_all = false;  // every atom is sent in every step, as with a ratio of 1, so none counts as chosen
   bool pools = false;      // selects from all groups of a message together
@@ -146,8 +146,8 @@ struct Values {
   kernels::Draws draws;
   std::span<const float> agreed;
   std::uint32_t step = 0;
-  // The same key in every step, for what a stage remembers of a segment. Empty for factors of rows: there are too many
-  // of them.
+  // A stage that remembers something of a segment finds it by this key, the same in every step. Empty for factors of
+  // rows: there are too many of them.
   std::optional<std::uint64_t> place = std::nullopt;
 
   // A contiguous part of the data and draws; all other members stay the same.
@@ -182,7 +182,7 @@ struct Packing {
   std::size_t bytes_of(std::size_t symbols) const { return (symbols * bytes + group - 1) / group; }
 };
 
-// What a quantiser makes of a unit, of whole blocks of it, or of all units of a message.
+// The output of a quantiser for a unit, for whole blocks of a unit, or for all units of a message.
 struct Quantised {
   std::span<const std::byte> side, packed;  // side information and symbols, without alignment
 
@@ -193,9 +193,9 @@ struct Quantised {
 
 // Maps floats to side information and symbols, both as bytes without alignment. If the contract's grain is an element
 // or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
-// called for such stretches whatever the grain is. `side` then holds the blocks of that stretch; if the piece is one
-// block, it holds that block. A quantiser may also offer the interfaces below, by deriving from them: WholeUnits,
-// AgreedNumbers, MergedUnits, PooledUnits, LinearForm, BinSketch, Bins (quantise/bins.h).
+// called for such stretches whatever the grain is. `side` then has the side information of the blocks in that stretch
+// or, if the piece is one block, of that block. A quantiser may also offer the interfaces below, by deriving from them:
+// WholeUnits, AgreedNumbers, MergedUnits, PooledUnits, LinearForm, BinSketch, Bins (quantise/bins.h).
 class Quantise : public Stage {
  public:
   virtual Packing packing() const { return {}; }                              // never called for WholeUnits
@@ -247,9 +247,9 @@ class MergedUnits {
   virtual bool merges() const = 0;  // false: not with these options
   // Whether such units of `values` values, one of each message, can be added up. They have passed check().
   virtual bool can_merge(std::span<const Quantised> units, std::size_t values) const = 0;
-  // out[i] += scale * (the sum over the units of value i). Writes the side information that replaces each unit's:
-  // add_decoded() with it gives the share that a single unit has in the sum, except for the rounding of sums. REQUIRES
-  // can_merge(), `merged` of the size of a unit's side information, and out.size() values.
+  // out[i] += scale * (the sum over the units of value i). Writes to `merged` the side information that replaces each
+  // unit's side information. With it, add_decoded() of a unit adds the unit's share of the sum, except for the rounding
+  // of sums. REQUIRES can_merge(), `merged` of the size of a unit's side information, and out.size() values.
   virtual void add_merged(std::span<const Quantised> units, float scale, std::span<std::byte> merged,
                           std::span<float> out) const = 0;
 };
@@ -274,8 +274,8 @@ class LinearForm {
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
 };
 
-// Offered by a quantiser that sketches the bins of the quantiser before it. Only `minmax_sketch` offers it. It is an
-// interface so that codecs are put together without its name.
+// Offered by a quantiser that sketches the bins of the quantiser before it: only by `minmax_sketch`. It is an
+// interface, so that the code that assembles codecs need not know that name.
 class BinSketch {
  public:
   virtual ~BinSketch() = default;
@@ -292,16 +292,17 @@ struct SymbolRuns {
 // Bytes of a body -> fewer bytes.
 class Code : public Stage {
  public:
-  // True: the code gets only the symbols, as the runs of each unit, and the rest of the body stays unchanged. False: it
-  // gets the whole body as a single run of bytes.
+  // True: the code gets only the symbols, as the runs of each unit, and the rest of the body stays unchanged. False:
+  // the code gets the whole body as a single run of bytes.
   virtual bool of_symbols() const { return false; }
   // Allocates for at most `symbols` symbols, so that encode() and decode() allocate nothing. Only codes of symbols need
   // it: the others allocate when they are made.
   virtual void reserve(std::size_t /*symbols*/) {}
-  // Returns the size of the coded form in `out`, or nothing if it does not fit; the body is then sent uncoded.
+  // Writes the coded form to `out` and returns its size, or nothing if it does not fit; the body is then sent uncoded.
   virtual std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) = 0;
-  // Adds to bytes[r] what run r takes of the coded form of `in`; the rest belongs to all runs. Returns false, and does
-  // nothing, if the code cannot tell: only codes of symbols can. REQUIRES runs that encode() has coded.
+  // Adds to bytes[r] the number of bytes of the coded form of `in` that belong to run r; the other bytes belong to all
+  // runs. Returns false, and does nothing, if the code cannot tell: only codes of symbols can. REQUIRES runs that
+  // encode() has coded.
   virtual bool add_shares(const SymbolRuns<const std::byte>& /*in*/, std::span<std::size_t> /*bytes*/) { return false; }
   // Fills out.bytes. The runs come from the message and have been checked. WireError if the coded bytes do not decode
   // to such runs. The bits after the last symbol of a run may have any value: the chain checks that they are zero.

@@ -20,7 +20,7 @@
 
 namespace sotto {
 
-// The lines of a table, without their ends. A last one that has no end is left out: a crash can cut it off.
+// The lines of a table, without line ends. A last line without an end is left out: a crash may have cut it off.
 inline std::vector<std::string_view> whole_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
@@ -29,7 +29,7 @@ inline std::vector<std::string_view> whole_lines(std::string_view text) {
   return lines;
 }
 
-// Sets `cells` to the cells of a line of a table, none of which has a comma or quotes. They point into the line.
+// Sets `cells` to the cells of a line, which point into the line. No cell of a table has a comma or quotes.
 inline void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
   cells.clear();
   while (true) {
@@ -40,7 +40,7 @@ inline void split_cells(std::string_view line, std::vector<std::string_view>& ce
   }
 }
 
-// The number that is the whole cell. FileError, with the name of the column, if there is another text.
+// Reads a cell that is a number and nothing else. FileError, which names the column, if the cell has another text.
 template <class Number>
 Number number_in(std::string_view cell, std::string_view column) {
   if (const auto number = parsed<Number>(cell)) return *number;
@@ -60,8 +60,8 @@ struct CsvColumn {
   CsvColumn(std::string heading, decltype(write) write_cell, decltype(read) read_cell)
       : name(std::move(heading)), write(std::move(write_cell)), read(std::move(read_cell)) {}
 
-  // A number or text of the row: a pointer to the member, or a function that returns a reference to it. Without a
-  // format, which is one of fmt, numbers read back as the same value.
+  // `member` is a number or text of the row: a pointer to it, or a function that returns a reference to it. `format` is
+  // a format of fmt for a double. Without a format, numbers read back as the same value.
   template <class Member>
   CsvColumn(std::string heading, Member member, std::string_view format = "") : name(std::move(heading)) {
     using Value = std::remove_cvref_t<std::invoke_result_t<Member, Row&>>;
@@ -82,13 +82,13 @@ struct CsvColumn {
     };
   }
 
-  // The same column of rows that have all that a `Part` has.
+  // The same column for rows of a class that is derived from `Part`.
   template <class Part>
   requires std::derived_from<Row, Part> &&(!std::same_as<Row, Part>)CsvColumn(const CsvColumn<Part>& column)
       : name(column.name), write(column.write), read(column.read) {}
 };
 
-// A table that a run writes: its first line, its rows and how they are read follow from its columns.
+// A table that a run writes. Its columns determine its first line, and how its rows are written and read.
 template <class Row>
 class CsvTable {
  public:
@@ -125,8 +125,8 @@ class CsvTable {
   }
 
   // Calls each(line, number) for each row of a file; numbers begin at 2. A last line without an end is left out: a
-  // crash can cut it off. FileErrors of each() get the place before them, and the advice after them; FileError, too, if
-  // the file is empty or has another header.
+  // crash may have cut it off. FileError if the file is empty or has another header. These errors and FileErrors of
+  // each() begin with the place and end with `advice`.
   template <class Each>
   void read_file(const std::filesystem::path& path, Each&& each, std::string_view advice = "") const {
     const std::string text = read_text(path);

@@ -15,7 +15,7 @@ std::string named(std::string_view option);
 // The mark of an option with the value that the user gave: named("codec", "topk(2)").
 std::string named(std::string_view option, std::string_view value);
 
-// Whether it is one of the control characters of marks.
+// Whether `c` is one of the control characters that marks consist of.
 bool is_mark(char c);
 
 // How a front end writes an option; `value` is empty when the mark has none.
@@ -27,8 +27,8 @@ std::string spelled(std::string_view text, const Spelling& spelling = plain_spel
 
 // Base of the errors that the outside world causes. Only `main` catches them; each message says what is wrong, where,
 // and what to do. Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK
-// instead. ASCII control characters, which text from files may have, are written as \xNN, but for line feeds, tabs and
-// marks: a NUL would end the message.
+// instead. Text from files may have ASCII control characters, and a NUL would end the message. All but line feeds, tabs
+// and marks are therefore written as \xNN.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(readable(message)) {}

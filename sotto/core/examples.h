@@ -31,8 +31,8 @@ struct Row {
   float label = 0;
 };
 
-// The length of an epoch: `batches` batches, of which a step takes `per_step`. It may be a fraction of steps: a step
-// may begin in one epoch and end in the next, or be longer than an epoch. Neither number is 0.
+// The length of an epoch: `batches` batches, of which a step takes `per_step`. An epoch need not be a whole number of
+// steps: a step may begin in one epoch and end in the next, or be longer than an epoch. Neither number is 0.
 struct EpochLength {
   std::uint64_t batches = 1, per_step = 1;
 

@@ -18,8 +18,8 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 constexpr std::size_t longest_shown = 200;
 
-// The text with a caret under `position`. A long text is cut to the part around it. Characters that a terminal does not
-// show in one column are replaced by one that it does.
+// The text with a caret under `position`. A long text is cut to the part around `position`. Characters that a terminal
+// may not show in one column are replaced by a space or `?`.
 std::string with_caret(std::string_view text, std::size_t position) {
   constexpr std::string_view left_out = "...";
   std::string shown(text);
@@ -117,7 +117,7 @@ class Parser {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  // Reads up to the `,` or `)` that ends the argument; inside the value's own parentheses they do not end it.
+  // Reads up to the `,` or `)` that ends the argument. Inside parentheses of the value, neither ends it.
   std::string value() {
     const std::size_t begin = at_;
     std::vector<std::size_t> open;

@@ -44,8 +44,8 @@ struct Place {
 // value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
 Expression parse_expression(std::string_view option, std::string_view text);
 
-// Parses arguments without a call around them, such as those from `begin` on in "*.bias: lr-scale=0.5". In errors the
-// whole text stands for the call.
+// Parses arguments without a call around them, from text[begin] to the end: after the colon in "*.bias: lr-scale=0.5".
+// In errors the whole text stands for the call.
 Expression parse_arguments(std::string_view option, std::string_view text, std::size_t begin);
 
 // The text of one call, as the user wrote it: "topk(1.5)".
@@ -53,13 +53,13 @@ std::string_view text_of(const Expression& expression, const Call& call);
 
 Place place_of(const Expression& expression, const Call& call);
 
-// Throws ConfigError: the option with the call as its value, the message, then the expression and a caret.
+// Throws ConfigError. Its text is the option with the call as its value, the message, then the expression and a caret.
 [[noreturn]] void fail_at(const Place& place, const std::string& message);
 [[noreturn]] void fail_at(const Expression& expression, const Call& call, std::size_t position,
                           const std::string& message);
 
-// The known name nearest to `name` by edit distance, else the first that begins with it; "" when none is near enough to
-// be a misspelling.
+// The known name that `name` may be a misspelling of: the nearest one by edit distance, if it is near enough. Otherwise
+// the first known name that begins with `name`, or "".
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known);
 
 // "unknown KIND `name`; did you mean `nearest`? known: a, b, c"

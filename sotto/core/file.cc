@@ -126,7 +126,7 @@ void make_folder(const std::filesystem::path& path) {
 
 void require_possible_folder(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::path nearest = std::filesystem::absolute(path);  // the first one of its parents that is there
+  std::filesystem::path nearest = std::filesystem::absolute(path);  // later its nearest parent that exists
   while (!std::filesystem::exists(nearest, error) && nearest.has_relative_path()) nearest = nearest.parent_path();
   if (!std::filesystem::is_directory(nearest, error)) fail("make folder", path, nearest.string() + " is a file");
   if (::access(nearest.c_str(), W_OK | X_OK) != 0) fail_errno("write into folder", nearest);
@@ -137,8 +137,7 @@ std::string sha256_hex(std::span<const std::byte> bytes) { return digest_hex(byt
 
 namespace {
 
-// Unpacks one stream or, if `several`, all streams that lie one after the other. `unpack` is the function of libdeflate
-// for one stream.
+// Unpacks one stream or, if `several`, all consecutive streams. `unpack` is the function of libdeflate for one stream.
 template <class Unpack>
 std::vector<std::byte> unpacked(const std::filesystem::path& path, std::span<const std::byte> bytes, Unpack unpack,
                                 std::string_view kind, bool several) {

@@ -17,14 +17,14 @@ std::string read_text(const std::filesystem::path& path);
 // parent folder is not accessible.
 bool path_exists(const std::filesystem::path& path);
 
-// Whether another file than this open one has the name now. False if none has it, or that cannot be found out.
+// Whether `path` now names another file than this open one. False if it names no file, or if that cannot be found out.
 bool is_replaced(int file, const std::filesystem::path& path);
 
-// Whole or not at all (AtomicFile, open_file.h).
+// Writes the file whole or not at all (AtomicFile, open_file.h).
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
-// Writes at the end of a file, which is made if there is none.
+// Appends to a file, and creates it if it does not exist.
 void append_text(const std::filesystem::path& path, std::string_view text);
 
 // Part of the names of temporary files (AtomicFile, open_file.h).
@@ -34,14 +34,15 @@ void remove_temporaries(const std::filesystem::path& folder);
 
 void fsync_path(const std::filesystem::path& path);   // a file or a folder
 void make_folder(const std::filesystem::path& path);  // and its parents; no error if it exists and is writable
-// Makes nothing. FileError if make_folder() could not make it, or nothing could be written there.
+// FileError if make_folder() could not make this folder, or if nothing could be written into it. Makes nothing.
 void require_possible_folder(const std::filesystem::path& path);
 
 // Hexadecimal digests (OpenSSL), to identify files and parameters.
 std::string md5_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-// What a file may unpack to, in bytes, since a small one can unpack to any size. EMNIST's largest has 547 million.
+// The most bytes that a file may unpack to: without a limit, a small file could fill the memory. The largest file of
+// EMNIST unpacks to 547 million.
 inline constexpr std::size_t most_unpacked = std::size_t{1} << 30;
 
 // Unpacks `bytes`, the content of a gzip file of one or more members, to at most most_unpacked (libdeflate). FileError,

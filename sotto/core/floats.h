@@ -26,7 +26,7 @@ class PlainFloats {
   std::fenv_t before_;
 };
 
-// The first of these numbers that becomes infinite as a float32; nothing if none does.
+// The first of these numbers that is finite, but beyond the largest float32; nothing if there is none.
 inline std::optional<double> beyond_float(std::span<const double> values) {
   constexpr double most = std::numeric_limits<float>::max();
   const auto found = std::ranges::find_if(values, [](double x) { return std::isfinite(x) && std::abs(x) > most; });
@@ -34,7 +34,7 @@ inline std::optional<double> beyond_float(std::span<const double> values) {
   return *found;
 }
 
-// The median of some values; of an even number of them the upper one of the two in the middle. REQUIRES a value.
+// The median of some values. If their number is even, it is the larger of the two in the middle. REQUIRES a value.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

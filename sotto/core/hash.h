@@ -40,7 +40,7 @@ class BlockHash {
 
   // Appends bytes. The hash does not depend on how the contents are divided into calls.
   void add(std::span<const std::byte> bytes);
-  // The hash of everything that was added, in hexadecimal digits. Call add() no more after it.
+  // The hash of everything that was added, in hexadecimal digits. REQUIRES that add() is not called afterwards.
   std::string hex();
 
  private:

@@ -110,7 +110,8 @@ void add_stretches(const Layout& layout, std::size_t number, std::size_t most, s
   const std::size_t unit = by_rows ? row : 1;  // elements per number in the stretch's name
   std::size_t units = most / unit;
   if (units > Layout::alignment) units = units / Layout::alignment * Layout::alignment;
-  // The elements that stretches may not cross: without `by_rows` a stretch ends with its row, so that it has a shape.
+  // No stretch crosses a multiple of `line`. Without `by_rows` a stretch therefore lies in one row, so that it has a
+  // shape.
   const std::size_t line = by_rows ? elements : row;
   std::vector<Range> stretches;
   for (std::size_t begin = 0; begin < elements; begin += line) {

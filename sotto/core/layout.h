@@ -78,16 +78,16 @@ inline constexpr std::size_t most_elements = std::size_t{1} << 29;
 // Cuts a layout into buckets of at most `bytes` (a larger segment gets a separate bucket), from the last segment to the
 // first: backward finishes bucket 0 first. No bucket is longer than `most` elements. A longer segment is cut between
 // rows into several buckets, named "name[begin:end]" with the row numbers; if it has one dimension, or a row is longer
-// than `most`, it is cut between elements and named with the element numbers. REQUIRES most >= 1, and at most 65536
-// times as many elements, since a message has 16 bits for its bucket.
+// than `most`, it is cut between elements and named with the element numbers. REQUIRES most >= 1, and fewer than 65536
+// * most elements, since a message has 16 bits for the number of its bucket.
 std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes, std::size_t most = most_elements);
 
 // The same with one bucket for each module. Consecutive segments belong to one module if their names differ only in the
 // last part, such as conv1.weight and conv1.bias.
 std::vector<BucketPlan> plan_layers(const Layout& layout, std::size_t most = most_elements);
 
-// Callbacks of a model while it computes a gradient, made on the computing thread. `segment` is an index into its
-// layout's segments. Either callback may be empty.
+// A model makes these calls while it computes a gradient, on the computing thread. `segment` is an index into the
+// segments of the model's layout. Either callback may be empty.
 struct SegmentCalls {
   std::function<void(std::size_t segment)> needed = {};  // forward is about to read the parameters of this segment
   std::function<void(std::size_t segment)> ready = {};   // the gradient of this segment is finished

@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// A file descriptor that is closed when its owner goes.
+// Owns a file descriptor, and closes it when destroyed.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -33,7 +33,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Opens a regular file to read, and sets `size` to the one that it reports. FileError names the file and the reason.
+// Opens a regular file for reading, and sets `size` to the size that the file reports. FileError names the file and the
+// reason.
 Descriptor open_regular(const std::filesystem::path& path, std::uint64_t& size);
 
 // Reads a regular file in pieces. FileError names the file and the reason.
@@ -52,7 +53,7 @@ class FileReader {
 };
 
 // A file that appears complete or not at all: it is written under a temporary name in the same folder, flushed to the
-// disk (fsync of file and folder), then renamed. After a crash there is the old file or the new one, never a part.
+// disk (fsync of file and folder), then renamed. After a crash, the old file or the whole new file is there.
 class AtomicFile {
  public:
   // FileError when the folder cannot be written to, or something other than a regular file has this name.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> true_words{"true", "on", "yes"};
 constexpr std::array<std::string_view, 3> false_words{"false", "off", "no"};
-constexpr std::string_view unsaid = "auto";  // the text of an optional option without a value
+constexpr std::string_view unsaid = "auto";  // the text of a std::optional without a value
 
 // Nothing when the text is not a number; ConfigError when the number does not fit T.
 template <class T>
@@ -64,7 +64,7 @@ class Reader final : public OptionVisitor {
       const Argument& argument = call_.arguments[i];
       if (names_.empty()) fail(argument.position, fmt::format("`{}` takes no arguments", call_.name));
       if (argument.key.empty()) {
-        // A single text may be a list, whose help says how it is written.
+        // If the only option is a text, it may be a list: its help says how a list is written.
         const std::string hint = names_.size() == 1 && !text_help_.empty() ? fmt::format(", {}", text_help_) : "";
         fail(argument.position,
              fmt::format("too many arguments; `{}` takes {}{}", call_.name, fmt::join(names_, ", "), hint));

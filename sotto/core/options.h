@@ -33,7 +33,8 @@ struct Bounds {
 
 // An option of a component: where its value lies, and its description.
 struct Option {
-  // An option without a fixed default is an optional one: `auto`, or saying nothing, leaves its value to the component.
+  // An option without a fixed default is a std::optional. If the user gives `auto` or nothing, the component chooses
+  // the value.
   using Value = std::variant<bool*, std::int64_t*, double*, std::string*, std::optional<std::int64_t>*,
                              std::optional<double>*, std::optional<std::string>*>;
   std::string_view name;
@@ -42,7 +43,7 @@ struct Option {
   Bounds bounds{};                              // of a number
   std::span<const std::string_view> choices{};  // the allowed values of a text; empty: any
 
-  bool has_value() const;  // false: it is left to the component
+  bool has_value() const;  // false: the component chooses the value
   std::string text() const;
   std::string range() const;  // as a text that follows the help: ", in (0, 1]", ", one of a, b", or empty
   // Replaces the value. ConfigError("WHERE must be ...").
@@ -51,8 +52,7 @@ struct Option {
 
 // Every component keeps its options in one struct, with defaults in place and a member
 //   void visit(OptionVisitor& v) { v.option("ratio", ratio, "share of the elements that are sent", Bounds::share()); }
-// One kind of visitor each parses expressions, reads flags, prints help, checks ranges, and writes the record in the
-// run folder.
+// Visitors parse expressions, read flags, print help, check ranges, and write the record in the run folder.
 class OptionVisitor {
  public:
   virtual ~OptionVisitor() = default;
@@ -74,8 +74,8 @@ struct NoOptions {
   void visit(OptionVisitor& /*visitor*/) {}
 };
 
-// Holds a struct of options, by value, whose type only its component knows. For rules beyond the range of a single
-// option, the struct may have a member `std::string problem() const`: what is wrong, or empty.
+// Holds a struct of options by value. Only its component knows the type of the struct. For rules beyond the range of a
+// single option, the struct may have a member `std::string problem() const`: what is wrong, or empty.
 class AnyOptions {
  public:
   AnyOptions() : AnyOptions(NoOptions{}) {}
@@ -123,10 +123,10 @@ class AnyOptions {
   std::unique_ptr<Held> held_;
 };
 
-// Reads the arguments of a call; options that it does not give keep their value in `options`. Positional arguments come
-// first, in the order of visit(), then those with a name. `5%` is 0.05, booleans are true/false/on/off/yes/no. Unknown,
-// repeated or surplus arguments, wrong types, values out of bounds and a problem() are ConfigErrors with a caret:
-// "codec topk(1.5): ratio must be in (0, 1]".
+// Reads the arguments of a call. Options that the call does not give keep their value in `options`. Positional
+// arguments come first, in the order of visit(), then arguments with a name. `5%` is 0.05, booleans are
+// true/false/on/off/yes/no. Unknown, repeated or surplus arguments, wrong types, values out of bounds and a problem()
+// are ConfigErrors with a caret: "codec topk(1.5): ratio must be in (0, 1]".
 AnyOptions read_options(const Expression& expression, const Call& call, AnyOptions options);
 template <class Options>
 void read_options(const Expression& expression, const Call& call, Options& options) {
@@ -144,11 +144,12 @@ std::string help_options(AnyOptions options);
 // The names of the options, in the order of visit().
 std::vector<std::string> names_of_options(AnyOptions options);
 
-// The names of those whose values differ; both are of one type.
+// The names of the options whose values differ. REQUIRES two structs of the same type.
 std::vector<std::string> changed_options(AnyOptions options, AnyOptions others);
 
-// The value of a numeric option by its name; nothing if there is no such option, or it is left to the component.
-// set_number() returns whether there is such a value, and checks no bounds.
+// The value of a numeric option by its name; nothing if there is no such option, or if its value is left to the
+// component. set_number() replaces such a value and returns true, or returns false if there is none. It checks no
+// bounds.
 std::optional<double> number_of(AnyOptions options, std::string_view name);
 bool set_number(AnyOptions& options, std::string_view name, double value);
 
@@ -157,7 +158,7 @@ bool parse_bool(std::string_view name, std::string_view text);
 std::int64_t parse_int(std::string_view name, std::string_view text, Bounds bounds = {});
 double parse_double(std::string_view name, std::string_view text, Bounds bounds = {});
 std::string format_double(double value);  // shortest text that reads back as the same value
-// "auto" if there is none.
+// The value as text; "auto" if there is none.
 std::string format_optional(const std::optional<std::int64_t>& value);
 std::string format_optional(const std::optional<double>& value);
 std::string format_optional(const std::optional<std::string>& value);

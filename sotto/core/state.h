@@ -24,9 +24,9 @@ class StateVisitor {
 // its old length again.
 void visit_vector(StateVisitor& visitor, std::string_view name, std::vector<float>& values);
 
-// What a rank of an earlier group of ranks remembers: a reading visitor.
+// A rank of an earlier group, and its state, which a reading visitor gives.
 struct FormerRank {
-  int rank = 0, ranks = 1;  // its number then, and how many there were
+  int rank = 0, ranks = 1;  // its number in that group, and the number of ranks there
   StateVisitor* state = nullptr;
 };
 
@@ -45,8 +45,8 @@ class ScopedState final : public StateVisitor {
   std::string prefix_;
 };
 
-// Values of a component's state, in memory: a visit copies them to here or, after give(), from here. Their memory is
-// kept for the next copy of the same state.
+// A copy of a component's state in memory. A visit copies the values into this object or, after give(), out of it. The
+// memory is reused for the next copy of the same state.
 class StateCopy final : public StateVisitor {
  public:
   void take() { gives_ = false; }
@@ -64,7 +64,7 @@ class StateCopy final : public StateVisitor {
  private:
   template <class T>
   using Values = std::map<std::string, T, std::less<>>;
-  // FileError, as of a file, if nothing of this name was taken.
+  // FileError, as when a file is read, if nothing of this name was taken.
   template <class T>
   void copy(Values<T>& kept, std::string_view name, T& value);
 

@@ -195,7 +195,7 @@ std::uint64_t StateReader::check_frame() const {
   return end;
 }
 
-// The checksum is right by now, but could be forged, so every length is checked all the same.
+// The checksum is right, but it could be forged, so every length is checked, too.
 void StateReader::parse(std::uint64_t end) {
   Cursor cursor(file_, head_bytes, end);
   text_ = cursor.text("text");

@@ -26,7 +26,7 @@ namespace sotto {
 // Writes values as it visits them, without a second copy of them. Each name may be visited once.
 class StateWriter final : public StateVisitor {
  public:
-  // The threads of the pool compute the hash. FileError, as from all functions below.
+  // The threads of the pool compute the hash. FileError, which any function below may throw as well.
   StateWriter(const std::filesystem::path& path, std::string_view text, ThreadPool& pool);
   explicit StateWriter(const std::filesystem::path& path, std::string_view text = "");  // hashes on one thread
   ~StateWriter() override;
@@ -55,8 +55,8 @@ class StateWriter final : public StateVisitor {
   std::set<std::string, std::less<>> names_;
 };
 
-// Verifies a file, then reads each visited value from it, in any order. FileError, which names the file, when it is
-// damaged or truncated, and, which also names the section, when a section is missing, of another kind, or of another
+// Verifies a file, then reads each visited value from it, in any order. FileError, which names the file, when the file
+// is damaged or truncated. A FileError also names the section when that is missing, of another kind, or of another
 // length than the visited vector (an empty vector takes any length).
 class StateReader final : public StateVisitor {
  public:

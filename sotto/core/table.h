@@ -26,7 +26,7 @@ struct Spec {
   std::string source_text() const { return place.call.empty() ? text() : place.call; }
 };
 
-// Calls make(), and adds to its ConfigErrors where this component is in the user's text.
+// Calls make(). ConfigErrors of make() get the component's place in the user's text.
 template <class Entry, class Make>
 auto with_place(const Spec<Entry>& spec, Make&& make) {
   try {
@@ -38,8 +38,8 @@ auto with_place(const Spec<Entry>& spec, Make&& make) {
   }
 }
 
-// Every kind of component has one explicit table of entries {name, ...}; nothing registers itself. If components have
-// options, their entry has `AnyOptions (*options)()`, which returns the defaults.
+// Every kind of component has one explicit table of entries {name, ...}; nothing registers itself. If components of a
+// kind have options, each entry has `AnyOptions (*options)()`, which returns the defaults.
 template <class Entry>
 class Table {
  public:

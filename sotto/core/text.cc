@@ -26,7 +26,8 @@ bool read_hex(std::string_view text, std::span<std::byte> bytes) {
   return good;
 }
 
-// Bypasses the stream's own buffer, which would keep unwritten text and try it again with every later line.
+// Bypasses the buffer of the stream: it would keep text that could not be written, and try to write it again with every
+// later line.
 int write_text(std::FILE* file, std::string_view text) {
   std::fflush(file);
   const int descriptor = ::fileno(file);
@@ -44,7 +45,7 @@ int write_text(std::FILE* file, std::string_view text) {
   return 0;
 }
 
-// Holds back SIGPIPE for this write alone: for standard output it ends the program, as a reader like `head` expects.
+// Blocks SIGPIPE for this write alone. For standard output, SIGPIPE ends the program, as a reader like `head` expects.
 void print_error(std::string_view text) {
   sigset_t pipe, before;
   sigemptyset(&pipe);

@@ -11,7 +11,8 @@
 
 namespace sotto {
 
-// The number that is the whole text; nothing if it is another text, or does not fit.
+// Reads a text that is a number and nothing else. Returns nothing for another text, or if the number does not fit its
+// type.
 template <class Number>
 std::optional<Number> parsed(std::string_view text) {
   Number number{};
@@ -27,20 +28,20 @@ inline std::string_view trimmed(std::string_view text, std::string_view spaces =
   return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
 }
 
-// Two hexadecimal digits a byte.
+// The bytes as text, two hexadecimal digits each.
 std::string hex_text(std::span<const std::byte> bytes);
-// Reads them; false if the text is not as many digits.
+// Reads such a text into `bytes`. False unless the text is two digits for each of them.
 bool read_hex(std::string_view text, std::span<std::byte> bytes);
 
-// Flushes the stream, then writes all of the text at once. Returns 0 or an errno: the disk is full, or the pipe has no
-// reader (only if SIGPIPE is ignored). Never throws.
+// Flushes the stream, then writes all of the text at once. Returns 0 or an errno, for example when the disk is full, or
+// the pipe has no reader (only if SIGPIPE is ignored). Never throws.
 int write_text(std::FILE* file, std::string_view text);
 
-// Writes to standard error. What cannot be written is lost: no error, no signal, so that a command that works continues
-// and a command that failed keeps its exit status. Never throws.
+// Writes to standard error. Text that cannot be written is lost, without an error or a signal. A command that works
+// thus continues, and a command that failed keeps its exit status. Never throws.
 void print_error(std::string_view text);
 
-// Writes what was printed to standard output. std::system_error if that cannot be done.
+// Flushes standard output. std::system_error if the text in its buffer cannot be written.
 void flush_output();
 
 }  // namespace sotto

@@ -23,7 +23,7 @@
 #define SOTTO_GUARDED_BY(mutex) SOTTO_THREAD_SAFETY(guarded_by(mutex))
 // The caller of the function must hold this mutex.
 #define SOTTO_REQUIRES(mutex) SOTTO_THREAD_SAFETY(requires_capability(mutex))
-// The function is not checked. A comment there says why.
+// Clang does not check this function. A comment at the function says why.
 #define SOTTO_UNCHECKED SOTTO_THREAD_SAFETY(no_thread_safety_analysis)
 
 namespace sotto {
@@ -40,8 +40,8 @@ std::thread start_thread(std::string_view purpose, Work&&... work) {
   }
 }
 
-// Begins work on a new thread; where no thread is left, does it at once. The future's get() throws what the work threw,
-// and its destructor waits for the work.
+// Begins work on a new thread or, if the system has no thread left, does it at once. The future's get() rethrows the
+// exception of the work, and its destructor waits for the work.
 template <class Work>
 std::future<void> begin_work(const Work& work) {
   try {
@@ -88,7 +88,7 @@ class Condition {
   void wait(Lock& lock, Ready ready) {
     changed_.wait(lock.lock_, ready);
   }
-  // False when ready() is still false at that time.
+  // Returns false if ready() is still false at `until`, or after `most`.
   template <class Time, class Ready>
   bool wait_until(Lock& lock, const Time& until, Ready ready) {
     return changed_.wait_until(lock.lock_, until, ready);

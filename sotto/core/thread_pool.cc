@@ -31,9 +31,9 @@ void linger(Ready ready) {
 
 }  // namespace
 
-// A run is described by members that change under the mutex; its tasks are claimed without it. A thread that joins a
-// run counts itself in `taking_part_` until it leaves. The caller waits until that is zero, so it does not wait for
-// threads that wake up too late to join.
+// The members that describe a run change under the mutex; threads claim tasks without the mutex. A thread that joins a
+// run counts itself in `taking_part_` until it leaves. The caller waits until `taking_part_` is zero. It thus does not
+// wait for threads that wake up too late to join.
 class ThreadPool::Pool {
  public:
   explicit Pool(int others) {
@@ -99,7 +99,7 @@ class ThreadPool::Pool {
           error_ = std::current_exception();
           failed_ = i;
         }
-        next_ = count;  // skips the tasks that have not begun; those below i have
+        next_ = count;  // skips the tasks that have not begun; all below i have begun
       }
     }
     within_task = false;

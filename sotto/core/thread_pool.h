@@ -22,9 +22,9 @@ class ThreadPool {
   int threads() const { return threads_; }
   std::size_t grain() const { return grain_; }
 
-  // Calls task(i) for every i below `count`, on any thread, and returns when all have ended. Tasks begin in ascending
-  // order. When tasks throw, those that have not begun are skipped, and the exception of the smallest i is rethrown.
-  // Allocates nothing. A run() inside a task is a plain loop on that thread.
+  // Calls task(i) for every i below `count`, on any thread, and returns when all calls have ended. Calls begin in
+  // ascending order of i. If a call throws, calls that have not begun are skipped, and the exception of the smallest i
+  // is rethrown. Allocates nothing. A run() inside a task is a plain loop on that thread.
   template <class Task>
   void run(std::size_t count, Task&& task) {
     using Object = std::remove_reference_t<Task>;

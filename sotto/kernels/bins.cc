@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// The extremes of one sign. Its values have bits from 1 to 2^31 - 1. The minimum is taken of bits - 1, because zeros
-// and values of the other sign become large there.
+// The extremes of one sign. Its values have bits from 1 to 2^31 - 1. The least is found as the minimum of bits - 1,
+// because zeros and values of the other sign then become large.
 struct SideOf {
   HWY_INLINE void add(VU bits) {
     least = hn::Min(least, hn::Sub(bits, set_bits(1)));

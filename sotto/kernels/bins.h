@@ -8,7 +8,7 @@
 namespace sotto::kernels {
 
 // Bins of floats, numbered outwards from zero: bin 0 holds both zeros, then come the bins of positive values, then the
-// bins of negative values. This is the order of the *keys*: the bits of a float as a whole number, except that -0 has
+// bins of negative values. This is the order of the *keys*. The key of a float is its bits as a whole number; -0 has
 // key 0.
 
 inline constexpr std::size_t most_bins = 256;
@@ -37,8 +37,8 @@ class BinSearch {
   void find(std::span<const float> values, std::span<std::uint16_t> bins) const;
 
   // The keys of each sign are divided into cells of 2^shift keys (cell 0 also has the keys far below the second split).
-  // A cell says how many splits are at most its smallest key. It is marked `crowded` if it holds several further
-  // splits.
+  // A cell says how many splits are not above its smallest key. It is marked `crowded` if several further splits lie in
+  // it.
   static constexpr std::uint32_t cells = 2048;
   static constexpr std::uint32_t crowded = 1U << 31;
   struct Table {

@@ -33,8 +33,8 @@ constexpr bool tail_is_zero(std::span<const std::byte> packed, std::size_t bits)
   return bits % 8 == 0 || (packed.back() >> (bits % 8)) == std::byte{0};
 }
 
-// Symbol i takes the bits [i*width, (i+1)*width) of `out`, bit b of the stream being bit b%8 of byte b/8, least
-// significant first; the bits after the last symbol are zero. REQUIRES 1 <= width <= 16, symbols below 2^width, and
+// Symbol i takes the bits [i*width, (i+1)*width) of `out`. Bit b of `out` is bit b%8 of byte b/8, counted from the
+// least significant; the bits after the last symbol are zero. REQUIRES 1 <= width <= 16, symbols below 2^width, and
 // out.size() == packed_bytes(symbols.size(), width).
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out);
 

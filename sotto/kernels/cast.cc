@@ -12,8 +12,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// These functions mirror element.h, statement by statement. Exception: where the processor converts binary16 itself, it
-// rounds in the same way, and only values in range are given to it.
+// These functions mirror element.h, statement by statement. Exception: some processors convert binary16 themselves.
+// They round in the same way, and get only values in range.
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 
@@ -59,8 +59,8 @@ HWY_INLINE VF load_f16(const std::byte* in) { return f16_value(hn::PromoteTo(U32
 
 #endif
 
-// Saturates before rounding, which has the same result as after it, because the largest bfloat16 is a float. The sign
-// is treated apart.
+// Saturates before rounding. Saturating afterwards would give the same result, because the largest bfloat16 is a float.
+// The sign is handled separately.
 HWY_INLINE VU bf16_bits(VF value) {
   const VF most = set(0x1.fep127F);
   const VU bits = hn::BitCast(U32(), hn::Max(hn::Min(value, most), hn::Neg(most)));

@@ -6,12 +6,12 @@
 
 namespace sotto::kernels {
 
-// The CRC-32 (zlib's polynomial) of earlier bytes, whose CRC-32 is `crc`, followed by these bytes. No bytes have the
-// CRC-32 0.
+// The CRC-32 (zlib's polynomial) of earlier bytes followed by these bytes. `crc` is the CRC-32 of the earlier bytes: 0
+// if there are none.
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes);
 
 // The CRC-32 of consecutive stretches, computed from the CRC-32 of each: stretches can be summed in any order, each
-// while it is in the cache. Fast if they have one length.
+// while it is in the cache. Fast if all stretches have the same length.
 class JoinedCrc {
  public:
   void add(std::uint32_t crc, std::size_t bytes);

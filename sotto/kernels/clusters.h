@@ -33,8 +33,8 @@ struct BucketSum {
 void add_to_buckets(std::span<const float> values, std::span<const std::uint16_t> symbols, std::size_t first,
                     std::span<const Table> tables, std::span<BucketSum> buckets);
 
-// The same, but what values of one chunk add to a bucket waits, and is added to buckets[b].sum when a value of another
-// chunk falls into it: waiting[b] has the sum so far, and as its count the number of its chunk, which is not 0.
+// The same, but a bucket's values of one chunk are summed apart, in waiting[b].sum; waiting[b].count is the number of
+// that chunk, which is not 0. The sum is added to buckets[b].sum when a value of another chunk falls into bucket b.
 void add_to_waiting(std::span<const float> values, std::span<const std::uint16_t> symbols, std::size_t first,
                     std::span<const Table> tables, std::uint64_t chunk, std::span<BucketSum> buckets,
                     std::span<BucketSum> waiting);
@@ -53,18 +53,18 @@ void add_centres(std::span<const std::uint16_t> symbols, std::span<const std::by
 // The reverse of pack_bits(), to bytes. REQUIRES width <= 8 and in.size() == packed_bytes(symbols.size(), width).
 void unpack_to_bytes(std::span<const std::byte> in, unsigned width, std::span<std::byte> symbols);
 
-// Counts symbols as they are packed: a byte holds m = 8 / width of them. counts[(k m + j) n + b] grows by the number of
-// rows whose byte b has symbol k as its symbol number j, for each k below counts.size() / (m n), where n is the size of
-// a row. Bits after the last symbol of a row count as symbols 0. REQUIRES rows of the same size, and a width of 1, 2, 4
-// or 8.
+// Counts packed symbols; a byte holds m = 8 / width of them. A row has n bytes. counts[(k m + j) n + b] grows by the
+// number of rows in which symbol number j of byte b is k, for each k below counts.size() / (m n). Bits after the last
+// symbol of a row count as symbols 0. REQUIRES rows of the same size, and a width of 1, 2, 4 or 8.
 void count_symbols(std::span<const std::span<const std::byte>> rows, unsigned width, std::span<std::uint8_t> counts);
 
-// Brings such counts into the order of the symbols: ordered[k n + i] is how often symbol i is k, where n is the number
-// of symbols.
+// Brings such counts into the order of the symbols: ordered[k n + i] is the number of rows in which symbol number i is
+// k, where n is now the number of symbols in a row.
 void order_counts(std::span<const std::uint8_t> counts, unsigned width, std::size_t clusters,
                   std::span<std::uint8_t> ordered);
 
-// The largest of these symbols. REQUIRES the same, and zero bits after the last symbol.
+// The largest of the packed symbols. REQUIRES width <= 8, in.size() == packed_bytes(symbols, width), and zero bits
+// after the last symbol.
 std::uint8_t largest_symbol(std::span<const std::byte> in, unsigned width, std::size_t symbols);
 
 // out[j] += scale * (the sum over all k, in order, of counts[k n + j] * centres[k]), where n is the size of `out`.

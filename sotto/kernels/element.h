@@ -125,8 +125,8 @@ inline float from_level(std::int32_t level, float norm, float step) {
   return norm * (static_cast<float>(level) * step);
 }
 
-// The symbol of one of the two shares next to |y|, drawn at random (level_table.h). `shares` has `count` = 2^bits
-// numbers, then a 2.
+// Draws one of the two shares next to |y| at random, and returns its symbol (level_table.h). `shares` has `count` =
+// 2^bits numbers, then a 2.
 inline std::uint16_t random_share(float y, const float* shares, std::size_t count, std::uint32_t number) {
   const float magnitude = std::fabs(y) < 1.0F ? std::fabs(y) : 1.0F;
   std::size_t place = 0;
@@ -156,8 +156,7 @@ inline std::uint32_t coin(float p_times_2_31) {
   return t > 1 ? t : 1;
 }
 
-// The number of 7-bit groups in which a gap between indices is written, and the longest run that 16 bits hold
-// (select.h).
+// The number of 7-bit groups that a gap between indices takes, and the longest run that 16 bits hold (select.h).
 inline std::uint32_t gap_groups(std::uint32_t gap) {
   return (static_cast<std::uint32_t>(std::bit_width(gap | 1U)) + 6) / 7;
 }

@@ -11,7 +11,7 @@ namespace sotto::kernels {
 // The transforms work on sixteen chunks of n values at once: value k of chunk l is at lanes[k * fourier_lanes + l].
 inline constexpr std::size_t fourier_lanes = 16;
 
-// X_k = sum_j x_j exp(-2 pi i j k / n), in place, radix 2. With `re` and `im` exchanged it is n times the inverse.
+// X_k = sum_j x_j exp(-2 pi i j k / n), in place, radix 2. With `re` and `im` exchanged, this is n times the inverse.
 // `cosines` and `sines` are of 2 pi j / n for j < n / 2. REQUIRES n a power of two, and n * fourier_lanes numbers.
 void fourier(std::span<float> re, std::span<float> im, std::size_t n, std::span<const float> cosines,
              std::span<const float> sines);
@@ -20,9 +20,8 @@ void fourier(std::span<float> re, std::span<float> im, std::size_t n, std::span<
 // two.
 void hadamard(std::span<float> values, std::size_t n);
 
-// Copies chunks of n values, which follow one another, to the lanes and back. With `order` value k of a chunk is at
-// lanes[order[k] * fourier_lanes + l] instead. The lanes of missing chunks become zero. REQUIRES at most fourier_lanes
-// chunks.
+// Copies consecutive chunks of n values to the lanes and back. With `order`, value k of chunk l is at lanes[order[k] *
+// fourier_lanes + l]. The lanes of missing chunks become zero. REQUIRES at most fourier_lanes chunks.
 void to_lanes(std::span<const float> chunks, std::size_t n, std::span<float> lanes,
               std::span<const std::uint32_t> order = {});
 void from_lanes(std::span<const float> lanes, std::size_t n, std::span<float> chunks,

@@ -21,7 +21,7 @@ using VD = hn::Vec<F64>;
 
 constexpr std::size_t sum_lanes = 16;
 
-// The sum of all lanes, which are overwritten.
+// The sum of all lanes. Overwrites the lanes.
 template <class Real>
 Real fold(Real* sum) {
   for (std::size_t half = sum_lanes / 2; half > 0; half /= 2) {

@@ -26,7 +26,7 @@ HWY_INLINE VF position(VF value, const element::Interval& grid) {
   return hn::Mul(hn::Sub(hn::Mul(value, set(grid.up)), set(grid.begin)), set(grid.factor));
 }
 
-// A grid whose `up` is 1, as it is for all but tiny and huge norms: a multiplication less.
+// A grid whose `up` is 1, as for all but tiny and huge norms. This saves a multiplication.
 template <class Grid>
 struct Moderate : Grid {};
 
@@ -52,8 +52,8 @@ HWY_INLINE VU random_level(VF value, const Grid& grid, VU number) {
 
 HWY_INLINE VF from_level(VF level, float norm, float step) { return hn::Mul(set(norm), hn::Mul(level, set(step))); }
 
-// from(j) has the random numbers of the values of a run from value j on: consecutive numbers of the stream, or listed
-// ones (run.h). next() gives the numbers of the next `lanes` values.
+// The random numbers of a run: consecutive numbers of the stream, or listed ones (run.h). from(j) starts at value j of
+// the run, and next() gives the numbers of the next `lanes` values.
 class Consecutive {
  public:
   explicit Consecutive(const Draws& draws)
@@ -93,7 +93,7 @@ class Listed {
   const std::uint32_t* next_;
 };
 
-// How values become levels. from(i).next() rounds the next `lanes` values of a run, the first of them value i; one()
+// How values become levels. from(i) starts at value i of a run; each next() rounds the next `lanes` values. one()
 // rounds only value i.
 struct Nearest {
   Nearest from(std::size_t) const { return {}; }
@@ -133,8 +133,8 @@ struct Bytes {
   std::byte* out;
 };
 
-// What the values of block number b have in common: its norm (PlainNorms), or the mapping to levels, made from its norm
-// (NormGrids) or from its two ends (Intervals).
+// What the values of block number b share: its norm (PlainNorms), or a mapping to levels. The mapping is made from the
+// norm (NormGrids), or from the two ends (Intervals).
 struct PlainNorms {
   HWY_INLINE float operator()(std::size_t b) const { return load<float>(floats, b); }
   const std::byte* floats;

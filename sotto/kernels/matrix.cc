@@ -144,8 +144,8 @@ constexpr std::size_t vector_width = hn::MaxLanes(F64());
 constexpr std::size_t vectors = gram_panel / vector_width;
 constexpr std::size_t tall = vector_width == gram_panel ? gram_panel : 4;  // rows whose sums fit into the registers
 
-// Adds sums(i, j) of `tall` rows of one panel and all rows of another. Products are exact, so fused multiply-add has
-// the same result.
+// Adds the products of `tall` rows of one panel with all rows of another. Products of floats are exact, so fused
+// multiply-add has the same result.
 HWY_INLINE void add_tile(const double* left, const double* right, std::size_t depth, double* out, std::size_t stride) {
   VD sums[tall][vectors];
   for (std::size_t i = 0; i < tall; ++i) {

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// Vectors of at most eight states: a gather of more takes as much time per state.
+// Vectors have at most eight states: gathering more at once takes as much time per state.
 using States = hn::CappedTag<std::uint32_t, 8>;
 using SignedStates = hn::Rebind<std::int32_t, States>;
 using Words = hn::Rebind<std::uint16_t, States>;
@@ -23,8 +23,8 @@ using State = hn::Vec<States>;
 constexpr std::size_t together = hn::MaxLanes(States());
 constexpr std::size_t vectors = rans_most_lanes / together;
 
-// For each set of lanes that read or write a word. `read`: for each lane, which of the next words it gets. `written`:
-// for each place at the end of a vector, the lane whose word belongs there.
+// The places of words, for one set of lanes that read or write a word. read[lane] is which of the next words the lane
+// gets. `written` has, for each place at the end of a vector, the lane whose word belongs there.
 struct LanePlaces {
   std::array<std::uint8_t, together> read{}, written{};
 };
@@ -104,7 +104,7 @@ std::size_t decode(const RansSlots& table, std::span<std::uint32_t> states, std:
   if (states.size() == rans_most_lanes) {
     i = decode_turns<joint>(table, states, word, words.data() + words.size(), symbols);
   }
-  // Near the end a state may need more words than there are: it gets zeros, which are counted in `used`.
+  // Near the end a state may need more words than there are. It then gets zeros, which `used` counts as words.
   auto used = static_cast<std::size_t>(word - words.data());
   for (; i < symbols.size() && used <= words.size(); ++i) {
     std::uint32_t& state = states[i & (states.size() - 1)];

@@ -101,8 +101,8 @@ bool interval_blocks(std::span<const float> values, std::size_t block, std::span
   return true;
 }
 
-// Calls add(values) for each sixteen values of a chunk, and returns those that are left. look(block) sees each block of
-// values before they are added up, so that they are read from memory once. A block is a multiple of the lanes.
+// Calls add(values) for each sixteen values of a chunk, and returns the values that are left. Before a block of values
+// is added up, look(block) gets it, so that values are read from memory once. A block has a multiple of sixteen values.
 template <class Look, class Add>
 HWY_INLINE std::span<const float> look_and_add(std::span<const float> chunk, Look look, Add add) {
   constexpr std::size_t block = 2048;

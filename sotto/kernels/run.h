@@ -17,8 +17,8 @@ struct Norms {
   std::size_t first = 0;
 };
 
-// Which random number each value of a run uses: value j uses stream.quick(offset + j), or, unless `numbers` is empty,
-// stream.quick(offset + numbers[j]); both sums are modulo 2^32.
+// The random number of each value of a run. Without `numbers`, value j uses stream.quick(offset + j); otherwise it uses
+// stream.quick(offset + numbers[j]). Both sums are modulo 2^32.
 struct Draws {
   ElementStream stream;
   std::uint32_t offset = 0;

@@ -133,7 +133,7 @@ void tridiagonalise(std::span<double> matrix, std::size_t n, std::span<double> d
     }
     diagonal[i] = row[i];
     if (i == 0) break;
-    // The vector whose reflection takes row[0 .. i) to a multiple of the last unit vector.
+    // Finds the vector whose reflection takes row[0 .. i) to a multiple of the last unit vector.
     double beside = 0;
     for (std::size_t k = 0; k + 1 < i; ++k) beside += row[k] * row[k];
     const double last = row[i - 1];

@@ -20,8 +20,9 @@ void tridiagonalise(std::span<double> matrix, std::size_t n, std::span<double> d
 struct Rotation {
   double cosine, sine;
 };
+// The first rotation of a sweep is of rows `last` and `last` + 1; the row numbers of each later one are lower by 1.
 struct Sweep {
-  std::uint32_t last = 0;   // the first rotation is of rows `last` and `last` + 1, each next one is one row lower
+  std::uint32_t last = 0;
   std::uint32_t count = 0;  // the number of rotations
 };
 // The rotations that made a tridiagonal matrix diagonal.
