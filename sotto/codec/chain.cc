@@ -15,8 +15,8 @@
 namespace sotto {
 namespace {
 
-// Values per call of the quantiser, as if each slice were alone: about as many as a cache holds, in whole blocks whose
-// symbols fill whole bytes.
+// The number of values per call of the quantiser, which sees each slice as if it were alone: about as many as a cache
+// holds, in whole blocks whose symbols fill whole bytes.
 std::size_t slice_for(const Quantise& quantise, std::size_t grain) {
   const std::size_t wanted = std::min<std::size_t>(16384, grain);
   const Contract contract = quantise.contract(wanted);
@@ -123,8 +123,8 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   plan.most_blocks = stages_.select ? stages_.select.limits(sizes_, limits_) : plan.atoms;
   plan.most = std::min(plan.atoms, plan.most_blocks * block);
 
-  // All pieces together send at most `most` atoms, and each unit rounds up to whole bytes once. For wholes only the
-  // bound of each unit is known.
+  // All pieces together send at most `most` atoms, and each unit is rounded up to whole bytes once. If units are
+  // wholes, only a bound for each unit is known.
   std::size_t packed = 0;
   std::size_t widest = 0;
   const auto add_units = [&](std::size_t count, std::size_t size) {

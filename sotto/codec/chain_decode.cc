@@ -36,7 +36,7 @@ Quantised ChainReader::read_body(std::span<const std::byte> body, const Header& 
   const std::uint32_t index = listed ? reader.get<std::uint32_t>("length of the index list") : 0;
   const std::uint32_t within = stages_.within ? reader.get<std::uint32_t>("length of the second index list") : 0;
   if (std::uint64_t{index} + within > reader.left()) throw WireError("truncated index list");
-  // The index lists are at the end of the body; if only the symbols were coded, they are before everything else.
+  // The index lists are at the end of the body or, if only the symbols were coded, before everything else.
   const bool symbols_coded = (header.flags & flag_coded) != 0 && stages_.code->of_symbols();
   const std::size_t lists_bytes = std::size_t{index} + within;
   const auto lists = symbols_coded ? reader.take(lists_bytes, "index list") : reader.rest().last(lists_bytes);
@@ -192,8 +192,8 @@ void ChainMessage::decode_units(const Quantised& in, float scale) {
   kernels::scatter_add(decoded, within_.room(decoded.size()), 0, values);
 }
 
-// An upper bound on the elements that these rows represent. Products are bounded one by one: the first factor may be
-// large in one product and the second factor in another. NaN if one factor is infinite and the other zero.
+// An upper bound on the elements that these rows represent. Each product gets a separate bound: the first factor may be
+// large in one product, and the second factor in another. NaN if one factor is infinite and the other zero.
 double ChainMessage::bound_of_sums(const Slot& slot, std::span<const float> rows) {
   const auto most = [](std::span<const float> values) {
     return static_cast<double>(std::bit_cast<float>(kernels::max_abs_bits(values)));

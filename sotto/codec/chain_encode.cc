@@ -16,8 +16,8 @@
 namespace sotto {
 namespace {
 
-// Rows of one float each. Those of consecutive indices, of which selections that leave out little have many, are copied
-// together.
+// Copies the selected rows, of one float each. Rows of consecutive indices are copied together: selections that leave
+// out little have many such rows.
 void gather_floats(std::span<const std::uint32_t> indices, std::uint32_t first, std::span<const float> rows,
                    std::span<float> out) {
   constexpr std::size_t run = 64;
@@ -198,7 +198,7 @@ void Chain::write_factors(const Slot& slot, const Bucket& bucket, const Streams&
                                    bucket.values.subspan(range.begin, range.size()), atoms_of(slot), rows);
 }
 
-// Whether values that were all selected are the bucket's own, so that none need be moved.
+// Whether the values are the bucket's own if all are selected, so that none need be moved.
 bool Chain::may_take_all() const {
   const auto& select = stages_.select.traits();
   return !stages_.transform && !stages_.within && !parts_->pools && select.block == 1 && !select.scales;
@@ -244,7 +244,7 @@ void Chain::gather_rows(const Bucket& bucket, const Streams& streams) {
   }
 }
 
-// Copies all pieces, one after the other: without the padding between them.
+// Copies all pieces one after the other, without the padding between them.
 std::span<const float> Chain::gather_pieces(const Bucket& bucket) {
   const auto values = values_.room(values_in_slots());
   for (const Slot& slot : slots_) {

@@ -111,7 +111,8 @@ void Chain::throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& 
   throw_not_finite(slots_[number].piece.segment, bucket, key);
 }
 
-// A transform adds values up, and an unbiased selection divides by chances, so finite values may leave the range.
+// A transform adds values up, and an unbiased selection divides them by probabilities, so finite values may exceed the
+// range of floats.
 void Chain::throw_not_finite(std::size_t segment, const Bucket& bucket, const Key& key) {
   const Segment& one = bucket.layout->segments()[segment];
   if (!kernels::all_finite(bucket.values.subspan(one.offset, one.numel()))) throw_not_finite(one.name, key);

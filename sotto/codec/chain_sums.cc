@@ -107,7 +107,7 @@ void Chain::add_mean_of_holders(std::span<const std::unique_ptr<MessageReader>> 
   atoms_.room(plan.atoms);
   values_.room(plan.rows);
   for (const auto& message : messages) {
-    const float share = 1.0F / static_cast<float>(messages.size());  // so that no sum exceeds the largest summand
+    const float share = 1.0F / static_cast<float>(messages.size());  // so that no sum exceeds the largest value in it
     dynamic_cast<ChainReader&>(*message).add_to_sums(share, sums, holders);
   }
   take_means(*out.layout, messages.size());
@@ -155,9 +155,9 @@ void Chain::take_means(const Layout& layout, std::size_t messages) {
   }
 }
 
-// Calls visit(unit, side) for all units with values, in order, until it returns false: merging_ then holds the unit of
-// each message, and `side` is where its side information lies. REQUIRES units whose sizes depend on their values alone,
-// as MergedUnits have them.
+// Calls visit(unit, side) for all units with values, in order, until it returns false. During a call, merging_ holds
+// this unit of each message, and `side` is the range of its side information. REQUIRES units whose sizes depend only on
+// their numbers of values, as for MergedUnits.
 template <class Visit>
 bool Chain::visit_units_of(std::span<const std::unique_ptr<MessageReader>> messages, Visit visit) {
   const auto& units = dynamic_cast<const ChainReader&>(*messages.front()).units_;

@@ -87,7 +87,8 @@ Contract of_products(const Contract& factors, std::size_t atoms) {
   products.grain = Contract::Grain::element;
   if (factors.kind == Kind::unbiased) products.omega = (1 + factors.omega) * (1 + factors.omega) - 1;
   if (factors.kind == Kind::contraction) {
-    // |u'v' - uv| <= (2e + e^2) |uv| with e = sqrt(1 - delta); the errors of k orthogonal atoms may all point one way.
+    // |u'v' - uv| <= (2e + e^2) |uv| with e = sqrt(1 - delta); the errors of k orthogonal atoms may all have one
+    // direction.
     const double e = std::sqrt(1 - factors.delta);
     const double error = static_cast<double>(atoms) * (2 * e + e * e) * (2 * e + e * e);
     if (error >= 1) {

@@ -42,8 +42,9 @@ IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices,
   if (count == 0) return {};
   const std::size_t bitmap = bitmap_bytes(atoms);
   const std::uint64_t skipped = std::uint64_t{indices.back()} + 1 - count;
-  // What the search below would find, without a look at the gaps: delta takes at least a byte an index, runs take two,
-  // and Rice's code with remainders at least two bits, which is a bit an atom.
+  // Returns the result of the search below without looking at the gaps. Per index, delta takes at least a byte, runs
+  // take two, and Rice's code with remainders takes at least two bits; two bits per index are no fewer than the
+  // bitmap's one per atom.
   if (2 * count >= atoms && bitmap < count && bitmap <= rice_bytes(count, 0, skipped)) {
     return {IndexCode::bitmap, bitmap, 0};
   }

@@ -26,8 +26,8 @@ void write_remainders(std::span<const std::uint32_t> indices, std::size_t begin,
   std::memcpy(out, &bits, (held + 7) / 8);
 }
 
-// Writes each quotient as that many zero bits and then a one. REQUIRES zeros in `out`, except for what other stretches
-// write: they may share its first and last byte.
+// Writes each quotient as that many zero bits and then a one. REQUIRES zeros in `out`, except for bits of other
+// stretches, which may lie in its first and last byte.
 void write_quotients(std::span<const std::uint32_t> indices, std::size_t begin, std::size_t end, unsigned shift,
                      std::uint64_t bit, std::span<std::byte> out) {
   const auto set = [&](std::uint64_t at, unsigned bits) {
@@ -53,8 +53,8 @@ void write_quotients(std::span<const std::uint32_t> indices, std::size_t begin, 
   if (bits != 0) set(byte, bits);
 }
 
-// Reads the indices of the bits that are set in bytes [begin, end) of the quotients; their remainders are [place, place
-// + its.size()). Returns the sum of the remainders. The quotients are counted from the first of all.
+// Reads the indices whose quotients end in bytes [begin, end) of `quotients`, with remainders number place .. place +
+// its.size() - 1. Returns the sum of these remainders. Quotients are counted from the first of the list.
 std::uint64_t read_part(std::span<const std::byte> remainders, std::span<const std::byte> quotients, unsigned shift,
                         std::size_t begin, std::size_t end, std::size_t place, std::span<std::uint32_t> its) {
   const std::uint32_t mask = (1U << shift) - 1;

@@ -107,7 +107,7 @@ std::size_t Selection::select(std::span<const Group> groups, const Streams& stre
       next = its_end;
     }
   }
-  // Moves the entries to their final places, from the last group on: none moves to an earlier place.
+  // Moves the entries to their final places, the last group first, because no entry moves to an earlier place.
   const std::size_t total = selected + static_cast<std::size_t>(end - begin);
   std::uint32_t* from = indices.data() + selected;
   std::uint32_t* to = indices.data() + total;

@@ -37,7 +37,7 @@ class BitWriter {
     put(std::uint64_t{1} << below, below + 1);
     put(value - (std::uint32_t{1} << below), below);
   }
-  // The number of bytes written; the last one is padded with zeros.
+  // The number of bytes written; zeros pad the last byte.
   std::optional<std::size_t> size() {
     if (bits_ > 0) {
       bits_ = 8;

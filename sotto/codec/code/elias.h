@@ -12,9 +12,9 @@ struct EliasOptions {
   }
 };
 
-// Elias's gamma code (1975) for symbols of which small ones are the most frequent, as QSGD codes its levels (Alistarh
-// et al., NeurIPS 2017): the number of zeros, then the next non-zero symbol. A level is the symbol 2 level, or -2 level
-// - 1 if negative, so the lowest bit is the sign.
+// Elias's gamma code (1975), for symbols that are mostly small, as QSGD codes its levels (Alistarh et al., NeurIPS
+// 2017): the number of zeros, then the next non-zero symbol. The symbol of a level is 2 level, or -2 level - 1 if the
+// level is negative, so the lowest bit is the sign.
 class Elias final : public SymbolCode {
  public:
   using Options = EliasOptions;

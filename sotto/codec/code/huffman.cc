@@ -29,8 +29,8 @@ void code_lengths(std::span<const std::uint32_t> counts, unsigned longest, std::
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n),
             [&](std::uint16_t a, std::uint16_t b) { return counts[a] != counts[b] ? counts[a] < counts[b] : a < b; });
 
-  // One list for each bit of length: all symbols, and the pairs of the previous list, ordered by count, symbols before
-  // pairs. Later only `is_symbol` of each list is needed.
+  // Makes one list for each bit of length. A list has all symbols and the pairs of the previous list, ordered by count,
+  // symbols before pairs. Later only `is_symbol` of each list is needed.
   std::array<std::array<bool, 2 * most_symbols>, most_levels> is_symbol{};
   std::array<std::uint64_t, 2 * most_symbols> list{};
   std::array<std::uint64_t, most_symbols> pairs{};

@@ -29,7 +29,8 @@ unsigned precision_for(std::span<const std::uint32_t> counts) {
   const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   const std::uint64_t most = *std::ranges::max_element(counts);
   const auto occurring = std::ssize(counts) - std::ranges::count(counts, 0U);
-  // With few symbols, a too high frequency for rare ones costs little, unless the others cost hardly anything.
+  // With few symbols, it costs little to give rare symbols too high a frequency, unless the others cost hardly
+  // anything.
   const unsigned wanted =
       occurring <= few_symbols && 4 * most <= 3 * total ? quick_precision : kernels::rans_most_precision;
   return std::clamp(static_cast<unsigned>(std::bit_width(total)), least_precision, wanted);
@@ -76,8 +77,8 @@ FrequencyTable read_frequencies(std::span<const std::byte> in, std::span<std::ui
 
 namespace {
 
-// Frequencies of the earlier symbols of a chunk, which encoder and decoder both know. They are used for one block of
-// symbols; then that block is counted, too.
+// Frequencies of the earlier symbols of a chunk; the encoder and the decoder both know these symbols. The frequencies
+// are used for one block of symbols; then the symbols of that block are counted, too.
 class AdaptiveModel {
  public:
   static constexpr std::size_t first_block = 256;  // symbols; each block is twice as long as the one before, up to

@@ -69,7 +69,7 @@ SymbolCode::Slot SymbolCode::slot(std::size_t number) {
           coded_.room((number + 1) * bytes).subspan(number * bytes)};
 }
 
-// Calls visit(group) for each kind, and within it each width, of runs begin .. end, whose symbols start at `at`.
+// Calls visit(group) for each kind, and each width of that kind, among runs begin .. end, whose symbols start at `at`.
 template <class Visit>
 void SymbolCode::visit_groups_of(std::span<const SymbolRun> runs, std::size_t begin, std::size_t end, std::size_t at,
                                  Visit visit) {
@@ -82,7 +82,8 @@ void SymbolCode::visit_groups_of(std::span<const SymbolRun> runs, std::size_t be
   }
 }
 
-// Calls visit(group) for all groups: of all runs together, or of one unit after the other.
+// Calls visit(group) for all groups. They are formed from all runs together, or from the runs of one unit after the
+// other.
 template <class Visit>
 void SymbolCode::visit_groups(std::span<const SymbolRun> runs, Visit visit) const {
   if (!traits_.one_model_a_unit) return visit_groups_of(runs, 0, runs.size(), 0, visit);
@@ -227,7 +228,8 @@ std::optional<std::size_t> SymbolCode::encode(const SymbolRuns<const std::byte>&
   return fits ? std::optional(used) : std::nullopt;
 }
 
-// Codes ever longer beginnings of each chunk. A beginning may take some bytes more than a longer one.
+// Codes each chunk up to the end of each of its runs: a run gets the growth in bytes. A shorter beginning may take some
+// bytes more than a longer one.
 void SymbolCode::add_shares_of(const SymbolRuns<const std::byte>& in, const Group& group,
                                std::span<std::size_t> bytes) {
   std::array<std::byte, 4 * most_symbols> model;

@@ -8,8 +8,8 @@
 namespace sotto {
 
 // What rans, huffman and elias share. Runs of one width and kind form a group with one model. Their symbols are cut
-// into chunks, each coded independently, so that several threads can work. Of symbols with more than 9 bits, the
-// highest 9 are coded and the others are stored unchanged. docs/wire describes the layout.
+// into chunks, each coded independently, so that several threads can work. If symbols have more than 9 bits, their
+// highest 9 bits are coded and the others are stored unchanged. docs/wire describes the layout.
 class SymbolCode : public Code {
  public:
   struct Traits {
@@ -25,21 +25,21 @@ class SymbolCode : public Code {
   bool of_symbols() const final { return true; }
   void reserve(std::size_t symbols) final;
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) final;
-  // A run takes what it adds to the bytes of its chunk. A model belongs to all runs that share it.
+  // A run gets the bytes that it adds to its chunk. A model belongs to all runs that share it.
   bool add_shares(const SymbolRuns<const std::byte>& in, std::span<std::size_t> bytes) final;
   void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) final;
 
  protected:
-  // Prepares to code symbols with these counts, and writes what a decoder must know. Returns nothing if it does not
-  // fit. Elias has no model.
+  // Prepares to code symbols with these counts, and writes a model for the decoder. Returns the size of the model, or
+  // nothing if it does not fit. Elias has no model.
   virtual std::optional<std::size_t> write_model(std::span<const std::uint32_t> /*counts*/,
                                                  std::span<std::byte> /*out*/) {
     return 0;
   }
   // Reads what write_model() wrote, for symbols below `alphabet`; returns its size in bytes.
   virtual std::size_t read_model(std::span<const std::byte> /*in*/, std::size_t /*alphabet*/) { return 0; }
-  // Returns the bytes of a chunk, anywhere in `room`, which has two bytes per symbol and 256 more; nothing if that is
-  // too small. Several threads call encode_chunk() and decode_chunk() at once.
+  // Writes the bytes of a chunk anywhere into `room`, which has two bytes per symbol and 256 more. Returns these bytes,
+  // or nothing if `room` is too small. Several threads call encode_chunk() and decode_chunk() at once.
   virtual std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols,
                                                                  std::size_t alphabet,
                                                                  std::span<std::byte> room) const = 0;

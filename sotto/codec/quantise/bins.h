@@ -23,8 +23,8 @@ class Bins {
   virtual std::size_t most_bins() const = 0;
 };
 
-// The bins of a unit as a reader knows them. Side information: the values of the positive bins, then of the negative
-// bins, each outwards from zero; the rest is zero.
+// The bins of a unit as a reader knows them. The side information has the values of the bins: first the positive bins,
+// then the negative ones, each outwards from zero. Zeros fill the rest.
 struct BinValues {
   // REQUIRES side information that check_bins() accepts.
   explicit BinValues(std::span<const std::byte> side);

@@ -26,8 +26,8 @@ void find_centres(std::span<const float> ascending, const ElementStream& stream,
 // all are equal. REQUIRES ascending numbers; `bins` are overwritten.
 double histogram_entropy(std::span<const float> ascending, std::span<std::uint32_t> bins);
 
-// sizes[k] = `least` plus a share, by weights[k], of the rest of `total`, rounded so that the sum is `total`. Equal
-// shares if all weights are 0.
+// Gives `least` to each of `sizes`, and shares out the rest of `total` in proportion to `weights`, rounded so that the
+// sum is `total`. Equal shares if all weights are 0.
 void share_out(std::size_t total, std::size_t least, std::span<const double> weights, std::span<std::uint32_t> sizes);
 
 inline constexpr std::size_t most_clusters = 512;  // of both sides
@@ -48,7 +48,7 @@ struct ClustersOptions {
   std::string scope = "segment";
   std::optional<std::string> tables;
   void visit(OptionVisitor& v);
-  // The sizes of the tables of all clusters, in ascending order of these; empty if they follow from the values.
+  // The sizes of the tables, in the ascending order of their clusters; empty if the sizes follow from the values.
   // REQUIRES options without a problem.
   std::vector<std::uint32_t> table_sizes() const;
   std::string problem() const;

@@ -70,8 +70,8 @@ const Clusters* ClusterQuantiser::clusters_for(const Values& values) {
 }
 
 // Centres of an earlier step may fit much larger values, for example after a spike, and would enlarge small values.
-// (The mean of a bucket cannot.) Centres of a gradient of zeros fit no other one. Values that are not finite are found
-// later.
+// (The mean of a bucket cannot.) The centres of a gradient of zeros fit no other gradient. Values that are not finite
+// are detected later.
 bool ClusterQuantiser::fit_badly(std::span<const float> centres, std::span<const float> values) const {
   constexpr double most = 2;  // times the largest value of its side
   std::array<float, 2> ends{values[0], values[0]};
@@ -136,8 +136,8 @@ void ClusterQuantiser::sum_buckets(std::span<const float> values, const Clusters
   }
 }
 
-// The same sums where a chunk has fewer values than there are buckets: its sums wait in their buckets, and are joined
-// when the next value of another chunk falls into the same bucket.
+// The same sums, for chunks that have fewer values than there are buckets. The sum of a chunk waits apart for each
+// bucket, and is added to the bucket's sum when a value of another chunk falls into that bucket.
 void ClusterQuantiser::sum_many_buckets(std::span<const float> values, const Clusters& found,
                                         std::span<std::byte> packed) {
   const Boundaries boundaries(found.centres);
@@ -240,8 +240,8 @@ Contract ClusterQuantiser::contract(std::size_t largest) const {
   if (goes_raw(largest)) return contract;
   if (!options_.shared) contract.chance = Contract::Chance::own;  // centres are found from a random sample
   // The m values of a bucket have one sign, so replacing them by their mean leaves |v|^2 - |v|_1^2 / m <= (1 - 1/m)
-  // |v|^2. Centres give no bound: they may fit the values of an earlier step. Nor do merged means: they may come from
-  // another rank.
+  // |v|^2. Centres give no bound, since they may fit the values of an earlier step. Merged means give none either,
+  // since they may come from another rank.
   const bool own_means = hashed() && !options_.shared;
   contract.kind = own_means ? Contract::Kind::contraction : Contract::Kind::none;
   contract.delta = own_means ? 1 / static_cast<double>(largest) : 0;

@@ -23,15 +23,16 @@ inline std::array<kernels::Table, most_clusters> tables_of(std::span<const std::
   return tables;
 }
 
-// LSS-SGD: a value is sent as its cluster, the nearest of c on its side of zero. A hash of the value's position then
-// finds a bucket of the cluster's table. The value decodes to the mean of all values in that bucket or, if decoded to
-// centres, to the centre of the cluster (1, 2 or 3 bits per value with 1, 2 or 4 clusters per side). The message
-// contains the tables or centres, so a decoder needs nothing else. The quantiser remembers the clusters of each segment
-// and finds them again every `retrain` steps, or sooner if the centres have become far too large for the values.
+// LSS-SGD: a value is sent as the number of its cluster, the nearest of c clusters on its side of zero. A hash of the
+// value's position then chooses a bucket of the cluster's table. The value decodes to the mean of all values in that
+// bucket or, if decoded to centres, to the centre of the cluster (1, 2 or 3 bits per value with 1, 2 or 4 clusters per
+// side). The message contains the tables or centres, so a decoder needs nothing else. The quantiser remembers the
+// clusters of each segment and finds them again every `retrain` steps, or sooner if the centres have become far too
+// large for the values.
 //
-// With `shared`, each rank proposes its clusters, and all take those that reach farthest. A bucket is thus the same one
-// on every rank. Messages can then be merged: the tables become the mean table, and the symbols at a value become
-// counts, how many ranks have each of them. The sum is decoded once.
+// With `shared`, each rank proposes its clusters, and all ranks take the largest of the proposed numbers. Tables then
+// have the same buckets on every rank, and messages can be merged. The tables become their mean, and the symbols of a
+// value become counts: how many ranks have each symbol. The sum is decoded once.
 class ClusterQuantiser final : public Quantise,
                                public WholeUnits,
                                public AgreedNumbers,
@@ -62,7 +63,7 @@ class ClusterQuantiser final : public Quantise,
  private:
   struct Found {
     Clusters clusters;
-    std::uint64_t step = 0;  // in which they were found; if shared: how often they were proposed
+    std::uint64_t step = 0;  // the step that found them; if shared: how often they were proposed
     bool any() const { return !clusters.centres.empty(); }
   };
   bool goes_raw(std::size_t values) const { return values <= raw_; }

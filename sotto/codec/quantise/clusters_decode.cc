@@ -121,9 +121,9 @@ constexpr std::size_t at_once = 4;         // messages that are counted in one g
 
 }  // namespace
 
-// The numbers of a segment are the magnitudes of its centres and, if they vary, the sizes of its tables beyond `least`.
-// A rank proposes its clusters `retrain` times before it finds new ones. There is no key here, so all samples are drawn
-// alike.
+// The numbers of a segment are the magnitudes of its centres. If the sizes of tables follow from the values, these
+// sizes less `least` come after them. A rank proposes its clusters `retrain` times before it finds new ones. There is
+// no Key here, so all samples are drawn with the same random numbers.
 void ClusterQuantiser::propose(std::span<const float> values, std::uint64_t place, std::span<float> numbers) {
   std::ranges::fill(numbers, 0.0F);
   if (goes_raw(values.size())) return;
@@ -142,8 +142,8 @@ void ClusterQuantiser::propose(std::span<const float> values, std::uint64_t plac
   }
 }
 
-// The clusters of the largest numbers of all ranks. Whatever these numbers are, the magnitudes of centres ascend from
-// zero on either side.
+// Makes clusters of the agreed numbers, the largest over all ranks. The magnitudes of the centres ascend from zero on
+// either side, whatever these numbers are.
 const Clusters& ClusterQuantiser::agreed_clusters(std::span<const float> numbers) {
   const std::size_t c = clusters() / 2;
   agreed_.centres.resize(clusters());
@@ -173,7 +173,8 @@ bool ClusterQuantiser::can_merge(std::span<const Quantised> units, std::size_t v
       units, [&](const Quantised& unit) { return std::ranges::equal(facts(unit), facts(units.front())); });
 }
 
-// A bucket of the merged table gets the mean of the means that are not 0; a bucket without values has 0.
+// A bucket of the merged table gets the mean of those units' means that are not 0: a bucket without values has the mean
+// 0.
 void ClusterQuantiser::merge_tables(std::span<const Quantised> units, std::span<std::byte> merged) const {
   std::ranges::copy(units.front().side, merged.begin());
   if (!hashed()) return;

@@ -70,8 +70,8 @@ void FittedLevels::add_decoded(const Quantised& in, float scale, std::span<float
 }
 
 Contract FittedLevels::contract(std::size_t largest) const {
-  // More levels never add variance, and those that are fitted to a sample may be of no use to the other values. This is
-  // therefore the bound of a single level, as for terngrad: E |C(x)-x|^2 <= norm |x|_1 - |x|^2, at most norm^2 / 4 a
+  // More levels never add variance, but levels that are fitted to a sample may not help the other values. This is
+  // therefore the bound for a single level, as for terngrad: E |C(x)-x|^2 <= norm |x|_1 - |x|^2, at most norm^2 / 4 a
   // value.
   const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, blocks_.block), 1));
   return {.kind = Contract::Kind::unbiased,
@@ -125,7 +125,7 @@ void OptimalLevels::reserve(std::size_t candidates, std::size_t levels) {
   choices_.room((candidates + 2) * levels);
 }
 
-// Lists 0, up to `most` shares between 0 and 1, and 1; returns how many these are.
+// Lists the candidates 0, up to `most` shares between 0 and 1, and 1; returns the number of candidates.
 std::size_t OptimalLevels::list(const LevelSample& sample, std::size_t most) {
   const auto candidates = candidates_.room(most + 2);
   const auto shares = sample.shares();

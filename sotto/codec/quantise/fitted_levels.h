@@ -22,8 +22,8 @@ struct FittedLevelsOptions {
 
 // What alq and zipml share: stochastic rounding without bias to 2^bits levels and their negatives, as in qsgd, but the
 // levels are fitted to each segment, and are part of its side information. The first level is 0 and the last is the
-// norm of the value's bucket; the others are shares of it. The sample of the segment to which they are fitted is
-// weighted by the squares of the norms, so that what they minimise is E |C(x)-x|^2.
+// norm of the value's bucket; the other levels are shares of this norm. Levels are fitted to a sample of the segment.
+// Each value of the sample has the square of its norm as weight, so that the levels minimise E |C(x)-x|^2.
 class FittedLevels : public Quantise, public WholeUnits {
  public:
   std::size_t side_bytes(std::size_t values) const override {
@@ -74,9 +74,9 @@ struct AlqOptions : FittedLevelsOptions {
 };
 
 // ALQ (Faghri et al., "Adaptive Gradient Quantization for Data-Parallel SGD", NeurIPS 2020): coordinate descent on the
-// variance, from levels that are equally far apart. In the paper ranks fit truncated normal distributions to their
-// coordinates, and move the levels every few thousand steps; here the levels of each message are fitted to a sample of
-// its values, whose distribution is known as it is. Buckets have their largest magnitude as norm.
+// variance, from levels that are equally far apart. In the paper, ranks fit truncated normal distributions to their
+// coordinates, and move the levels every few thousand steps. Here the levels of each message are fitted to a sample of
+// its values themselves. Buckets have their largest magnitude as norm.
 class Alq final : public FittedLevels {
  public:
   using Options = AlqOptions;
@@ -120,15 +120,15 @@ class OptimalLevels {
             std::span<double> least, std::span<std::uint16_t> choices) const;
 
   Scratch<Candidate> candidates_;
-  Scratch<double> variances_;       // two rows: the least variance up to each candidate, with n levels and with n - 1
-  Scratch<std::uint16_t> choices_;  // a row for each number of levels: the level before each candidate
+  Scratch<double> variances_;  // two rows: the least variance up to each candidate, with n levels and with n - 1
+  // A row for each number of levels: which candidate is the level before each candidate.
+  Scratch<std::uint16_t> choices_;
 };
 
 // ZipML's optimal levels (Zhang et al., "ZipML: Training Linear Models with End-to-End Low Precision, and a Little Bit
 // of Deep Learning", ICML 2017), found for a sample of each segment. The paper's dynamic programme tries all pairs of
-// candidates; since the level before a candidate never moves back when the candidate moves on, halving the stretches
-// gives the same levels in less time (as in Ben Basat et al., "Optimal and Near-Optimal Adaptive Vector Quantization",
-// 2024).
+// candidates. For a larger candidate, the best level before it is never smaller, so halving the stretches gives the
+// same levels in less time (as in Ben Basat et al., "Optimal and Near-Optimal Adaptive Vector Quantization", 2024).
 class ZipMl final : public FittedLevels {
  public:
   using Options = ZipMlOptions;

@@ -138,8 +138,8 @@ void Nf4::add_decoded(const Quantised& in, float scale, std::span<float> out) co
 }
 
 Contract Nf4::contract(std::size_t largest) const {
-  // The largest value of a block is exact. Each of the others that lies between two levels has the largest error for
-  // its size halfway between them, so the worst block has all others at one and the same middle.
+  // The largest value of a block is exact. A value between two levels has the largest error for its size if it is
+  // halfway between them. In the worst block, all other values are therefore at the same middle.
   const double others = static_cast<double>(std::max<std::size_t>(std::min(largest, blocks_.block), 1) - 1);
   double lost = 0;
   for (std::size_t i = 0; i < kernels::nf4_middles.size(); ++i) {

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int most_rounds = 20;
 
-// Returns the first number at which the running sum of squared distances exceeds `target`. If rounding leaves none: the
-// last number with a distance above 0.
+// Returns the first number at which the running sum of squared distances exceeds `target`. If there is none, because of
+// rounding, returns the last number with a distance above 0.
 std::size_t draw_far(std::span<const double> distances, double target) {
   double sum = 0;
   std::size_t last = 0;

@@ -84,7 +84,7 @@ bool MinMaxSketch::encode(const Values& values, std::span<std::byte> side, std::
   const auto counts = side.subspan(of_bins.size());
   const std::size_t most = most_bytes(block);
   std::size_t total = 0;
-  // Each task writes where it surely has room; its output is then moved down.
+  // Each task writes to a place where it surely has room; its output is then moved to its final place.
   join_in_order<std::size_t>(
       pool(), all.count(), blocks_a_task(),
       [&](std::size_t begin, std::size_t end) {

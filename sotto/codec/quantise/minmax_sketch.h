@@ -25,8 +25,9 @@ struct MinMaxSketchOptions {
 // a value's bin can only move towards zero. The sketch's errors therefore all point to zero, and no contract can bound
 // them; rounding to the middle of a bin has errors of both signs.
 //
-// Values are sketched in blocks, each as if alone, whose cells fit in the cache. The paper codes the keys of each group
-// separately, which tells a value's group; here each value is sent with its class instead (docs/wire).
+// Values are sketched in blocks, each as if alone; the cells of a block fit in the cache. The paper codes the keys of
+// each group separately, which tells the group of each value. Here each value is sent with its class instead
+// (docs/wire).
 class MinMaxSketch final : public Quantise, public WholeUnits, public BinSketch {
  public:
   using Options = MinMaxSketchOptions;

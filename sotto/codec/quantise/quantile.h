@@ -19,9 +19,9 @@ struct QuantileOptions {
 // positive and negative values; a value decodes to the middle of its bin. Zeros stay zeros, and no sign changes. Values
 // at the ends of a long tail are far from the middle of their bin, so the error has no bound.
 //
-// The paper finds quantiles with a streaming sketch. Here all values are at hand: the quantiles of up to 2^15 non-zero
-// values are exact; of more values, a sample of at least 2^14 is sorted, which changes a bin's share by about a tenth
-// and the error by less than a hundredth. The smallest and largest values are always exact.
+// The paper finds quantiles with a streaming sketch. Here all values are at hand, and the quantiles of up to 2^15
+// non-zero values are exact. If there are more, a sample of at least 2^14 of them is sorted. This changes a bin's share
+// by about a tenth, and the error by less than a hundredth. The smallest and largest values are always exact.
 class Quantile final : public Quantise, public Bins {
  public:
   using Options = QuantileOptions;

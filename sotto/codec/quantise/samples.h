@@ -11,8 +11,8 @@
 
 namespace sotto {
 
-// Draws one of each of `count` equal stretches of 0 .. size - 1, and calls visit() with each, in ascending order. The
-// draws are the numbers 0 .. count - 1 of the stream. REQUIRES count <= size.
+// Cuts 0 .. size - 1 into `count` equal stretches, draws one number from each, and calls visit(number), in ascending
+// order. The draws use the random numbers 0 .. count - 1 of the stream. REQUIRES count <= size.
 template <class Visit>
 void visit_sample(std::size_t size, std::size_t count, const ElementStream& stream, Visit visit) {
   for (std::size_t j = 0; j < count; ++j) {
@@ -55,7 +55,7 @@ class LevelSample {
   };
 
   void reserve(std::size_t most);
-  // Takes `count` values, one of each of equal stretches (visit_sample). REQUIRES finite norms.
+  // Takes `count` values, one from each of as many equal stretches (visit_sample). REQUIRES finite norms.
   void take(std::span<const float> values, const kernels::Norms& norms, std::size_t count, const ElementStream& stream);
 
   std::span<const float> shares() const { return shares_; }  // ascending, from 0 to 1
@@ -70,7 +70,7 @@ class LevelSample {
   double variance(std::span<const float> levels) const;
 
  private:
-  Scratch<std::uint64_t> sorted_;  // the bits of a share, then of its norm: as numbers they are in that order
+  Scratch<std::uint64_t> sorted_;  // the bits of a share above the bits of its norm, so that the order is by share
   Scratch<float> room_;
   Scratch<Moments> sums_room_;
   std::span<const float> shares_;

@@ -22,8 +22,8 @@ class F16 final : public Quantise, public LinearForm {
   Contract contract(std::size_t largest) const override;
 
  private:
-  // The summed form has no units, since the ranks would have to agree on them. A value beyond 65504, or such a product,
-  // does not fit; products below 6e-5 lose bits, and below 3e-8 they become 0.
+  // The linear form has no units, since the ranks would have to agree on them. A value or product beyond 65504 does not
+  // fit. Products below 6e-5 lose bits, and products below 3e-8 become 0.
   DType type() const override { return DType::f16; }
   bool write(std::span<const float> values, float scale, std::span<std::byte> out) const override;
   void add(std::span<const std::byte> in, float scale, std::span<float> out) const override;
@@ -62,7 +62,7 @@ class Fp8 final : public Quantise {
 // Natural compression (Horvath et al., 2019): a value becomes one of its two neighbouring powers of two, at random and
 // without bias; the variance is at most 1/8 of its square. A sign and seven bits of exponent fit a byte, since every
 // 4096 values have a unit, the power of two below their largest magnitude: the powers range from twice the unit down to
-// 2^-125 units, and smaller values become that or 0. The largest float replaces 2^128, which is no float.
+// 2^-125 units, and smaller values become 2^-125 units or 0. The largest float replaces 2^128, which is no float.
 class Natural final : public Quantise {
  public:
   static constexpr std::size_t block = 4096;

@@ -15,9 +15,9 @@
 
 namespace sotto {
 
-// The classes of a MinMaxSketch. The bins are cut into `groups` runs of about equal length; each sign has its share of
-// the groups, at least one and at most one per bin. A class is such a group; if there are zeros, they are class 0.
-// Within a class, bins are numbered as levels, outwards from zero.
+// The classes of a MinMaxSketch. The bins are cut into `groups` groups: runs of about equal length. Each sign with bins
+// has its share of the groups, at least one and at most one per bin. A class is such a group; if there are zeros, they
+// are class 0. Within a class, bins are numbered as levels, outwards from zero.
 class SketchClasses {
  public:
   static constexpr std::size_t least_groups = 2, most_groups = 64;
@@ -78,7 +78,7 @@ struct SketchShape {
   double columns = 0.3;
 };
 
-// Some values of a unit. A message has their classes, and then the cells of each class.
+// A block of values of a unit. A message has the classes of the values, and then the cells of each class.
 struct SketchBlock {
   static constexpr std::size_t size = 16384;  // values per block; the last block may have fewer
   const SketchClasses* classes;

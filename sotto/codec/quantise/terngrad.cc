@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t trit_chunk = 6 * kernels::trit_group;  // values that are read twice while in the cache
 constexpr unsigned top = 1;
-// Values with a smaller variance, as a share of their mean square, are clipped by their root mean square: by their
-// deviation all of them would lose most of what they are.
+// If the variance of values is a smaller share of their mean square than this, they are clipped by their root mean
+// square. Clipped by their deviation, all of them would lose most of their magnitude.
 constexpr double least_variance = 0.04;
 
 }  // namespace

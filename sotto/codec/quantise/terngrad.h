@@ -32,8 +32,8 @@ struct TernGradOptions {
 // single one, are not clipped to nothing. With a shared scale, s is the maximum over the ranks, and values are clipped
 // to it.
 //
-// bits > 1: stochastic rounding to 2^bits - 1 levels up to the scale instead of one, as in the code that ATOMO's
-// authors compared with (its quantisation level); that code, however, takes the scale before it clips.
+// With bits > 1, values are rounded at random to 2^bits - 1 levels up to the scale instead of one. ATOMO's authors
+// compared with code that does the same (its quantisation level), but takes the scale before it clips.
 class TernGrad final : public Quantise, public AgreedNumbers {
  public:
   using Options = TernGradOptions;

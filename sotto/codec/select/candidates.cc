@@ -183,9 +183,9 @@ std::size_t Candidates::select_largest(ThreadPool& pool, std::size_t k, std::spa
     return 0;
   }
   if (groups.size() == 1 && atoms <= few && ties == Ties::first) return sort_largest(k, groups[0], indices, counts[0]);
-  // A sample with about 64 of the k largest (at most one atom in 8 is sampled) gives a threshold that a little more
-  // than k atoms reach: the rank in the sample is four standard deviations beyond the expected one. If fewer than k
-  // reach it, all atoms are collected.
+  // Samples about 64 of the k largest atoms, but at most one atom in 8. The sample gives a threshold that a little more
+  // than k atoms reach: its rank in the sample is four standard deviations beyond the expected rank. If fewer than k
+  // atoms reach it, all atoms are collected.
   const double one_in = std::max(8.0, static_cast<double>(k) / 64);
   const auto sample = this->sample(pool, groups, static_cast<std::size_t>(one_in));
   const double expected = static_cast<double>(sample.size()) * static_cast<double>(k) / static_cast<double>(atoms);

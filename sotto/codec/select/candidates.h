@@ -32,7 +32,7 @@ class Candidates {
   // Magnitudes of one atom in every `stride` atoms of a group: sample j of a group is its atom j * stride +
   // floor(ElementStream::mix(j) * stride / 2^32). The atoms after the last whole stride are left out.
   std::span<const std::uint32_t> sample(ThreadPool& pool, std::span<const Group> groups, std::size_t stride);
-  // The rank-th largest magnitude of a sample; 1 if that is zero or does not exist.
+  // The rank-th largest magnitude of a sample; 1 if it is zero, or if the sample has fewer magnitudes.
   static std::uint32_t ranked(ThreadPool& pool, std::span<const std::uint32_t> sample, std::size_t rank);
 
   // Collects all atoms of magnitude `least` or more and counts them for each group; returns the total.

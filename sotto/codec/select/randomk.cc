@@ -18,7 +18,8 @@ std::size_t take_random_share(ThreadPool& pool, double ratio, std::size_t n, con
                               std::uint32_t number, std::uint32_t first, std::uint32_t* out) {
   const std::size_t k = share_of(ratio, n);
   const std::uint64_t place = scaled(n, stream.at(number));
-  // The number drawn from stretch s, counted on beyond n where the circle wraps around: below 2n, ascending in s.
+  // The number drawn from stretch s. Where the circle wraps around, n is added, so the numbers ascend with s and stay
+  // below 2n.
   const auto taken = [&](std::size_t s) {
     const std::uint64_t begin = s * n / k;
     const std::uint64_t end = (s + 1) * n / k;

@@ -30,10 +30,10 @@ struct RandomShare {
   Contract contract(std::span<const std::size_t> atoms) const;
 };
 
-// Draws k = share_of(ratio, n) of n numbers, each with probability exactly k/n: the numbers 0 .. n-1 lie on a circle,
-// which is cut from a random place into k stretches of length n/k; one number is drawn from each. Writes `first` +
-// these numbers, ascending, and returns k; the time is O(k), not O(n). The random numbers are at(number) for the place
-// and quick(number + s) for stretch s. REQUIRES n < 2^32.
+// Draws k = share_of(ratio, n) of n numbers, each with probability exactly k/n. The numbers 0 .. n-1 lie on a circle,
+// which is cut into k stretches of length n/k, from a random place on. One number is drawn from each stretch. Writes
+// `first` + each drawn number, in ascending order, and returns k; the time is O(k), not O(n). The random numbers are
+// at(number) for the place and quick(number + s) for stretch s. REQUIRES n < 2^32.
 std::size_t take_random_share(ThreadPool& pool, double ratio, std::size_t n, const ElementStream& stream,
                               std::uint32_t number, std::uint32_t first, std::uint32_t* out);
 

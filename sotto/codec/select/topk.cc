@@ -67,7 +67,8 @@ std::size_t SampledTopK::most(std::size_t atoms) const {
   return std::min(atoms, static_cast<std::size_t>(too_many * static_cast<double>(share_of(options_.ratio, atoms))));
 }
 
-// Only the largest elements are sent: all of them, or at least the one sample whose magnitude is the threshold.
+// Sends only the largest elements: all elements if k is n, otherwise at least the sampled one that has the magnitude of
+// the threshold.
 double SampledTopK::least_share(std::size_t atoms) const {
   return share_of(options_.ratio, atoms) < atoms ? 1 / static_cast<double>(atoms) : 1;
 }

@@ -83,8 +83,8 @@ class RowWalk {
     return next_ > before;
   }
 
-  // Returns the rows of atoms begin .. end - 1 if all of them are selected; otherwise nothing, and takes none.
-  // REQUIRES that take() went up to `begin`.
+  // Returns the rows of atoms begin .. end - 1 if all of these atoms are selected. Otherwise returns nothing, and
+  // leaves the rows for take(). REQUIRES that take() went up to `begin`.
   std::span<const float> take_all(std::size_t begin, std::size_t end) {
     const std::size_t count = end - begin;
     if (count == 0 || selected_.size() - next_ < count || selected_[next_ + count - 1] != end - 1) return {};

@@ -13,8 +13,8 @@ struct DctOptions : ChunkOptions {
   DctOptions() : ChunkOptions(64) {}
 };
 
-// The discrete cosine transform (type II, orthonormal) of chunks: it concentrates what neighbours have in common in few
-// coefficients (Ahmed, Natarajan, Rao, 1974).
+// The discrete cosine transform (type II, orthonormal) of chunks: a few coefficients then hold most of what neighbours
+// have in common (Ahmed, Natarajan, Rao, 1974).
 class Dct final : public ChunkTransform {
  public:
   using Options = DctOptions;

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t lanes = kernels::fourier_lanes;
 
-// Copies values, each multiplied by `factor` and with a sign that depends only on the element's number within the
-// segment (`number` belongs to the first); this never changes, so messages need not contain it. Random signs spread
-// large values over all coefficients of a Hadamard transform.
+// Copies values, multiplied by `factor` and a random sign. The sign depends only on the element's number within the
+// segment (`number` for the first value), so messages need not contain it. Random signs spread large values over all
+// coefficients of a Hadamard transform.
 void with_fixed_signs(std::span<const float> values, std::size_t number, float factor, std::span<float> out) {
   constexpr ElementStream signs{0x736f7474U, 0x6f736967U};  // arbitrary, but part of the format
   kernels::random_signs(values, signs, static_cast<std::uint32_t>(number), factor, out);

@@ -46,7 +46,7 @@ bool Eigenbasis::find(ThreadPool& pool, const kernels::GramInput& matrix, Tridia
   kept.reflections.resize(n * (n - 1) / 2);
   kernels::tridiagonalise(gram, n, kept.diagonal, kept.off, batch_.room(n * kernels::eigenvector_batch));
   for (std::size_t i = 1; i < n; ++i) {
-    // Floats suffice, as any vector defines an exact reflection. It is scaled to length 1, since squares might
+    // Floats suffice, as any vector defines an exact reflection. The vector is scaled to length 1, since squares might
     // overflow.
     const auto row = gram.subspan(i * n, i);
     double most = 0;
@@ -128,8 +128,8 @@ void combine(Vectors in, std::size_t length, Vectors weights, Vectors out) {
   }
 }
 
-// How many vectors to continue with, given their singular values in descending order. The first few are surely sent by
-// atomo and do not add to its variance; the rest of the matrix is compared with the other ones.
+// How many vectors to continue with, given their singular values in descending order. Atomo surely sends the first few,
+// so they do not add to its variance; the rest of the matrix is compared with the others.
 std::size_t rank_wanted(std::span<const float> values, double rest, std::size_t dimension) {
   constexpr std::size_t certain = 4;
   constexpr double share = 0.05;

@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// What is kept of a symmetric matrix in order to compute its eigenvectors: n (n + 3) / 2 numbers.
+// The form of a symmetric matrix from which its eigenvectors are computed: n (n + 3) / 2 numbers.
 struct Tridiagonal {
   std::vector<double> diagonal, off;
   std::vector<float> reflections;  // kernels::make_eigenvectors
@@ -58,7 +58,9 @@ struct Subspace {
 // Leading singular vectors of large matrices (Halko, Martinsson, Tropp, "Finding structure with randomness", SIAM
 // Review 2011): two multiplications each with the matrix and its transpose. A search starts with the final vectors of
 // the previous step and some random ones. The number of vectors, at most `rank`, follows the spectrum from step to
-// step: enough that the rest of the matrix, spread evenly, weighs a twentieth of the found vectors, plus a quarter.
+// step. A step keeps so many that the singular values of the rest of the matrix, if that is spread evenly, sum to at
+// most a twentieth of the sum of the kept ones (without the first four). The next step searches for a quarter and 8
+// more.
 class RangeFinder {
  public:
   // `energies` has as many numbers as the smaller dimension. The energies of the found vectors come first, in

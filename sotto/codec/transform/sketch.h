@@ -47,7 +47,7 @@ struct SketchOptions {
 
 // Each element is added to one cell of each row, and estimated from its cells. This is linear, so a sum of sketches is
 // the sketch of the sum. The elements to return are chosen when they are estimated; after an all-reduce these are the
-// largest of the sum. A piece whose sketch would not be smaller is sent unchanged.
+// largest of the sum. If its sketch would not be smaller, a piece is sent unchanged.
 //
 // The elements of a segment are divided into chunks of 4096. A hash puts each chunk into a window of a limited number
 // of columns of a row, and each element into a column of the window, so that its cells stay in the cache. Two elements

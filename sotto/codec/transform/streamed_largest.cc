@@ -14,13 +14,14 @@ namespace {
 constexpr std::size_t chunk = 4096;    // numbers that are computed together
 constexpr std::size_t sampled = 256;   // consecutive numbers of a sample
 constexpr std::size_t one_in = 64;     // this share of the numbers is sampled
-constexpr std::size_t most_kept = 16;  // one in so many: otherwise a list would be long
+constexpr std::size_t most_kept = 16;  // keeps at most one number in 16: otherwise a list would be long
 constexpr unsigned magnitude_bits = 31;
 
 // Room for a task's list: more than could be needed, plus a chunk.
 constexpr std::size_t room_for(std::size_t keep) { return 3 * keep + 2 * chunk; }
 
-// Calls visit(first, some) for chunks `some` of the numbers begin .. end; the first has number `first`.
+// Cuts the numbers begin .. end into chunks, and calls visit(first, chunk) for each; the chunk's first number is number
+// `first`.
 template <class Visit>
 void visit_chunks(const Computed& numbers, std::size_t begin, std::size_t end, Visit visit) {
   std::array<float, chunk> room;
@@ -39,8 +40,7 @@ void visit_numbers(const Computed& numbers, std::size_t begin, std::size_t end, 
   });
 }
 
-// The digit of the rank-th largest number of several tasks, how many numbers have a larger digit, and how many this
-// one.
+// The digit of the rank-th largest number of several tasks, and how many numbers have a larger digit, or this digit.
 struct Digit {
   std::size_t value = 0, above = 0, equal = 0;
 };
@@ -123,7 +123,7 @@ bool StreamedLargest::list(ThreadPool& pool, const Computed& numbers, std::span<
   bool fits = true;
   for (const Task& task : tasks) {
     total += task.listed;
-    fits = fits && task.listed < room;  // otherwise there was no room for a chunk
+    fits = fits && task.listed < room;  // otherwise a chunk did not fit
   }
   return fits && (total >= keep || least == 1);
 }

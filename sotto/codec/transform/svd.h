@@ -36,9 +36,9 @@ MatrixShape matrix_shape(std::span<const std::int64_t> tensor, bool halves = fal
 //
 // For any orthonormal basis u_i of the smaller dimension, A = sum_i u_i (A^T u_i)^T, and these atoms are orthogonal.
 // Only rounding errors are thus lost, and an unbiased selection (atomo) stays unbiased. Its variance is least if the
-// u_i are the eigenvectors of A A^T. Matrices with at most `exact` rows or columns use these. For larger ones a range
-// finder (range_finder.h) estimates the leading vectors, and arbitrary vectors complete the basis; all of these count
-// as equally long. Only atoms that are sent are computed.
+// u_i are the eigenvectors of A A^T. Matrices with at most `exact` rows or columns use these. For larger matrices, a
+// range finder (range_finder.h) estimates the leading vectors, and arbitrary vectors complete the basis. The atoms of
+// these arbitrary vectors all get the same energy. Only atoms that are sent are computed.
 class Svd final : public Transform {
  public:
   using Options = SvdOptions;
