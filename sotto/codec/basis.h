@@ -10,7 +10,7 @@ namespace sotto {
 
 // The weight of the atoms of each basis for one segment. With an average budget of B floats, ATOMO has the variance
 // weight^2 / B - |G|^2 (while no atom is certain), so the basis with the smallest weight is best (Wang et al., NeurIPS
-// 2018, section 4). Entries and coefficients cost one float each, a singular triplet rows + columns.
+// 2018, section 4). An entry or coefficient costs one float, and a singular triplet costs rows + columns floats.
 struct BasisWeights {
   double entries = 0;               // |G|_1
   double singular = 0;              // sqrt(rows + columns) * sum of singular values

@@ -13,7 +13,7 @@ namespace sotto {
 template <class Row>
 class CsvTable;
 
-// |x' - x| / |x| of some elements; elements that are zero have none.
+// The relative errors |x' - x| / |x| of some elements. Elements that are zero have none.
 struct RelativeErrors {
   std::size_t elements = 0;
   double mean = 0, most = 0;  // 0 without elements
@@ -31,10 +31,10 @@ struct DecodedErrors {
   std::array<RelativeErrors, 4> relative{};  // by Part, the sign and size of x; big: |x| above its 95th percentile
 };
 
-// For two vectors of this layout. Padding does not count. Sorts copies of both.
+// Compares two vectors of this layout, without their padding. Sorts copies of both.
 DecodedErrors errors_of(const Layout& layout, std::span<const float> x, std::span<const float> decoded);
 
-// Their columns in tables: "square_error,cosine,...".
+// The columns of DecodedErrors in tables: "square_error,cosine,...".
 const CsvTable<DecodedErrors>& error_table();
 
 // The quantile of |x| for a share of the values, interpolated between the two nearest magnitudes; 0 without values.

@@ -179,7 +179,7 @@ std::size_t read_delta(ThreadPool& pool, std::span<const std::byte> in, std::siz
 
 namespace {
 
-using kernels::element::longest_run;  // skips this many atoms, and selects none after them
+using kernels::element::longest_run;  // a word of this value skips as many atoms, and selects none after them
 using Word = std::uint16_t;
 
 Word word_at(std::span<const std::byte> in, std::size_t i) {

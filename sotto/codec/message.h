@@ -47,8 +47,9 @@ class MessageView {
   // `bytes` may be longer than the message (a receive buffer); the header says where it ends. Throws WireError.
   static MessageView parse(std::span<const std::byte> bytes);
 
-  // The length that the message at the front of a receive buffer claims, before it is checked. If the buffer holds no
-  // message, or the claim is longer than the buffer: the size of the buffer. Used to count bytes (Recv::length).
+  // The length that the header of a message at the front of a receive buffer claims, before the message is checked. If
+  // the buffer holds no message, or a shorter one than claimed: the size of the buffer. Used to count bytes
+  // (Recv::length).
   static std::size_t announced_size(std::span<const std::byte> buffer);
 
   // WireError unless generation, origin, step, bucket and part are as expected.
@@ -75,7 +76,8 @@ class Message {
  public:
   // Room for a body of at most `max_body` bytes, uninitialised.
   std::span<std::byte> begin(std::size_t max_body);
-  // Writes the header (body_bytes and crc are filled in here) in front of the first `body_bytes` bytes of the body.
+  // Fills in body_bytes and crc of the header, and writes it in front of the body, which has `body_bytes` bytes.
+  // `summed` is a stretch of the body whose CRC-32 is known already.
   void finish(Header header, std::size_t body_bytes, const SummedBytes& summed = {});
 
   std::span<const std::byte> bytes() const { return {buffer_.data(), size_}; }

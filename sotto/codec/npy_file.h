@@ -12,8 +12,8 @@ namespace sotto {
 bool is_npy(std::span<const std::byte> file);
 // Whether a file begins like an .npz, a zip archive of such files.
 bool is_npz(std::span<const std::byte> file);
-// The array of a .npy file as one segment of its shape: little-endian float16, float32 or float64, in C order.
-// WireError says what is wrong with it.
+// Reads the array of a .npy file as one segment of the array's shape. It must have little-endian float16, float32 or
+// float64 values in C order; otherwise WireError, which says what is wrong.
 GradientFile read_npy(std::span<const std::byte> file);
 // Writes the tensors of a vector one after the other, as one array of one dimension; whole or not at all. FileError.
 void write_npy(const std::filesystem::path& path, const Layout& layout, std::span<const float> values);

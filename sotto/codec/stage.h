@@ -79,8 +79,8 @@ class Transform : public Stage {
   // some energy is not finite either.
   virtual void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                        std::span<float> energies, std::span<float> rows) = 0;
-  // out += scale * (the inverse transform of `rows`). `selected` holds the ascending numbers of their atoms within the
-  // piece; the others are zero.
+  // out += scale * (the inverse transform of `rows`). Row j belongs to atom selected[j] of the piece, in ascending
+  // order; the rows of all other atoms are zero.
   virtual void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                            std::span<const float> rows, float scale, std::span<float> out) = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // if all atoms are sent unchanged
@@ -92,8 +92,8 @@ class Transform : public Stage {
                              std::span<const std::uint32_t> /*selected*/, std::span<float> /*rows*/) {}
 };
 
-// What a selection sees of one piece, or of one factor of an atom. `first` numbers the group's first atom (or block of
-// atoms) within the message, `number` within the segment.
+// What a selection sees of one piece, or of one factor of an atom. The group's first atom (or block of atoms) is number
+// `first` in the message, and `number` in the segment.
 struct Group {
   std::span<const float> energies;
   std::size_t segment = 0;
@@ -112,7 +112,7 @@ struct SelectTraits {
   bool sends_all = false;  // every atom is sent in every step, as with a ratio of 1, so none counts as chosen
   bool pools = false;      // selects from all groups of a message together
   bool by_chunk = false;   // the chunks of a transform are its groups; `block` is 1
-  bool scales = false;     // otherwise rows are not scaled
+  bool scales = false;     // select() writes scales; otherwise rows are not scaled
   bool blind = false;      // does not look at energies, so the chain checks that they are finite
   // The selection is blind and draws the same random numbers on every rank, so the seed determines it. A message then
   // holds the seed in place of indices, and the messages of several ranks can be summed.
@@ -139,8 +139,8 @@ class Select : public Stage {
   virtual Contract contract(std::span<const std::size_t> atoms) const = 0;
 };
 
-// Floats of one piece, and the number of the random draw for each: its number within the segment (for rows: atom *
-// width + column). `agreed` holds the numbers that all ranks agreed on for this segment (AgreedNumbers).
+// Floats of one piece, and the number of each float's random draw. This is the float's number within the segment (for
+// rows: atom * width + column). `agreed` holds the numbers that all ranks agreed on for this segment (AgreedNumbers).
 struct Values {
   std::span<const float> data;
   kernels::Draws draws;

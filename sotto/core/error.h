@@ -8,7 +8,8 @@
 namespace sotto {
 
 // Error messages refer to options by marks, because each front end spells them in its own way: with dashes on the
-// command line, `lr=` in Python. A mark is the option's name between two control characters, which users do not type.
+// command line, `lr=` in Python. A mark is the option's name, and its value if there is one, between control
+// characters, which users do not type.
 
 // The mark of an option: named("lr").
 std::string named(std::string_view option);

@@ -29,7 +29,7 @@ struct Segment {
 };
 
 // The list of segments of a flat float vector, in ascending order, without overlap. Elements between segments are
-// padding: always zero, in every vector of this layout.
+// padding, which is zero in every vector of this layout.
 class Layout {
  public:
   static constexpr std::size_t alignment = 16;  // floats: segments of our own vectors start at multiples of 64 bytes

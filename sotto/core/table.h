@@ -96,7 +96,7 @@ class Table {
   Spec<Entry> read(std::string_view option, std::string_view text) const {
     return read(parse_expression(option, text));
   }
-  // A choice that the program itself makes. REQUIRES a name of the table, and options of that entry's type.
+  // A component that the program itself chooses. REQUIRES the name of an entry, and options of that entry's type.
   Spec<Entry> choose(std::string_view name, AnyOptions options) const { return {find(name), std::move(options), {}}; }
   Spec<Entry> choose(std::string_view name) const { return choose(name, find(name)->options()); }
 

@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 
 constexpr std::size_t group = 8;  // symbols; packed they take `width` whole bytes
 
-// Packs a group or a shorter rest: 64 bits, or 72 with a width of 9.
+// Packs a group, or the shorter rest of the symbols, into at most 64 bits, or 72 with a width of 9.
 void pack_group(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
   std::uint64_t low = 0;
   for (std::size_t j = 0; j < symbols.size(); ++j) low |= std::uint64_t{symbols[j]} << (j * width);
@@ -36,8 +36,8 @@ void unpack_group(std::span<const std::byte> in, unsigned width, std::span<std::
 }
 
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
-  // Joins neighbours to one symbol of twice the width, three times. Then a group is the lower of two 64-bit words; with
-  // a width of 9 its highest 8 bits are in the other word.
+  // Joins neighbours to one symbol of twice the width, three times. A group is then the lower of two 64-bit words; with
+  // a width of 9, the highest 8 bits of the group are in the other word.
   using Words = hn::CappedTag<std::uint64_t, 8>;
   const hn::Repartition<std::uint32_t, Words> pairs;
   const hn::Repartition<std::uint16_t, Words> single;

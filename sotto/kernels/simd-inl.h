@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// At most 16 floats per vector: as many as a sum has lanes (reduce.h), and so that bits of a vector are whole bytes.
+// At most 16 floats per vector: a sum has as many lanes (reduce.h), and sign.cc packs as many signs at a time.
 using F32 = hn::CappedTag<float, 16>;
 using I32 = hn::Rebind<std::int32_t, F32>;
 using U32 = hn::Rebind<std::uint32_t, F32>;

@@ -60,8 +60,8 @@ struct Clusters {
   std::vector<std::uint32_t> sizes;  // number of buckets of each cluster; empty if values are decoded to centres
 };
 
-// Boundaries between neighbouring clusters: a value above boundary k belongs to cluster k + 1 or a later one. Padded
-// with infinities to one fewer than a power of two.
+// Boundaries between neighbouring clusters: a value above boundary k belongs to cluster k + 1 or a later one.
+// Infinities pad them to a number that is one below a power of two.
 struct Boundaries {
   explicit Boundaries(std::span<const float> centres);
   std::span<const float> all() const { return std::span(room).first(count); }

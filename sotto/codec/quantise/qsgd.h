@@ -48,12 +48,13 @@ struct AdaptiveOptions {
 
 // Stochastic rounding to 2^b - 1 levels as in qsgd, where b is chosen for each segment: the smallest b whose variance
 // bound, sum(norm^2 n) / (2 (2^b - 1))^2 over buckets of n values, is within the error budget, or else the maximum.
-// Segments with a few large values thus get more bits than even ones, and the budget holds in every step. L-GreCo also
-// chooses bits by an error constraint, for each layer (Alimohammadi et al., "L-GreCo: Layerwise-adaptive Gradient
-// Compression for Efficient Data-parallel Deep Learning", MLSys 2024), and DQ-SGD for each step (Yan, Huang, Lan, Song,
-// "DQ-SGD: Dynamic Quantization in SGD for Communication-Efficient Distributed Learning", 2021); here the bits depend
-// only on the current segment, without a table of past errors. ("Adaptive Gradient Quantization for Data-Parallel SGD",
-// Faghri et al., NeurIPS 2020, is different: it moves the levels and keeps their number.)
+// Segments with a few large values thus get more bits than segments of similar values, and the budget holds in every
+// step unless the maximum is too small for it. L-GreCo also chooses bits by an error constraint, for each layer
+// (Alimohammadi et al., "L-GreCo: Layerwise-adaptive Gradient Compression for Efficient Data-parallel Deep Learning",
+// MLSys 2024), and DQ-SGD for each step (Yan, Huang, Lan, Song, "DQ-SGD: Dynamic Quantization in SGD for
+// Communication-Efficient Distributed Learning", 2021); here the bits depend only on the current segment, without a
+// table of past errors. ("Adaptive Gradient Quantization for Data-Parallel SGD", Faghri et al., NeurIPS 2020, is
+// different: it moves the levels and keeps their number.)
 class Adaptive final : public Quantise, public WholeUnits {
  public:
   using Options = AdaptiveOptions;

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::size_t lanes = kernels::fourier_lanes;
 
-// Makhoul's order (1980): even samples forwards, then odd samples backwards. Let V be its Fourier transform, rotated by
-// pi k / 2n: its real part is coefficient k, its imaginary part is minus coefficient n - k.
+// Makhoul's order (1980): even samples forwards, then odd samples backwards. Let V be the Fourier transform of the
+// samples in this order, with V_k rotated by pi k / 2n. The real part of V_k is coefficient k, and the imaginary part
+// is minus coefficient n - k.
 std::size_t place(std::size_t j, std::size_t size) { return j % 2 == 0 ? j / 2 : size - 1 - j / 2; }
 
 }  // namespace

@@ -21,8 +21,8 @@ struct Dct2Options {
 
 // The cosine transform (type II, orthonormal) of tiles of a matrix, in both directions, as in DeMo (Peng, Quesnelle,
 // Kingma, 2024). A tensor (a, b, c, ...) is a matrix (a, b*c*...); the tiles of a vector are runs. Atoms are
-// coefficients: tile by tile, row by row. Whole segments only. A side whose length is a larger prime has tiles of width
-// one, which the transform leaves unchanged.
+// coefficients: tile by tile, row by row. Whole segments only. Along a side whose length is a prime above the option
+// `side`, tiles have length one, and the transform changes nothing in that direction.
 class Dct2 final : public Transform {
  public:
   using Options = Dct2Options;
