@@ -1,9 +1,12 @@
 #include "sotto/core/layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
 
+#include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 
 namespace sotto {
@@ -149,6 +152,10 @@ std::vector<BucketPlan> plan_runs(const Layout& layout, std::size_t most, Togeth
       add_run(layout, first, last, plans);
     }
     last = first;
+  }
+  if (plans.size() > std::size_t{std::numeric_limits<std::uint16_t>::max()} + 1) {
+    throw ConfigError(fmt::format("{}: {} buckets are more than the 65536 that messages can count; make them larger",
+                                  named("buckets"), plans.size()));
   }
   return plans;
 }

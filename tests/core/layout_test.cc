@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "sotto/core/error.h"
 #include "sotto/core/layout.h"
 
 namespace sotto {
@@ -91,6 +92,16 @@ TEST(Layout, RefusesSizesThatCannotBe) {
   EXPECT_THROW(layout.append("w", {1}), std::logic_error);
   EXPECT_EQ(layout.size(), std::size_t{1} << 60);
   EXPECT_THROW(plan_buckets(layout, 1), std::logic_error) << "messages count 65536 buckets";
+}
+
+TEST(Buckets, AreNoMoreThanMessagesCount) {
+  std::vector<Segment> segments;
+  for (std::size_t i = 0; i < 65536; ++i) segments.push_back({"w", i, {1}});
+  EXPECT_EQ(plan_buckets(Layout(segments, segments.size()), 4).size(), 65536U);
+  segments.push_back({"w", segments.size(), {1}});
+  const Layout layout(segments, segments.size());
+  EXPECT_EQ(plan_buckets(layout, 8).size(), 32769U);
+  EXPECT_THROW(plan_buckets(layout, 4), ConfigError);
 }
 
 TEST(Layout, HashSeesEverything) {
