@@ -13,7 +13,7 @@ class CommThread {
  public:
   CommThread();
   ~CommThread();  // waits for posted work
-  // Posting allocates nothing once the queue has grown: the callable must fit std::function's small buffer (two
+  // Posting allocates nothing once the queue has grown, if the callable fits std::function's small buffer (two
   // pointers).
   void post(std::function<void()> work);
   // Like post(), but measures how long the work waits for earlier work. For the exchange of a finished bucket.

@@ -30,10 +30,10 @@ struct Send {
 // Reads the length of the message at the front of a buffer from the message itself.
 using MessageLength = std::size_t (*)(std::span<const std::byte> buffer);
 
-// Room for the next message from a peer. A shorter message lies at the front of it. Gloo cannot tell how long a message
-// was, so one that may be shorter contains its length, and `length` reads it. Without `length` the message counts as
-// filling the room. Only traffic() and the time on an emulated link depend on the length. The exchange fills in
-// `arrived`.
+// Room for the next message from a peer. A shorter message lies at the front of it. Gloo does not report the length of
+// a message; a message that may be shorter than its room therefore contains its length, which `length` reads. Without
+// `length` the message counts as long as the room. Only traffic() and the time on an emulated link depend on the
+// length. The exchange fills in `arrived`.
 struct Recv {
   int peer = 0;
   std::span<std::byte> buffer;
@@ -45,9 +45,9 @@ struct Recv {
 
 enum class ReduceOp : std::uint8_t { sum, min, max };
 
-// into[i] = into[i] OP from[i], for elements of `type`. REQUIRES equal lengths, which are a multiple of the element's
-// size, and alignment to it. Integers wrap. 16-bit floats are combined as floats and rounded to nearest, ties to even.
-// NaN wins.
+// into[i] = into[i] OP from[i], for elements of `type`. REQUIRES that both have the same length, a multiple of the
+// element's size, and are aligned to it. Integers wrap. 16-bit floats are combined as floats and rounded to nearest,
+// ties to even. NaN wins.
 void reduce_into(std::span<std::byte> into, std::span<const std::byte> from, DType type, ReduceOp op);
 
 // What this rank sent and received through the transport: payload bytes of messages, including those of collectives.
@@ -72,7 +72,7 @@ class Communicator {
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return call_deadline_; }  // of the last public call
   const Deadline& deadlines() const { return deadlines_; }               // shared with clones and mailboxes
-  // The number of `rank` in the whole job, for errors. A Subgroup numbers its ranks anew.
+  // The number of `rank` in the whole job, for errors. In a Subgroup a rank has another number.
   virtual int number(int rank) const { return rank; }
   virtual std::string_view name() const = 0;  // of the backend: "tcp", "gloo", "shaped"
 
@@ -86,9 +86,9 @@ class Communicator {
   void all_to_all(std::span<const Send> sends, std::span<Recv> recvs);
   virtual bool goes_in_rounds() const { return true; }
 
-  // Element-wise over all ranks, in place. Every rank gets the same bits, and so does every backend, because these
-  // collectives are made of exchanges here; communicator.cc documents the order of each sum. Integers wrap; 16-bit
-  // floats are added as floats and rounded after each addition; NaN wins min and max. `data` is aligned to its type.
+  // Element-wise over all ranks, in place. Every rank gets the same bits, with every backend, because these collectives
+  // are made of exchanges. communicator.cc documents the order of each sum. Integers wrap; 16-bit floats are added as
+  // floats and rounded after each addition; NaN wins min and max. `data` is aligned to its type.
   void all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
   void all_reduce(std::span<float> data, ReduceOp op = ReduceOp::sum);
   void all_reduce(std::span<double> data, ReduceOp op = ReduceOp::sum);
@@ -101,12 +101,12 @@ class Communicator {
   // Makes a communicator of the same ranks, for another thread. Collective: every rank calls it in the same order.
   std::unique_ptr<Communicator> clone();
 
-  // Opens a mailbox for messages of at most `max_bytes` between any two ranks. Collective, as clone(). CommError if a
+  // Opens a mailbox for messages of at most `max_bytes` between any two ranks. Collective, like clone(). CommError if a
   // rank has another `max_bytes`, ConfigError if the backend has no mailbox.
   std::unique_ptr<Mailbox> open_mailbox(std::size_t max_bytes);
 
-  // This rank gives up because of `reason`. Operations of other ranks that need it fail at once with that reason if the
-  // backend can tell them, otherwise at their deadline.
+  // This rank gives up because of `reason`. Operations of other ranks that need this rank fail: at once and with that
+  // reason if the backend can tell them, otherwise at their deadline.
   virtual void give_up(const std::string& reason);
 
   // Sets a mark that all ranks must share from now on. If a peer's mark differs, the next message to or from it is an

@@ -12,12 +12,11 @@
 
 namespace sotto {
 
-// How long an operation waits for a peer: the least deadline, which the user gives, or ten times as long as a step of
-// this rank takes, if that is more, because another rank may be that much slower. Nothing is measured before the first
-// lap(). Copies share what was measured.
+// How long an operation waits for a peer: the user's deadline, or ten steps of this rank if they take longer, since
+// another rank may be ten times as slow. Steps are measured from the first lap() on. Copies share the measured times.
 class Deadline {
  public:
-  // Longer ones are cut to this: added to the time of a clock they would overflow.
+  // Longer deadlines are cut to this one: they would overflow when they are added to the time of a clock.
   static constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365 * 10);
   static constexpr int slower = 10;
 
@@ -34,7 +33,8 @@ class Deadline {
   }
   // For an operation that begins now. The present step counts, too: it may be longer than the last one.
   std::chrono::milliseconds from_now() const;
-  // For a thread that looks again and again how long a peer has been silent: the present step grows meanwhile.
+  // For a thread that checks again and again how long a peer has been silent. The present step does not count: it grows
+  // from one check to the next.
   std::chrono::milliseconds by_last_lap() const { return of(last_lap()); }
 
  private:

@@ -20,8 +20,8 @@ class Inbox {
 
   explicit Inbox(int size) : peers_(static_cast<std::size_t>(size)) {}
 
-  // Waits for room, until `until` at most: each sender may have `depth` messages here. The message is not handed out
-  // before mail.arrived, nor before an earlier one of its sender. Returns `closed` if nobody will poll it.
+  // Waits for room until `until` at most: there is room for `depth` messages of each sender. poll() does not return the
+  // message before mail.arrived, nor before earlier messages of its sender. Returns `closed` if nobody will poll.
   Put put(Mail mail, Clock::time_point until);
   bool has_room(int sender) const;  // whether there is room for a message now
   // Returns the message that arrived first. If there is none and a peer was lost, writes the peer and the reason to
@@ -29,7 +29,8 @@ class Inbox {
   std::optional<Mail> poll(Clock::time_point until, std::pair<int, std::string>& lost);
   void cancel();
 
-  // No more messages will come from this peer: it has left, or is lost for a reason. The first call counts.
+  // No more messages will come from this peer: it has left, or is lost for a reason. Only the first call for a peer
+  // counts.
   void leave(int peer) { end(peer, ""); }
   void lose(int peer, std::string reason) { end(peer, std::move(reason)); }
   bool has_left(int peer) const;  // and everything that it sent has been polled

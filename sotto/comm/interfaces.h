@@ -39,9 +39,10 @@ struct Interface {
   bool up = false;
   std::vector<std::string> addresses;
 };
-std::map<std::string, Interface> interfaces();  // by name; CommError if the system does not tell
+std::map<std::string, Interface> interfaces();  // by name; CommError if the system does not list them
 
-// ConfigError, with the names of the existing interfaces, unless this machine has this network interface.
+// Returns this machine's network interface of that name. If there is none: ConfigError, with the names of those that
+// exist.
 Interface require_interface(const std::string& name);
 
 // This machine's numeric address from which packets go to the host of the store. ConfigError if that host is unknown,

@@ -22,15 +22,15 @@ struct Mail {
 
 // Messages from any rank, in order of arrival: for algorithms in which no rank waits for a particular peer (parameter
 // server, AD-PSGD, elastic groups). Communicator::open_mailbox() makes one. Messages of one sender stay in order; a
-// rank may send to itself. Any thread may call anything but the destructor.
+// rank may send to itself. Any thread may call any function except the destructor.
 //
 // A rank that will send nothing more calls close(), and does not affect the others from then on. A rank that ends or
 // destroys its mailbox without close() is lost: the polls of the others return the messages that have arrived, and then
 // throw.
 class Mailbox {
  public:
-  // The number of messages from one rank to another that may be queued at each end. It bounds the memory: this many
-  // messages of the longest size for each peer and direction.
+  // The number of messages from one rank to another that may be queued at each end. It bounds the memory: `depth`
+  // messages of max_bytes() for each peer and direction.
   static constexpr std::size_t depth = 4;
 
   Mailbox(int rank, int size, std::size_t max_bytes, Deadline deadline);
@@ -52,13 +52,12 @@ class Mailbox {
   // Returns the next message, or nothing if `wait` has passed or the mailbox was cancelled. After a peer is lost and
   // all earlier messages have been returned, every call throws CommError.
   std::optional<Mail> poll(std::chrono::milliseconds wait);
-  // Gives back the memory of a polled message for reuse: then only the first few messages allocate.
+  // Gives back the memory of a polled message. It is reused, so that only the first few messages allocate.
   virtual void recycle(Mail /*mail*/) {}  // NOLINT(performance-unnecessary-value-param): it takes the memory over
   // Wakes every poll, now and later, without a message; other ranks are not affected.
   virtual void cancel() = 0;
-  // Ends this rank's part in order: returns when everything that it sent has been delivered, and the other ranks know
-  // that it leaves. Later arrivals are dropped. CommError if this takes longer than the deadline. Does not wait for
-  // lost peers.
+  // Ends this rank's part. Returns when all that this rank sent has been delivered, and the other ranks know that it
+  // leaves. Later arrivals are dropped. CommError if this takes longer than the deadline. Does not wait for lost peers.
   virtual void close() = 0;
   // Whether that rank has closed its mailbox, and everything that it sent has been polled.
   virtual bool has_left(int peer) const = 0;

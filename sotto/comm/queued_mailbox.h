@@ -36,9 +36,9 @@ Frame read_frame(std::span<const std::byte> data, std::size_t max_bytes);
 // send the first letter of each peer's queue, pop() it, and deliver what arrives: mail to the inbox, the rest to
 // heard(). These threads must have ended before this object is destroyed.
 //
-// A rank that closes its mailbox says goodbye to each other rank, which answers with thanks, or says goodbye at the
-// same time. By then the other rank has read everything that was sent before, and nothing more follows. Nothing is sent
-// to peers that have left or are lost.
+// A rank that closes its mailbox says goodbye to each other rank. The other rank answers with thanks, or has said
+// goodbye itself at the same time. When the answer comes, the other rank has read everything that was sent before, and
+// nothing more follows. Nothing is sent to peers that have left or are lost.
 class QueuedMailbox : public Mailbox {
  public:
   // framed: each letter starts with a frame; otherwise the backend itself transmits kind and length. In `meeting`, if
@@ -86,7 +86,7 @@ class QueuedMailbox : public Mailbox {
 
   Inbox inbox_;
   Mutex mutex_;
-  bool ending_ SOTTO_GUARDED_BY(mutex_) = false;    // the destructor has started, and no peer is to blame for anything
+  bool ending_ SOTTO_GUARDED_BY(mutex_) = false;    // the destructor has started: later errors are no peer's fault
   bool in_peace_ SOTTO_GUARDED_BY(mutex_) = false;  // close() has returned
 
  private:
@@ -101,7 +101,7 @@ class QueuedMailbox : public Mailbox {
   bool framed_;
   std::shared_ptr<Meeting> meeting_;
   Mutex asking_;
-  std::optional<std::string> cause_ SOTTO_GUARDED_BY(asking_);  // what the meeting says of the first failure
+  std::optional<std::string> cause_ SOTTO_GUARDED_BY(asking_);  // the cause of the first failure, from the meeting
   std::deque<Peer> peers_ SOTTO_GUARDED_BY(mutex_);
 };
 

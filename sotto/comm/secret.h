@@ -11,22 +11,22 @@ namespace sotto {
 // The secret of a job, which all its ranks know and nobody else does: the pre-shared key of their connections (tls.h).
 using Secret = std::array<std::byte, 32>;
 
-Secret new_secret();  // of the system's random numbers; CommError if it gives none
+Secret new_secret();  // from the system's random numbers; CommError if the system gives none
 
-std::string secret_text(const Secret& secret);  // as it stands in a file: 64 hexadecimal digits and a newline
+std::string secret_text(const Secret& secret);  // the text of its file: 64 hexadecimal digits and a newline
 
 // Writes secret_text() to a new file that only its owner may read. ConfigError if there is such a file
 // already, or it cannot be written.
 void write_secret(const Secret& secret, const std::string& path);
 
-// Reads what write_secret() wrote. ConfigError if it is something else, or if others than its owner may read or change
-// it.
+// Reads what write_secret() wrote. ConfigError if the file holds something else, or if anybody but its owner may read
+// or change it.
 Secret read_secret(const std::string& path);
 
-// What a rank says of itself when it asks the coordinator of a job for a place in it: which secret it has, and where it
-// runs. It shows that it has the secret without saying it: every secret has a pair of keys (Ed25519), and the rank
-// signs the name of the job and its own id. So a coordinator sees that two ranks have the same secret, even if it has
-// none itself, and nobody can use the words of another rank for his own id.
+// What a rank sends when it asks the coordinator of a job for a place: which secret it has, and where it runs. The rank
+// shows that it has the secret without sending it. A pair of keys (Ed25519) is derived from the secret, and with the
+// private key the rank signs the job's name, its id and `from`. A coordinator sees whether two ranks have the same
+// secret, even if it has none itself. Nobody can use another rank's application for a different id.
 struct Application {
   std::string key;   // the public key of its secret, in hexadecimal digits; empty: it has none
   std::string from;  // "node1 (process 42)"

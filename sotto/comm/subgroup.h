@@ -9,13 +9,13 @@
 
 namespace sotto {
 
-// Some ranks of a communicator as their own group, numbered in the given order. It uses the parent's exchanges, so
-// it works with any backend, and its traffic counts there, too. Each of these ranks makes it, without communication. It
-// is used from the parent's thread, and the parent must outlive it. Messages of both between one pair of ranks stay in
-// order. It cannot be cloned.
+// Some ranks of a communicator as their own group, numbered in the given order. It uses the parent's exchanges, so it
+// works with any backend, and the parent counts its traffic, too. Each of these ranks makes the subgroup, without
+// communication. Use it on the parent's thread; the parent must outlive it. Between a pair of ranks, the messages of
+// parent and subgroup stay in one order. It cannot be cloned.
 class Subgroup final : public Communicator {
  public:
-  // REQUIRES distinct ranks of `parent`, including its own.
+  // REQUIRES distinct ranks of `parent`, including this rank.
   Subgroup(Communicator& parent, std::vector<int> ranks)
       : Communicator(place_of(parent.rank(), ranks), static_cast<int>(ranks.size()), parent.deadlines()),
         parent_(parent),

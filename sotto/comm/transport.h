@@ -16,18 +16,18 @@
 
 namespace sotto {
 
-// How a transport connects the ranks of a job. An option of users is a member and a line of visit(): its flag, help,
-// record and checks follow.
+// How a transport connects the ranks of a job. A user's option is a member and a line of visit(), from which its flag,
+// help, record and checks are made.
 struct TransportOptions {
   std::string interface = {};  // network interface ("eth0"); empty: by address
   std::string address = {};    // address or host name to bind; empty: the address that routes to the store
   std::string secret = {};     // file with the secret of all ranks (secret.h); empty: the world's, if it has one
   std::string relay = {};      // "host:port" of the relay through which peers come; empty: they connect directly
   std::int64_t streams = 1;    // connections to each peer, over which long messages are spread
-  // Not of users:
+  // Not set by users:
   std::chrono::milliseconds deadline{60000};          // of each operation
   std::chrono::milliseconds connect_deadline{60000};  // until all ranks have come
-  Stop stop = {};                                     // called while they come and connect
+  Stop stop = {};                                     // called while ranks come and connect
 
   void visit(OptionVisitor& v) {
     v.option("interface", interface, "network interface that the transport uses");
@@ -54,13 +54,14 @@ struct Transport {
   std::string_view name;
   std::string_view summary;
   std::string_view needs{};  // what it needs from the machine, in words that follow "which wants"; empty: nothing
-  // How the ranks find each other, as such a clause; empty: they meet in a store at World::host and World::port.
+  // How the ranks find each other, as a clause like `needs`; empty: they meet in a store at World::host and
+  // World::port.
   std::string_view own_meeting{};
   Takes takes = Takes::named;                 // all TransportOptions, or those that `taken` names
   std::span<const std::string_view> taken{};  // the others are refused, with these reasons:
   std::span<const Refusal> refusals{};
 
-  // Why it takes no such option, as a clause; nothing if it does.
+  // Why the transport does not take this option, as a clause; nothing if it takes it.
   std::optional<std::string_view> refuses(std::string_view option) const {
     if (takes == Takes::all || std::ranges::find(taken, option) != taken.end()) return std::nullopt;
     const auto known = std::ranges::find(refusals, option, &Refusal::option);

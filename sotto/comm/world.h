@@ -27,20 +27,20 @@ struct World {
   // If the group may change while the job runs (membership.h):
   bool elastic = false;
   bool coordinated = false;                    // ranks come by themselves; a coordinator serves the store
-  std::chrono::seconds coordinator_wait{600};  // while it is gone, for the next one
-  int id = 0;                                  // a number that this rank keeps, less than most_ids
-  std::uint64_t generation = 0;                // of which it is a member
+  std::chrono::seconds coordinator_wait{600};  // how long to wait for another coordinator
+  int id = 0;                                  // the number that this rank keeps, less than most_ids
+  std::uint64_t generation = 0;                // of which this rank is a member
   std::string failure;                         // why this generation only writes a checkpoint; empty: it trains
-  bool alone = false;  // a group of one, which only writes a checkpoint, if there is none of its step or a later one
-  // If it is known beforehand how the group will change: the step before which each generation ends, from the first one
-  // on, whose number is 1. The last one is most_steps.
+  bool alone = false;  // a group of one rank, which only writes a checkpoint, unless there is one of this step or later
+  // For a planned job: the step before which each generation ends. The first element is that step for generation 1; the
+  // last element is most_steps.
   std::vector<std::uint64_t> ends;
 
-  // Whether a signal ends this rank while it waits for others. Otherwise its launcher, which got the signal too, has
-  // those that are left write a checkpoint.
+  // Whether a signal ends this rank while it waits for others. Otherwise the launcher, which got the signal too, makes
+  // the ranks that are left write a checkpoint.
   bool ends_at_signal() const { return !alone && (!elastic || coordinated || planned()); }
 
-  // REQUIRES stores: whoever knows of one writes it, as find_world() knows none.
+  // REQUIRES `stores`. find_world() leaves it null; a caller that knows a store service sets it.
   const StoreService& store_service() const {
     if (stores == nullptr) throw std::logic_error("no store service was given");
     return *stores;
@@ -49,22 +49,22 @@ struct World {
   static constexpr int most_ids = 1 << 30;  // that a coordinator gives out: each rank that comes gets a new one
   static constexpr std::uint64_t most_steps = ~std::uint64_t{0};
   bool planned() const { return !ends.empty(); }
-  // Before which step this generation ends, if that is known.
+  // The step before which this generation ends; most_steps if the job is not planned.
   std::uint64_t planned_end() const { return planned() ? ends.at(generation - 1) : most_steps; }
 };
 
-// Reads the variables of our launcher (SOTTO_*), torchrun (or whoever else sets those), Open MPI, MPICH or SLURM.
-// ConfigError if they contradict each other or are malformed. `master` is "host:port", from a flag, or empty. `meets`
-// is false if the transport itself connects the ranks (Transport::own_meeting), so that no store is needed.
+// Reads the variables of our launcher (SOTTO_*), torchrun (or another program that sets torchrun's), Open MPI, MPICH or
+// SLURM. ConfigError if they contradict each other or are malformed. `master` is "host:port", from a flag, or empty.
+// `meets` is false if the transport itself connects the ranks (Transport::own_meeting), so that no store is needed.
 World find_world(const std::string& master, bool meets = true);
 
 struct MeetingPlace {
   std::string host;
   std::uint16_t port = 0;
 };
-// Reads "host:port" or "[IPv6 address]:port". ConfigError, whose text begins with `said`, if it is neither, or the port
-// is below `least_port`.
+// Reads "host:port" or "[IPv6 address]:port". ConfigError, whose text begins with `said`, if `text` is neither, or the
+// port is below `least_port`.
 MeetingPlace read_meeting_place(const std::string& said, const std::string& text, int least_port = 1);
-std::string text_of(const MeetingPlace& place);  // as it is read
+std::string text_of(const MeetingPlace& place);  // as read_meeting_place() reads it
 
 }  // namespace sotto

@@ -40,7 +40,7 @@ struct Links {
 };
 
 // Parses "100mbit", "1gbit,5ms", "20kbit, 200us" or "50ms": a rate (bit, kbit, mbit, gbit), a latency (us, ms, s) or
-// both. ConfigError.
+// both. ConfigError for anything else.
 LinkShape parse_link(std::string_view option, std::string_view text);
 // The same, or reads the TOML file (docs/transports.md) at this path, which ends in .toml. ConfigError names file, line
 // and key. Ranks in the file are 0 .. size-1.
@@ -56,13 +56,13 @@ class Link {
  public:
   Link(const Links& links, int rank, int size);
 
-  // When a message that is handed in at `now` arrives at the other end. Its bytes leave after those of all earlier
-  // messages, and pass the link to rank `to` after those of earlier messages to that rank. Then they take the latency,
-  // whose jitter is a function of seed, link and message number; messages never overtake each other.
+  // Returns when a message that is handed in at `now` arrives at rank `to`. Its bytes leave this rank after those of
+  // all earlier messages, and pass the link to `to` after those of earlier messages to `to`. Then the latency is added;
+  // its jitter is a function of seed, link and message number. Messages never overtake each other.
   Clock::time_point send(int to, std::size_t bytes, Clock::time_point now);
-  // When a message whose last byte arrived at `arrived` is fully received. Its bytes came while they were sent, so it
-  // is received at once if it came alone, unless they came faster than this rank can take them. Messages that come at
-  // the same time share this rank's rate.
+  // Returns when this rank has received all of a message whose last byte arrived at `arrived`. Bytes are received while
+  // they come: a message that came alone is received at `arrived`, unless it came faster than this rank can receive.
+  // Messages that come at the same time share this rank's rate.
   Clock::time_point receive(int from, std::size_t bytes, Clock::time_point arrived);
 
  private:

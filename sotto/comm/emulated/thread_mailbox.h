@@ -64,7 +64,7 @@ class ThreadMailbox final : public Mailbox {
     std::ranges::copy(data, mail.data.begin());
     const auto put = theirs.put(std::move(mail), Clock::now() + deadline());
     if (put == Inbox::Put::full) throw CommError(failure(to, not_polled()));
-    return put == Inbox::Put::taken || !is_gone(to);  // whoever closes an inbox has told everybody before
+    return put == Inbox::Put::taken || !is_gone(to);  // a rank tells everybody before it closes its inbox
   }
 
   bool is_gone(int peer) {

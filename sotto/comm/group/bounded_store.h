@@ -36,12 +36,13 @@ class BlockedRequest {
 };
 
 // Runs work that may block forever, for example a request to c10d's store, which has no time limit. Returns its result,
-// or nothing if there is none by `until` or when `stop` says so. Rethrows what the work throws; Error if no thread is
+// or nothing if there is none by `until`, or when `stop` says so. Rethrows what the work throws; Error if no thread is
 // available.
 //
 // The work runs on its own thread, since a library's blocking call cannot be cancelled. Work that takes longer is
-// abandoned together with its thread, so it must own whatever it uses: no references. While too many are abandoned, and
-// block still, no work is begun: a server that is stopped for hours is asked again and again.
+// abandoned together with its thread, so it must own whatever it uses: no references. While too many of them are
+// abandoned and still block, no new work is begun. Otherwise a server that is stopped for hours would cost more and
+// more threads, since it is asked again and again.
 template <class Work>
 auto bounded(Clock::time_point until, const Stop& stop, Work work) -> std::optional<decltype(work())> {
   constexpr std::chrono::milliseconds look_for_stop(20);
@@ -64,16 +65,17 @@ auto bounded(Clock::time_point until, const Stop& stop, Work work) -> std::optio
   }
 }
 
-// A store that answers every request within a limit, or throws CommError, as it does when its server is gone. A client
-// waits forever for a server that is stopped or unreachable. After one late answer every later request fails at once.
+// A store that answers every request within a limit, or throws CommError. Other clients wait forever for a server that
+// is stopped or unreachable. If the server is gone, this throws CommError, too. After one late answer every later
+// request fails at once.
 //
-// A wait for a key throws MissingKey after the limit, or when there is no progress: when the rank that should write it
+// A wait for a key throws MissingKey after the limit, or when there is no progress: the rank that should write the key
 // is lost.
 class BoundedStore final : public Store {
  public:
   using WhyNoProgress = std::function<std::optional<std::string>(Store&)>;
 
-  // `place` names the store in errors. `limit` also applies to waiting for keys. What ends waits in `store`
+  // `place` names the store in errors. `limit` also applies to waiting for keys. A reason that ends waits in `store`
   // (why_no_progress()) ends them here, too.
   BoundedStore(StorePtr store, std::string place, std::chrono::milliseconds limit);
 

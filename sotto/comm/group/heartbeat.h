@@ -16,8 +16,9 @@ namespace sotto {
 // it.
 class Heartbeat {
  public:
-  explicit Heartbeat(const World& world);  // of a rank with an id; Error if there is no thread
-  // Says, if anybody is there to hear, that this rank has ended: what farewell() said, or an error.
+  explicit Heartbeat(const World& world);  // of a rank with an id; Error if no thread can start
+  // Tells the coordinator or the launcher, if it answers, that this rank has ended: as farewell() said, or else in an
+  // error.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -28,7 +29,7 @@ class Heartbeat {
   bool wants_change() const { return change_; }
   // Whether some member has left this generation, or is lost, so that the others cannot continue in it.
   bool is_over() const { return over_; }
-  // The last step of this rank took so long. It may be as long again before this rank can leave its group.
+  // The last step of this rank took so long. This rank may need as long again before it can leave its group.
   void took(std::chrono::milliseconds step) { step_ = step; }
   void farewell(Farewell farewell);  // this rank ends
 

@@ -19,27 +19,25 @@ std::string this_process();  // "node1 (process 42)"
 // The reason of a rank whose peer has closed its connections.
 inline constexpr const char* peer_ended = "the connection was closed: the peer ended or was killed";
 
-// The reason together with its cause, which the peer or another rank reported; empty: nobody reported one. A peer that
-// reported a cause closed its connections itself; it did not end and was not killed.
+// The reason together with its cause, which the peer or another rank reported; `cause` is empty if nobody reported one.
+// With a cause the text does not say that the peer ended or was killed: it closed its connections itself.
 std::string reason_with(const std::string& reason, const std::string& cause);
 
 // Where the ranks of a job find each other: a store that the launcher, torchrun's agent or rank 0 serves. The ranks
 // also report there why they failed, so that an error can name the rank that was the cause and not only the neighbour
 // that gave up.
 //
-// Meetings in one store have different names: every rank makes them in the same order, and the n-th meetings of all
-// ranks are the same one. A rank skips meetings in which others waited for it in vain, so that a rank that missed one
-// meets the others in their next. All keys of a meeting are beneath its name, so that no meeting reads what an earlier
-// one left.
+// Meetings in one store have different names. Every rank makes its meetings in the same order, so that the n-th one is
+// the same meeting for all. A rank skips meetings in which others waited for it in vain, and so meets the others in
+// their next one. All keys of a meeting begin with its name, so that no meeting reads what an earlier one left.
 //
-// A rank writes who it is, and counts itself. The last one writes the outcome, which all ranks poll. So a rank sends
-// only a few requests, however many ranks there are, and one for each poll.
+// A rank that comes writes who it is, and adds 1 to a counter. The last rank to come writes the outcome, for which all
+// ranks poll. A rank sends only a few requests, and one for each poll, however many ranks there are.
 class Meeting {
  public:
-  // Joins, and waits until all ranks have joined, or `stop` says so (Stopped). If `stop` says so when all have joined,
-  // the rank has met the others like any other one. CommError names missing ranks, a rank that was started twice, with
-  // another number of ranks or another transport (the name is that of the table), a port in use, or a place that does
-  // not answer; ConfigError names an unknown host.
+  // Joins, and waits until all ranks have joined; Stopped if `stop` ends the wait before. `transport` is the name in
+  // the table. CommError names what is wrong: missing ranks, a rank that was started twice, or with another number of
+  // ranks or another transport, a port in use, or a place that does not answer. ConfigError names an unknown host.
   Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop = {});
   // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait. `limit`
   // applies to each request.
@@ -54,27 +52,27 @@ class Meeting {
   // failure in the meantime.
   void wait_for_all(std::chrono::milliseconds deadline) { meet(Clock::now() + deadline, deadline, {}); }
 
-  // A part of the store with its own key prefix. When a rank of this meeting has failed or is lost, a wait for keys in
-  // it ends, since that rank may be the one that should write them.
+  // A part of the store with its own key prefix. A wait for its keys ends when a rank of this meeting has failed or is
+  // lost, since that rank may be the one that should write them.
   StorePtr section(const std::string& name) const;
   // "NAME.0", then "NAME.1", ...: the same on every rank if all ask in the same order.
   std::string next_name(const std::string& name);
 
-  // For whoever serves the store: tells ranks that still meet beneath this prefix, or come later, that a rank has
-  // ended.
+  // For the process that serves the store: tells ranks that still meet beneath this prefix, or come later, that `rank`
+  // has ended.
   static void end_for(StoreServer& store, const std::string& prefix, int rank, const std::string& error);
-  // Also for it: ranks whose connections were closed, as others have reported, though they have reported nothing
-  // themselves. A rank that gives up does so before it closes its connections, so these have ended.
+  // Also for that process: returns the ranks that have ended without a report. Others have reported that the
+  // connections of such a rank were closed; a rank that gives up reports before it closes them.
   static std::vector<int> closed(StoreServer& store, const std::string& prefix, std::size_t size);
 
   // Tells the others that this rank fails and is itself the cause: ranks that wait for all stop waiting.
   void give_up(const std::string& error) { report(rank_, error); }
   // Tells the others that this rank failed because of `peer`, and follows the chain of causes, since the peer may have
-  // failed because of another rank. Below 0: the peer is unknown, and the chain starts with the rank that failed last.
+  // failed because of another rank. `peer` below 0: it is unknown, and the chain starts with the rank that failed last.
   // Returns the error of the first rank in the chain, or nothing if `peer` reported none. Takes at most three seconds,
   // even if the store is gone.
   std::string report(int peer, const std::string& error);
-  // The error that this rank has reported, or that end_for() was told of; nothing if there is none.
+  // The error that `rank` has reported, or that end_for() has reported for it; nothing if there is none.
   std::optional<std::string> failure_of(int rank, Clock::time_point end) const;
 
  private:

@@ -41,13 +41,13 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   virtual void set(const std::string& key, const std::string& value) = 0;
-  // Waits until somebody has written the key. MissingKey.
+  // Waits until somebody has written the key. MissingKey if nobody does.
   virtual std::string get(const std::string& key) = 0;
   virtual bool check(const std::string& key) = 0;  // whether somebody has written it
   // Adds to a number in decimal digits, which is 0 at first; returns the sum.
   virtual std::int64_t add(const std::string& key, std::int64_t number) = 0;
-  // Writes `desired` if the value is `expected`, or if nobody has written the key and `expected` is empty. Returns what
-  // the value is then.
+  // Writes `desired` if the value is `expected`, or if nobody has written the key and `expected` is empty. Returns the
+  // value that the key then has.
   virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
   virtual void remove(const std::string& key) = 0;
   // Why nobody should wait for keys of this store any more; nothing while ranks may.
@@ -75,8 +75,9 @@ class StoreService {
  public:
   virtual ~StoreService() = default;
   // Port 0 means any free one. It listens on the loopback alone if `host` is the loopback, otherwise on all interfaces,
-  // since a machine's name may resolve to another address here than on other machines. PortInUse; CommError, also if
-  // `host` is another machine; Stopped if `stop` says so; ConfigError if the host is unknown.
+  // since a machine's name may resolve to another address here than on other machines. PortInUse if the port is taken;
+  // CommError if it cannot be served otherwise, as when `host` is another machine; Stopped if `stop` says so;
+  // ConfigError if the host is unknown.
   virtual ServedStore serve(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
                             const Stop& stop) const = 0;
   // Connects to a store that is served there, within the deadline, or until `stop` says so. CommError if nobody serves
@@ -102,7 +103,8 @@ class StoreServer {
 
 // Makes text from others safe for a terminal and for a log of one line: control characters, characters that change the
 // order or the look of those around them, and bytes that are no UTF-8 become \n, \t or \xNN. A backslash stays. The
-// text is cut after 4000 bytes. Whoever reaches a store may write to it, so its texts are read by this alone.
+// text is cut after 4000 bytes. Whoever reaches a store may write to it, so texts from a store pass through this
+// function before they are used.
 std::string visible(std::string_view text);
 
 }  // namespace sotto

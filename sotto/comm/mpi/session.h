@@ -38,7 +38,7 @@ class MpiSession {
 
   // The lock to hold while calling MPI; if it holds nothing, MPI must not be called any more.
   std::shared_lock<SharedMutex> enter() SOTTO_UNCHECKED;
-  // The earlier failure, on whichever thread it occurred.
+  // Why this process failed before, on any thread.
   std::string failure() const SOTTO_UNCHECKED;
 
   // Duplicates the group; all its ranks call this in the same order. `group` may be MPI_COMM_WORLD. CommError if some
@@ -109,8 +109,9 @@ class MpiExtent {
   MPI_Datatype type_ = MPI_BYTE;
 };
 
-// Makes a mailbox on its own MPI group, which it frees. Its one thread checks in turn whether a message has come from
-// each peer, and whether sent messages were taken; the pauses grow while nothing happens.
+// Makes a mailbox on a group that serves nothing else, and that the mailbox frees. Its one thread checks in turn
+// whether a message has come from each peer, and whether sent messages were taken; the pauses grow while nothing
+// happens.
 //
 // The tag of a message is its kind, and MPI knows its length, so there is no frame. One message to each peer is in
 // transit at a time, by MPI_Issend: it counts as sent when the peer has started to receive it, which needs room there.

@@ -15,12 +15,14 @@
 
 namespace sotto {
 
-// A connection of a relay (relay.h). What is under way keeps it in memory.
+// A connection of a relay (relay.h). Operations in progress keep it in memory.
 struct RelayConnection {
-  // As over a direct connection of ranks with this deadline: longer than most are busy without reading.
+  // For limit_silence(), as for a direct connection of ranks with this deadline. Few ranks are busy for so long without
+  // reading.
   static constexpr std::chrono::milliseconds deadline{180000};
 
-  // For asio's read() of a first word: how much is missing. What is no word of this version may be shorter.
+  // Tells asio's read() of a first word how many bytes are missing: none if the bytes cannot begin a word of this
+  // version, since other words may be shorter.
   struct Rest {
     std::shared_ptr<RelayConnection> of;
     std::size_t operator()(const asio::error_code& error, std::size_t bytes) const {
@@ -36,7 +38,7 @@ struct RelayConnection {
     prepare_to_carry(socket);
   }
 
-  // Whether all of it could be handed to the system at once, which has room for thousands of words.
+  // Returns whether the system took the whole word at once. It has room for thousands of words.
   bool say(RelayWord::Kind kind, const RelayId& id) {
     asio::error_code error;
     const RelayRoom bytes = write_relay_word({kind, id});
@@ -47,7 +49,7 @@ struct RelayConnection {
   std::string from;              // its address
   asio::steady_timer patience;   // the relay closes it when this ends
   RelayRoom word{};              // the word that is arriving
-  RelayId door{};                // the one that it serves, or at which it waits
+  RelayId door{};                // the door that it serves, or at which it waits
   RelayId token{};               // its number as a guest
   bool heard = false;            // it has said what it wants
   bool guest = false;            // it waits to be taken

@@ -23,19 +23,20 @@ struct RelaySettings {
   std::size_t most_pairs = 8192;  // joined connections; each may take 128 KiB of memory
 };
 
-// Joins connections of ranks that cannot reach each other, but all reach this. A rank serves its door (RelayWord): it
-// keeps a connection on which the relay announces guests, and makes a new connection for each guest that it takes. From
-// then on the relay carries bytes both ways, without a look at them; it reads no more from one side than the other one
-// takes, at most `room` bytes ahead.
+// Joins connections of ranks that cannot reach each other, but can all reach the relay. A rank serves its door
+// (RelayWord): it keeps a connection on which the relay announces guests, and makes a new connection for each guest
+// that it takes. From then on the relay carries bytes both ways, without a look at them. It reads from one side at most
+// `room` bytes more than the other side has taken.
 //
 // Anybody who reaches the port may use it. Connections that send garbage or nothing are closed, with at most a line a
-// second in the log; where there is too much of something, the oldest gives way, but doors that are served do not.
-// Everything runs on the thread that runs the io_context, which may run on when the relay is destroyed.
+// second in the log. If there are too many connections of a kind (RelaySettings), the oldest gives way, but doors that
+// are served do not. Everything runs on the thread that runs the io_context. The io_context may still run after the
+// relay is destroyed.
 class Relay {
  public:
   static constexpr std::size_t room = 64 << 10;
 
-  // Listens there; port 0: one that the system chooses. CommError if that is not possible.
+  // Listens at `endpoint`; port 0: one that the system chooses. CommError if that is not possible.
   Relay(asio::io_context& io, const asio::ip::tcp::endpoint& endpoint, const RelaySettings& settings = {},
         TcpRefusals::Say say = TcpRefusals::to_stderr);
   ~Relay();  // closes all connections
@@ -53,8 +54,8 @@ class Relay {
   std::shared_ptr<Impl> impl_;
 };
 
-// Runs a relay there until `stop` returns a signal; returns that. Calls `listens` with its port. CommError if it cannot
-// listen, ConfigError if the host is unknown.
+// Runs a relay at `place` until `stop` returns a signal, and returns that signal. Calls `listens` with the relay's
+// port. CommError if it cannot listen, ConfigError if the host is unknown.
 int serve_relay(const MeetingPlace& place, const std::function<void(std::uint16_t port)>& listens, const Stop& stop);
 
 }  // namespace sotto

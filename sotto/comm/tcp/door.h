@@ -24,29 +24,29 @@ namespace sotto {
 
 // How a rank and its peers reach each other.
 struct TcpSettings {
-  TransportOptions options{};      // as the user gave them; these follow from them:
+  TransportOptions options{};      // as the user gave them; the members below follow from these:
   asio::ip::address address;       // where this rank listens, unless there is a relay
   std::shared_ptr<const Tls> tls;  // the secret of all ranks; null: none, and everything can be read on the way
   Deadline deadline{std::chrono::seconds(60)};
-  // Peers reach this rank through this relay (relay.h), and this rank reaches others with a relay through it.
+  // Peers reach this rank through this relay (relay.h). Through it this rank reaches those peers that have a relay.
   std::optional<asio::ip::tcp::endpoint> relay{};
 };
 
-// Where a door is, and what it wants of those who come.
+// Where a rank's door is, and what a peer needs to be let in.
 struct TcpPlace {
   asio::ip::address address;  // of the rank, or of its relay as the rank sees it
   std::uint16_t port = 0;
   std::optional<RelayId> relay{};  // the number of the door there
   TcpKey key{};
-  std::optional<Tls::Fingerprint> secret{};  // of the secret, with the key; nothing: none is wanted
+  std::optional<Tls::Fingerprint> secret{};  // of the secret, with the key; nothing: no secret is wanted
 };
 
 // For the store in which ranks meet.
 std::string text_of(const TcpPlace& place);
 TcpPlace read_tcp_place(const std::string& text);  // WireError if it is something else
-// For a hello, shorter than the text: a byte whose bits say what is there (1: anything, 2: a secret, 4: a relay), the
-// port (u16), the key, the fingerprint of the secret, the number at the relay, and the address as text, with zeros
-// after it. Nothing if the hello says of no place.
+// The same for a hello, shorter than the text: a byte whose bits say what is there (1: anything, 2: a secret, 4: a
+// relay), the port (u16), the key, the fingerprint of the secret, the number at the relay, and the address as text,
+// with zeros after it. Reading returns nothing if the hello has no place.
 TcpHello::Place packed(const TcpPlace& place);
 std::optional<TcpPlace> read_tcp_place(const TcpHello::Place& data);  // WireError if it is something else
 
@@ -58,13 +58,13 @@ std::optional<TcpPlace> read_tcp_place(const TcpHello::Place& data);  // WireErr
 class TcpDoor {
  public:
   static constexpr std::size_t most_guests = 64;
-  // A peer has come: hello.from, whose own door is at `place` if it says so. The connection is closed unless it is
-  // kept.
+  // Called when the peer hello.from has come. `place` is its own door, if the hello has it. The connection is closed
+  // unless the callee keeps `stream`.
   using Enter = std::function<void(const TcpHello& hello, const std::optional<TcpPlace>& place,
                                    std::shared_ptr<TcpStream> stream)>;
 
-  // Listens at a port of settings.address that the system chooses, CommError if that is not possible; or lets peers
-  // come through the relay instead, if there is one.
+  // If settings have a relay, peers come through it. Otherwise listens at settings.address, at a port that the system
+  // chooses; CommError if that is not possible.
   TcpDoor(asio::io_context& io, int rank, int size, const TcpSettings& settings, Enter enter);
   ~TcpDoor();
   TcpDoor(const TcpDoor&) = delete;

@@ -14,8 +14,8 @@
 namespace sotto {
 
 // What a rank receives from a peer, over one connection after another. Data go directly into the room of the owner;
-// bytes that arrive after them go into a buffer first. If a connection breaks, the piece that was arriving is sent
-// again, into the same room.
+// other bytes go into a buffer first. If a connection breaks, the piece that was arriving is sent again, into the same
+// room.
 class TcpIncoming {
  public:
   using Space = std::array<std::span<std::byte>, 2>;
@@ -24,19 +24,19 @@ class TcpIncoming {
 
   // Where the next bytes go: into the first part, then into the second. Both are empty if nothing is to be read now.
   Space space();
-  void took(std::size_t bytes);  // so many went there
-  // Hands over what is complete, until some bytes are missing or there is no room. Passes acknowledgements on.
-  // DamagedFrame if a frame was changed on the way; WireError if the peer sent something else.
+  void took(std::size_t bytes);  // so many bytes were put there
+  // Hands complete messages to the owner, until bytes are missing or there is no room. Passes acknowledgements on to
+  // `outgoing`. DamagedFrame if a frame was changed on the way; WireError if the peer sent something else.
   void use(TcpOutgoing& outgoing);
-  // Forgets what is incomplete: another connection begins with frame due(), or none comes.
+  // Forgets the incomplete frame: the next connection, if there is one, begins with frame due().
   void begin_again();
 
   std::uint64_t due() const { return due_; }  // the number of the first frame that has not arrived completely
   bool must_acknowledge() const { return unacknowledged_ >= TcpOutgoing::unacknowledged_bytes; }
-  std::uint64_t acknowledge() { return unacknowledged_ = 0, due_; }  // what to say
+  std::uint64_t acknowledge() { return unacknowledged_ = 0, due_; }  // returns what to say
   bool over() const { return over_; }                                // nothing more is read
   bool waits_for_room() const { return frame_ && !room_; }
-  // Whether acknowledgements came over this connection, and another one may be what comes next.
+  // Whether acknowledgements have come over this connection, and the next bytes may be another one.
   bool hears_acknowledgements() const { return acknowledged_ && !frame_; }
 
  private:

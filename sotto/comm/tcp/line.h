@@ -16,7 +16,7 @@
 
 namespace sotto {
 
-// What connects this rank with a peer. `turn` counts its sockets: what an earlier one still reports is ignored.
+// What connects this rank with a peer. `turn` counts its sockets: late reports of an earlier socket are ignored.
 struct TcpLines::Line {
   enum class State { unused, connecting, greeting, open, closed };
 
@@ -29,20 +29,21 @@ struct TcpLines::Line {
   State state = State::unused;
   unsigned turn = 0;
   std::shared_ptr<TcpStream> stream;  // null: unused
-  std::optional<TcpPlace> place;      // of its door; nothing: not known yet
+  std::optional<TcpPlace> place;      // of the peer's door; nothing: not known yet
   std::string reason;                 // why it is closed
 
-  // Connections between these two have numbers in the order in which they were tried; each rank makes a new number from
-  // the largest one that it knows. A hello is refused if it is older than the present connection, or if the peer wrote
-  // it before it knew of that connection: such a peer has given up the attempt since, though its number may be larger.
+  // Connections between the two ranks have numbers in the order of attempts: a new number is the largest one that the
+  // rank knows, plus 1. A hello is refused if its number is not above the number of the present connection. It is also
+  // refused if the peer wrote it before it knew of that connection: the peer has given up this attempt since, even if
+  // its number is larger.
   std::uint64_t number = 0, tried = 0;
   std::uint64_t known = 0;  // the last connection of which the peer has said that it was made
   std::array<std::byte, TcpHello::bytes> greeting{};
   asio::steady_timer again;  // for the next attempt to connect
   std::chrono::milliseconds pause = shortest_pause;
   Clock::time_point since;    // of the present connection, or of the attempts to make one
-  Clock::time_point asked;    // when the owner last waited for it to be made
-  Clock::time_point until;    // as long as what the owner began then may wait for the peer
+  Clock::time_point asked;    // when the owner last asked for something over it
+  Clock::time_point until;    // until then the operation that asked may wait
   Clock::time_point heard;    // when bytes last came, or this rank began to wait for some
   std::uint64_t carried = 0;  // frames until the last break; if the next connection carries none, pauses grow
   std::uint64_t damaged = 0;  // the frame that was due when one came damaged,

@@ -21,15 +21,15 @@ namespace sotto {
 // One connection to each peer. It is made when either side first sends to the other or expects something from it, so a
 // rank has a socket for each peer that it uses, and one that listens.
 //
-// A connection that breaks is made again by whichever side can, and no message is lost or comes twice. So is one over
-// which nothing comes for a quarter of the deadline, though both sides say that they are there while they run the
-// io_context, and one over which a damaged frame came. The peer is lost if nobody listens at its door any more (or its
+// A connection that breaks is made again by whichever side can, and no message is lost or comes twice. A connection is
+// also replaced if a damaged frame came over it, or if nothing came for a quarter of the deadline. While a side runs
+// the io_context, it says regularly that it is there. The peer is lost if nobody listens at its door any more (or its
 // relay says so), if a new connection cannot be made within the deadline, or if the same frame is damaged again and
 // again. A frame that no rank sends, or that the owner refuses, closes the line for ever. If two ranks connect to each
 // other at the same time, the connection that the lower rank makes is kept.
 class TcpLines final : public TcpPeers {
  public:
-  // `number`: which of options.streams such objects this is. CommError if this rank cannot listen.
+  // `number`: the index of this object among options.streams such objects. CommError if this rank cannot listen.
   TcpLines(asio::io_context& io, int rank, int size, const TcpSettings& settings, TcpOwner& owner,
            std::size_t number = 0);
   ~TcpLines() override;

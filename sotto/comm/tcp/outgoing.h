@@ -15,8 +15,8 @@ namespace sotto {
 // a new connection can begin where the broken one ended.
 //
 // A message stays in the memory of its owner until all of it was handed to the system. Then the frames that the peer
-// has not acknowledged are copied. So no message waits for an acknowledgement, and the copy is about as long as what
-// system and link hold, unless the acknowledgements are stuck behind a message for which this rank has no room.
+// has not acknowledged are copied. No message waits for an acknowledgement. The copy is about as long as what system
+// and link hold, unless acknowledgements must wait: they may come after a message for which this rank has no room.
 class TcpOutgoing {
  public:
   using Parts = std::array<std::span<const std::byte>, 2>;
@@ -35,7 +35,7 @@ class TcpOutgoing {
   Parts next();
   // So many of them were handed to the system. Returns the number of messages that are complete now: 0 or 1.
   std::size_t written(std::size_t bytes);
-  // The peer says that it has all frames before that one. WireError if that cannot be.
+  // The peer says that it has all frames before number `due`. WireError if that is impossible.
   void acknowledge(std::uint64_t due);
   // The same on a new connection, over which the rest is sent again. Returns the number of messages that are complete.
   std::size_t begin_again(std::uint64_t due);
@@ -67,10 +67,10 @@ class TcpOutgoing {
 
   // Numbers of frames: those of acknowledged_ ... first_ - 1 are kept.
   std::uint64_t acknowledged_ = 1;
-  std::uint64_t kept_first_ = 1;  // at kept_begin_; lags behind until it is dropped
+  std::uint64_t kept_first_ = 1;  // the frame at kept_begin_; drop() moves it up to acknowledged_
   std::uint64_t first_ = 1;       // of the first letter
-  std::uint64_t next_ = 1;        // is written next, or being written
-  std::uint64_t begun_ = 1;       // the first of which nothing was written on any connection
+  std::uint64_t next_ = 1;        // the frame that is written now or next
+  std::uint64_t begun_ = 1;       // the first frame of which no byte was written on any connection
   std::vector<std::byte> kept_;   // frames as they were sent, from kept_begin_ on
   std::size_t kept_begin_ = 0;
   std::size_t again_at_ = 0;  // where frame next_ begins, if it is before first_

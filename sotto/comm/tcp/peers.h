@@ -45,7 +45,8 @@ class TcpPeers {
 
   // Where peers find this rank, with its key: text for TcpOwner::place_of() of the others.
   virtual std::string place() const = 0;
-  // Sends a frame after those that were sent before. The data must stay until TcpOwner::sent(). To a lost peer: lost().
+  // Sends a frame after those that were sent before. The data must stay until TcpOwner::sent(). If the peer is lost,
+  // calls TcpOwner::lost().
   virtual void send(int peer, TcpFrame::Kind kind, std::span<const std::byte> data) = 0;
   // Call this when there is room for data from the peer. Makes the connection if there is none, and continues reading.
   virtual void resume(int peer) = 0;
@@ -62,10 +63,10 @@ class TcpPeers {
 // A message with shorter stripes than this, in bytes, is not cut.
 constexpr std::size_t least_stripe = 32 << 10;
 
-// With one stream TcpLines, with several of them one TcpLines for each: a long message is cut into one stripe for each
-// connection, and all carry theirs at the same time. A short message goes over the first connection, which also
-// announces long ones. A TCP connection sends only so much in a round trip, and less after each lost packet; several
-// send several times as much. Messages between two ranks come in order.
+// For one stream, makes TcpLines. For several streams, makes one TcpLines for each, and cuts a long message into one
+// stripe for each connection; all connections carry their stripes at the same time. A short message goes over the first
+// connection, which also announces long ones. A TCP connection sends only so much in a round trip, and less after each
+// lost packet; several send several times as much. Messages between two ranks come in order.
 //
 // `io` and `owner` are borrowed. CommError if this rank cannot listen at the address.
 std::unique_ptr<TcpPeers> make_tcp_peers(asio::io_context& io, int rank, int size, const TcpSettings& settings,

@@ -14,7 +14,7 @@
 namespace sotto {
 
 // Says which connections a rank's door, or a relay, refuses: at most one line a second, so that a crowd of strangers
-// does not fill the log. The next line, or the last one at the end, has the number of those that got none.
+// does not fill the log. The next line, or the last one at the end, has the number of refusals that got none.
 class TcpRefusals {
  public:
   using Say = std::function<void(const std::string& line)>;

@@ -25,8 +25,9 @@ bool is_closed(const asio::error_code& error);
 // Opens the socket. An attempt to connect that nobody answers ends after some seconds, so that the next one comes while
 // the deadline has not passed.
 void prepare_to_connect(asio::ip::tcp::socket& socket, const asio::ip::tcp& protocol);
-// A connection whose other end is silent for a third of the deadline counts as broken, whether this end sends or waits;
-// at least for ten seconds. The system of a peer answers even while the peer is busy (TcpPulse is about the peer).
+// A connection counts as broken when its other end has been silent for a third of the deadline, but for ten seconds at
+// least, whether this end sends or waits. It is the peer's system that answers, even while the peer is busy; TcpPulse
+// watches the peer itself.
 void limit_silence(asio::ip::tcp::socket& socket, std::chrono::milliseconds deadline);
 // Buffers and delays for messages. Call it as soon as there is a connection: what peers compute before they answer
 // would make the link look longer.
@@ -37,7 +38,7 @@ void prepare_to_carry(asio::ip::tcp::socket& socket);
 // unread. Do not run the io_context after this is destroyed.
 class TcpPulse {
  public:
-  // A connection that is silent for a quarter of the deadline is replaced, and after `least` at the earliest.
+  // A connection that is silent for a quarter of the deadline is replaced, but not before `least` has passed.
   static constexpr std::chrono::milliseconds least{2000}, longest = std::chrono::hours(1);
 
   // Calls `beat` four times in the longest silence that any peer with the same least deadline tolerates, while the
@@ -46,7 +47,7 @@ class TcpPulse {
   TcpPulse(const TcpPulse&) = delete;
   TcpPulse& operator=(const TcpPulse&) = delete;
 
-  // Whether nothing was heard from a peer for too long, which was last heard, or first waited for, at that time.
+  // Whether a peer has been silent for too long. It was last heard, or first waited for, at the time `heard`.
   bool too_silent(Clock::time_point heard) const;
 
  private:

@@ -15,8 +15,8 @@
 
 namespace sotto {
 
-// A TCP connection, with TLS if start() got a secret: what asio's functions read() and write() take. An operation keeps
-// the stream alive; one that is under way when the stream is closed ends with an error.
+// A TCP connection, with TLS if start() got a secret. asio's functions read() and write() take it as a stream. An
+// operation keeps the stream alive; if the stream is closed meanwhile, the operation ends with an error.
 class TcpStream : public std::enable_shared_from_this<TcpStream> {
  public:
   using executor_type = asio::ip::tcp::socket::executor_type;
@@ -29,8 +29,8 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   executor_type get_executor() { return socket_.get_executor(); }
   asio::ip::tcp::socket& socket() { return socket_; }
 
-  // After the sockets are connected. Both sides prove that they know the secret; without one (null) there is nothing to
-  // do. Calls handler(error).
+  // Call it when the socket is connected. Both sides prove that they know the secret; without a secret (`tls` is null)
+  // there is nothing to do. Calls handler(error).
   template <class Handler>
   void start(const Tls* tls, Side side, Handler handler) {
     asio::error_code bad;
@@ -40,7 +40,7 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
           [handler = std::move(handler)](const asio::error_code& error, std::size_t) mutable { handler(error); });
   }
 
-  // As asio's sockets; of the buffers only the first two that are not empty are used.
+  // Like the functions of asio's sockets, but only the first two buffers that are not empty are used.
   template <class Buffers, class Handler>
   void async_read_some(const Buffers& buffers, Handler handler) {
     if (!line_) return socket_.async_read_some(buffers, Kept{shared_from_this(), std::move(handler)});
@@ -77,7 +77,8 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
     return two;
   }
 
-  // Tries the step until it gets anywhere, and then calls handler(error, bytes), never from within this function.
+  // Tries the step until it makes progress or fails, and then calls handler(error, bytes), never from within this
+  // function.
   template <class Step, class Handler>
   void carry(Step step, Handler handler) {
     TlsLine::Progress done{.error = asio::error::operation_aborted};  // a closed socket's number may be another file's

@@ -23,9 +23,9 @@ struct TcpSettings;
 std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOptions& options);
 
 // Makes a mailbox with its own connections. Ranks find each other in `section` of the meeting, which must be the same
-// on all ranks. The mailbox has one thread, and connections to each peer from the first message between the two on; at
-// the end close() says goodbye to all. The death of a peer is noticed through its connection, so if no message went
-// between the two, it is noticed only when something is sent to the peer.
+// on all ranks. The mailbox has one thread. It connects to a peer at the first message between the two ranks; at the
+// end close() says goodbye to all. The death of a peer is noticed through the connection. Without a connection it is
+// noticed only when something is sent to the peer.
 std::unique_ptr<Mailbox> make_tcp_mailbox(std::shared_ptr<Meeting> meeting, const std::string& section,
                                           const TcpSettings& settings, int rank, int size, std::size_t max_bytes);
 

@@ -17,11 +17,11 @@
 
 namespace sotto {
 
-// Where peers come to a rank through a relay (relay.h). A connection to the relay announces them; if it breaks, or the
-// relay does not answer over it for too long (TcpPulse), it is made again, with growing pauses. It is first made by the
-// constructor, which waits for that for a second at most, so that peers find the rank even while it is busy with
-// something else. Everything else runs on the thread that runs the io_context, which must not run any more after this
-// is destroyed.
+// Where peers come to a rank through a relay (relay.h). The relay announces them over a connection. If this connection
+// breaks, or the relay does not answer over it for too long (TcpPulse), it is made again, with growing pauses. The
+// constructor makes it first, and waits a second for it at most, so that peers find the rank even while it is busy with
+// something else. Everything else runs on the thread that runs the io_context. Do not run the io_context after this is
+// destroyed.
 class TcpRelayDoor {
  public:
   static constexpr std::size_t most_takes = 64;                    // peers that are being taken; the oldest gives way
@@ -57,7 +57,7 @@ class TcpRelayDoor {
   std::chrono::milliseconds pause_;
   RelayRoom word_{};
   Clock::time_point heard_;  // when the relay last said something, or could first do so
-  unsigned turn_ = 0;        // counts the connections: what an earlier one still reports is ignored
+  unsigned turn_ = 0;        // counts the connections: late reports of an earlier one are ignored
   bool closed_ = false, served_ = false;
   std::list<std::shared_ptr<Take>> takes_;
   TcpPulse pulse_;

@@ -12,8 +12,8 @@
 namespace sotto {
 
 // Makes connections private among those that know a secret: TLS 1.3 with the secret as pre-shared key (RFC 8446), and a
-// fresh Diffie-Hellman exchange for each connection, so that a secret that is lost later opens no recorded connection.
-// Both sides prove that they know the secret. There are no certificates. SIGPIPE is ignored from then on
+// fresh Diffie-Hellman exchange for each connection, so that whoever learns the secret later cannot read a recorded
+// connection. Both sides prove that they know the secret. There are no certificates. SIGPIPE is ignored from then on
 // (broken_pipes.h).
 class Tls {
  public:
@@ -24,8 +24,8 @@ class Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // What tells members that their secrets differ, before they connect: a keyed hash (HMAC-SHA256, cut off) of something
-  // that is new for each listener. Nobody learns anything else from it.
+  // Shows members before they connect whether their secrets differ. It is the beginning of a keyed hash (HMAC-SHA256)
+  // of bytes that are new for each listener, and tells nothing else.
   using Fingerprint = std::array<std::byte, 4>;
   Fingerprint fingerprint(std::span<const std::byte> of) const;
 
@@ -39,15 +39,15 @@ class Tls {
 // handshake that was changed on the way.
 bool is_other_secret(const std::error_code& error);
 
-// One connection over a socket that does not block and outlives it; `tls` need not. No function blocks: each does what
-// it can at once, and says what it waits for. Failures are in Progress::error. CommError from the constructor: there is
-// no memory.
+// TLS over one socket, which must not block, and must outlive this object; `tls` need not outlive it. No function
+// blocks: each does what it can at once, and says what it waits for. Failures are in Progress::error. CommError from
+// the constructor: there is no memory.
 class TlsLine {
  public:
   enum class Side { client, server };
   enum class Wants { nothing, read, write };
   struct Progress {
-    std::size_t bytes = 0;  // if not 0, the other two say nothing
+    std::size_t bytes = 0;  // if it is not 0, the other two are not set
     Wants wants = Wants::nothing;
     std::error_code error{};
   };
