@@ -18,8 +18,8 @@ namespace sotto {
 using GroupPtr = c10::intrusive_ptr<c10d::Backend>;
 using GlooSettings = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
 
-// Makes a communicator on Gloo connections of its own, and so for its clones and mailboxes. CommError if they cannot be
-// made within the deadline; Stopped if `stop` says so in the meantime.
+// Makes a communicator on exclusive Gloo connections; its clones and mailboxes make others. CommError if the
+// connections cannot be made within the deadline; Stopped if `stop` says so in the meantime.
 std::unique_ptr<Communicator> on_own_connections(std::shared_ptr<Meeting> meeting, GlooSettings settings, int rank,
                                                  int size, std::chrono::milliseconds deadline, const Stop& stop = {});
 
@@ -32,8 +32,8 @@ std::string plain_reason(std::string_view what, std::chrono::milliseconds deadli
 // Makes a mailbox on exclusive Gloo connections. It has two threads per peer, one for receiving and one for sending,
 // since Gloo's messages complete only while a thread waits for them.
 //
-// A message is a frame and its data. Up to 4096 bytes of it travel with the frame; the rest follows once the receiver
-// has made room for the length that the frame announces.
+// A message is a frame and its data. Up to 4096 bytes of the data travel with the frame; the rest follows once the
+// receiver has made room for the length that the frame announces.
 std::unique_ptr<Mailbox> make_gloo_mailbox(c10::intrusive_ptr<c10d::Backend> group, std::shared_ptr<Meeting> meeting,
                                            std::size_t max_bytes, Deadline deadline);
 

@@ -7,9 +7,9 @@ namespace sotto {
 // The number of threads that torch computes with. The order of sums depends on it, and so do their last bits.
 int compute_threads();
 
-// OpenMP's threads spin until there is work again, by default for so long that steps become many times as long where
-// other programs have the cores, too (docs/performance.md). This variable bounds it. GNU's OpenMP reads it when it is
-// loaded. Null if the user has chosen, with it or with OMP_WAIT_POLICY.
+// OpenMP's threads spin until there is work again. By default they spin for so long that steps take many times as long
+// when other programs use the cores, too (docs/performance.md). This variable bounds the spinning; GNU's OpenMP reads
+// it when it is loaded. brief_spins() returns null if the user has set this variable or OMP_WAIT_POLICY.
 struct SpinVariable {
   const char *name, *value;
 };
@@ -19,7 +19,8 @@ inline const SpinVariable* brief_spins() {
   return chosen ? nullptr : &spin_variable;
 }
 
-// From now on. A library that was loaded before OMP_NUM_THREADS was set does not heed it, as in a rank that was forked.
+// Holds from now on. A forked rank needs it: its libraries were loaded before OMP_NUM_THREADS was set, and do not heed
+// that variable.
 void set_compute_threads(int count);
 
 }  // namespace sotto

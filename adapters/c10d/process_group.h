@@ -19,8 +19,8 @@ class Meeting;
 // the process after a failure.
 std::unique_ptr<Communicator> over_process_group(c10d::ProcessGroup& group, std::chrono::milliseconds deadline);
 
-// Makes a meeting of the group's ranks in its store. Every rank makes it, in the same order; it does not wait.
-// ConfigError for a group without a store (MPI): give over_process_group() its own group.
+// Makes a meeting of the group's ranks in the group's store. Every rank calls this, in the same order; it does not
+// wait. ConfigError for a group without a store (MPI): give over_process_group() its own group.
 std::shared_ptr<Meeting> meet(c10d::ProcessGroup& group);
 
 // Makes a communicator of the same ranks on its own Gloo connections. They are made through the meeting and, for a Gloo

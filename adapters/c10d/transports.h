@@ -18,7 +18,7 @@ std::string transport_choices();
 // Serves and joins stores of c10d (TCPStore), as torchrun and torch.distributed do.
 const StoreService& c10d_stores();
 
-// Two ranks, here threads of this process, meet in a store on this machine, connect over the interface (or over the
+// Runs two ranks as threads of this process: they meet in a store on this machine, connect over the interface (over the
 // loopback if it is empty), and both run `work`. Throws the Error of the rank that failed.
 void run_two_ranks(decltype(Transport::make) connect, const std::string& interface, std::chrono::milliseconds deadline,
                    const std::function<void(Communicator&)>& work);

@@ -25,9 +25,9 @@ std::string http_reply(std::string_view request, bool local, const HttpHandler& 
 // A reply without a handler: the request is too long.
 std::string http_too_long();
 
-// Answers requests of browsers and of programs that watch a run, on its own thread: one request a connection. A
-// request has at most 8 KiB, and a client 10 s to send it and 10 s to take the answer. Of more than 64 connections the
-// oldest is closed. There is no encryption and no password.
+// Answers requests of browsers and of programs that watch a run, on its own thread: one request a connection. A request
+// has at most 8 KiB, and a client 10 s to send it and 10 s to take the answer. When there are more than 64 connections,
+// the oldest is closed. There is no encryption and no password.
 class HttpServer {
  public:
   // Listens at this port of `host`, an address or name of this machine; port 0: any free one. ConfigError, which names

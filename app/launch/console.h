@@ -24,14 +24,14 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  // Stands in front of the progress lines from now on.
+  // Puts this text in front of the progress lines from now on.
   void label(std::string text) { label_ = std::move(text); }
   void line(std::FILE* file, std::string_view text);  // to stdout or stderr
   void progress(std::string_view text);
   void clear();                              // the progress line, from the screen
   void message(const HostMessage& message);  // to the launcher; REQUIRES To::relay
   // `work` is called about every second in which the screen takes no line (Ctrl-S, a pager that nobody scrolls). It
-  // returns whether to wait longer; if not, nothing more is written. Null: it is called no more.
+  // returns whether to wait longer; if not, nothing more is written. Null: no work is called.
   void while_blocked(std::function<bool()> work) { while_blocked_ = std::move(work); }
 
  private:

@@ -22,20 +22,22 @@ struct CoordinatorSpec {
   MeetingPlace place;  // where the ranks find it
   std::size_t least = 1, most = 1;
   OnFailure on_failure = OnFailure::go_on;
-  std::chrono::seconds patience{180};  // a member that does not leave its group for so long after another did hangs
-  // All ranks must have this one. Nothing: the one of the first rank, or none if that has none.
+  std::chrono::seconds patience{180};  // if a member stays in its group for so long after another left, it hangs
+  // All ranks must have this secret. Nothing: all must have the secret of the first rank, or none if that rank has
+  // none.
   std::optional<Secret> secret{};
   // A file from which a later coordinator continues the job; removed when the job ends. A lock file in the same folder,
   // whose name ends in ".lock", keeps other coordinators from it. Empty: none.
   std::string state;
 };
 
-// Tells the ranks of a job, which anything may have started anywhere, who is in their group. It knows them by their
-// heartbeats (comm/group/heartbeat.h). Training does not need it: while it is gone, the group only cannot change. A
-// rank that has another secret than the others, or none, is told so and does not count (comm/secret.h).
+// Tells the ranks of a job who is in their group, wherever and however they were started. It knows them by their
+// heartbeats (comm/group/heartbeat.h). Training does not need the coordinator: while it is gone, the group cannot
+// change, but trains. If a rank has another secret than the others, or lacks theirs, it is told so and does not count
+// (comm/secret.h).
 class Coordinator {
  public:
-  // CommError if the port is in use, FileError or ConfigError if the state cannot be read or written, or another
+  // CommError if the port is in use. FileError or ConfigError if the state file cannot be read or written, or another
   // coordinator uses it.
   Coordinator(CoordinatorSpec spec, Console& console);
 
@@ -77,7 +79,7 @@ class Coordinator {
   Roster roster_{store_};
   Generations generations_;
   std::map<int, Life> lives_;
-  std::set<int> returning_;                    // waited when a former coordinator ended
+  std::set<int> returning_;                    // ranks that waited when a former coordinator ended
   std::map<int, Clock::time_point> applying_;  // ids that were given out, and when; nobody may have taken some of them
   const std::string job_;                      // its name in the store
   std::optional<std::string> key_;             // the public one of the ranks' secret, empty if they have none
@@ -88,8 +90,8 @@ class Coordinator {
   std::string error_;
   std::optional<Clock::time_point> closed_;  // since the job has ended
   bool says_who_is_awaited_ = false;
-  Clock::time_point next_doubt_ = Clock::time_point::min();  // when another line about nonsense in the store may follow
-  std::size_t doubts_ = 0;                                   // that got no line
+  Clock::time_point next_doubt_ = Clock::time_point::min();  // when the next line about nonsense in the store may come
+  std::size_t doubts_ = 0;                                   // cases of nonsense that got no line
 };
 
 }  // namespace sotto

@@ -35,17 +35,17 @@ class ElasticGroup {
   // All arguments are borrowed.
   ElasticGroup(const LaunchSpec& spec, StoreServer& store, RankStarter& starter, Console& console);
 
-  void begin(std::size_t ranks);  // the ids below are the first generation; the owner starts them
-  // The owner is about to start this rank while others train. It becomes a member as soon as all such ranks live. One
-  // that does not live for long is given up.
+  void begin(std::size_t ranks);  // ids below `ranks` are the first generation; the owner starts them
+  // The owner is about to start this rank while others train. It becomes a member as soon as all such ranks give signs
+  // of life. A rank that gives none for long is given up.
   void expect(int id);
   bool is_expected(int id) const { return expected_.contains(id); }
-  // Whether one more lost rank may be replaced; if so, it counts from now on.
+  // Returns whether one more lost rank may be replaced, and if so, counts it as replaced.
   bool take_replacement();
   bool has_replacement() const { return replaced_ < spec_.replacements && !stops_; }
 
-  void leave(int id);                             // it has come to the end of the run
-  void withdraw(int id, const std::string& why);  // it has ended because it was asked to
+  void leave(int id);                             // the rank has come to the end of the run
+  void withdraw(int id, const std::string& why);  // the rank has ended because it was asked to
   // The job is to end: nobody is replaced. Ranks that lost others write a checkpoint.
   void stop(const std::string& why);
   // These ranks were killed, hang, or their machine is lost. Returns false if the job cannot continue without them.
@@ -78,7 +78,8 @@ class ElasticGroup {
   Generations generations_;
   std::set<int> running_;                      // started, and not ended
   std::map<int, Clock::time_point> expected_;  // ranks that are no members yet, and when they were started
-  // The heartbeat that was there when a rank was started, from the one before it: another one shows that it lives.
+  // The heartbeat that was there when a rank was started, from the rank before it with this id. A different heartbeat
+  // shows that the new rank lives.
   std::map<int, std::optional<std::string>> inherited_;
   std::map<int, Sign> heard_;  // of members, while the group changes
   std::set<int> given_up_;

@@ -21,10 +21,10 @@ std::string to_line(
 class HostMessageReader {
  public:
   explicit HostMessageReader(int descriptor);
-  void add_to(std::vector<pollfd>& polled) const;  // nothing when it has ended
-  bool read();                                     // what is there, without waiting; whether anything was
+  void add_to(std::vector<pollfd>& polled) const;  // adds nothing when it has ended
+  bool read();                                     // reads what is there, without waiting; returns whether anything was
   bool ended() const { return ended_; }            // the other side has closed, or has sent an endless line
-  std::optional<HostMessage> next();               // of those that were read
+  std::optional<HostMessage> next();               // the next of the messages that were read
 
  private:
   int descriptor_;

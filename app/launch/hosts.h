@@ -20,16 +20,16 @@ struct JobHost {
   std::int64_t ranks = 1;
 };
 
-// Reads a list, "node1:4,me@node2:4,[fd00::1]:2", or else the file of this name, with a host a line: as in a list, as
-// for mpirun ("node1 slots=4"), as Grid Engine writes it ("node1 4 all.q@node1 UNDEFINED"), or as in /etc/hosts
-// ("10.0.0.1 node1": the first word counts). A host without a number has one rank, or in a file as many as it has
-// lines, as PBS writes them. ConfigError, which names the line, for anything else, or a host whose number is given
-// twice.
+// Reads a list, "node1:4,me@node2:4,[fd00::1]:2", or else the file of this name, which has a host a line. Lines are as
+// in a list, as for mpirun ("node1 slots=4"), as Grid Engine writes them ("node1 4 all.q@node1 UNDEFINED"), or as in
+// /etc/hosts ("10.0.0.1 node1": the first word counts). A host without a number has one rank; in a file it has as many
+// ranks as lines, as PBS writes them. ConfigError, which names the line, for anything else, or if a host's number is
+// given twice.
 std::vector<JobHost> read_hosts(const std::string& text);
 
 std::int64_t ranks_of(const std::vector<JobHost>& hosts);
 
-// A word of a command, as a shell reads it.
+// Quotes a word of a command for a shell.
 std::string quoted(const std::string& word);
 
 // How other machines are reached.
@@ -38,7 +38,7 @@ struct Ssh {
   std::string program;          // path of sotto on the hosts
 };
 
-// A command that ssh runs on a host. It ends with this object: at once here, and there when its stdin ends.
+// A command that ssh runs on a host. Both end with this object: ssh at once, the command when its stdin ends.
 class Remote {
  public:
   // `command` is for the shell of the host. `input`: descriptor of a file for its stdin; -1: what send() says.
@@ -70,7 +70,7 @@ class Remote {
 // Runs until all have ended, or `done` says so. For commands that wait for nothing else.
 void wait_for(std::deque<Remote>& remotes, const std::function<bool()>& done);
 
-// A share's command on a host (share.h).
+// The command that runs a share on a host (share.h).
 std::string share_command(const Ssh& ssh);
 
 }  // namespace sotto

@@ -57,15 +57,15 @@ class HostsJob final : public Job, private RankStarter {
     Remote remote;
     const Clock::time_point start = Clock::now();
     bool answered = false;                // it has greeted
-    std::optional<std::string> launcher;  // this machine's address as the host sees it; none yet
+    std::optional<std::string> launcher;  // this machine's address as the host sees it; nothing: not known yet
     bool begun = false;                   // it knows the job
     bool ended = false;
-    bool by_us = false;  // it ended because we wanted it to
+    bool by_us = false;  // it ended because we ended it
     std::string report;  // what it handed over as the reason of its end
     // If ranks may be lost:
     bool ready = false;                      // none of its ranks of a former connection runs; it follows orders
     bool missing = false;                    // the job continues without this host
-    bool was_there = false;                  // its ranks have been started before this connection
+    bool was_there = false;                  // its ranks were started over an earlier connection
     std::chrono::seconds pause{};            // until it is tried again
     std::optional<Clock::time_point> retry;  // then
   };

@@ -28,13 +28,13 @@ class Job {
   virtual bool running() const = 0;
   virtual void add_to(std::vector<pollfd>& polled) const = 0;      // their pipes, and their ends
   virtual std::optional<Clock::time_point> next_step() const = 0;  // when the job must be looked after in any case
-  virtual void pass_on(int signal) = 0;                            // the second wish to stop kills them
+  virtual void pass_on(int signal) = 0;                            // a second signal to stop kills the processes
   virtual void look_after() = 0;      // reads the pipes, notes who ended, ends a failed job
   virtual LaunchResult result() = 0;  // REQUIRES that it does not run
 
  protected:
   static constexpr std::chrono::milliseconds poll_interval{100};  // of the store, where ranks say that they lost others
-  static constexpr std::size_t held_lines = 20;  // how many of the last ones are kept of a job that shows none
+  static constexpr std::size_t held_lines = 20;  // how many of the last lines are kept of a job that shows none
 
   Job(const LaunchSpec& spec, Console& console, OnProgress on_progress)
       : spec_(spec), console_(console), on_progress_(std::move(on_progress)) {}
@@ -46,7 +46,7 @@ class Job {
   OnProgress on_progress_;
   std::deque<std::string> held_;             // lines that are shown only if the job fails
   std::optional<Clock::time_point> failed_;  // since its first failure
-  int stop_ = 0;                             // the signal that we were stopped by
+  int stop_ = 0;                             // the signal that stopped this process
   std::string master_;                       // where the ranks meet; empty: nobody has said so yet
   std::optional<StoreServer> store_;
   std::optional<ElasticGroup> group_;  // of a job whose ranks may be lost
@@ -61,8 +61,8 @@ enum class Ending {
   failed,
 };
 
-// Which of the processes says how the job ended; nothing if all is fine. The endings are in the order of time. A
-// process that lost its peer often ends before the peer whose fault it was.
+// The index of the process that says how the job ended; nothing if all is fine. The endings are in the order of time.
+// The first one need not be the cause: a process that lost its peer often ends before the peer whose fault it was.
 std::optional<std::size_t> decisive(std::span<const Ending> endings);
 
 }  // namespace sotto

@@ -19,11 +19,10 @@ namespace sotto {
 struct JobHosts;
 struct JobShare;
 
-// The members of a generation (comm/group/generations.h) of a job in which it is known beforehand how its group will
-// change.
+// The members of a generation (comm/group/generations.h) in a planned job, whose groups are known beforehand.
 struct PlannedGroup {
   std::vector<int> ids;                   // ascending
-  std::vector<int> newcomers{};           // ids that are started for this group; in the first group, all
+  std::vector<int> newcomers{};           // ids of ranks that are started for this group; in the first group, all ids
   std::uint64_t end = World::most_steps;  // they leave it together before this step
 };
 
@@ -35,17 +34,17 @@ struct LaunchSpec {
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
   std::int64_t beside = 1;                // how many such jobs share the cores
-  // The job continues without ranks that are killed, or hang, as long as so many are left; 0: with all ranks or none.
+  // The job continues without ranks that are killed or hang, as long as this many are left; 0: only with all ranks.
   std::int64_t least_ranks = 0;
   OnFailure on_failure = OnFailure::go_on;  // when it loses one
   std::int64_t replacements = 0;            // how many lost ranks may be replaced
-  std::chrono::seconds patience{60};        // a rank that does not leave its group for so long after another did hangs
+  std::chrono::seconds patience{60};        // if a rank stays in its group for so long after another left, it hangs
   std::chrono::seconds silence{10};         // the same if it sends no heartbeats
   std::vector<PlannedGroup> groups{};       // the job has these groups, one after the other; empty: all ranks
   bool show_lines = true;                   // false: only progress, and the last lines of a job that failed
 
-  // The one rank is a member of a job with a coordinator at `master`: its id, how many ranks the job has at most, and
-  // for how long it waits for a coordinator that is gone.
+  // For a job with a coordinator at `master`, of which this launcher starts one rank: the rank's id, how many ranks the
+  // job has at most, and how long the rank waits for a coordinator that is gone.
   struct Coordinated {
     int id = 0;
     std::int64_t most = 1;
@@ -58,17 +57,17 @@ struct LaunchSpec {
   const JobShare* share = nullptr;  // another machine started this job, and others have the rest of it (share.h)
 };
 
-// Why a rank ends. `lost_peer`: it may be only the echo of another rank's failure. `done`: in no error, and all that it
-// had to write is written, so that nothing is lost if it is killed now.
+// Why a rank ends. `lost_peer`: this may be only the echo of another rank's failure. `done`: there is no error and
+// everything is written, so that nothing is lost if the rank is killed now.
 enum class Reason : char { other = 'E', lost_peer = 'C', not_finite = 'N', done = 'D' };
 
 struct LaunchResult {
   int status = 0;       // 0; the status of the first rank that failed; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
   std::string error{};  // why, in the words of the rank that failed first; empty when nothing failed
-  int signal = 0;       // that asked this process to end the job, even if it then failed, or had come to its end
-  Reason reason = Reason::other;     // not_finite: a loss, gradient or parameter was not, or too large; it diverged
+  int signal = 0;       // that asked this process to end the job, even if the job then failed, or had ended already
+  Reason reason = Reason::other;     // not_finite: a loss, gradient or parameter was not finite, or too large
   std::vector<std::string> lines{};  // the last ones of a job that failed and does not show them
-  // Distinct lines of such a job that begin with "warning:", also if it did not fail.
+  // Distinct lines with "warning:" at their beginning, of a job that does not show its lines; also if it did not fail.
   std::vector<std::string> warnings{};
 };
 
@@ -93,7 +92,7 @@ struct LaunchNews {
 // after one that stops them no other job is started. Returns that signal, or 0. What `news` throws ends all jobs.
 int launch_all(std::span<const LaunchSpec> specs, std::size_t at_once, Console& console, const LaunchNews& news);
 
-// Whether a process that ends with this status was asked to by a signal.
+// Whether this is the status of a process that a signal asked to end.
 bool is_stop_status(int status);
 std::string name_of_signal(int number);  // "signal 15 (SIGTERM)"
 

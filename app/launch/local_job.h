@@ -36,11 +36,11 @@ class LocalJob final : public Job, private RankStarter {
   struct Rank {
     Process process;
     bool lost = false;         // the others train without it: it is lost, or has not joined yet
-    bool hung = false;         // it was killed because it did not answer
+    bool hung = false;         // we killed it because it did not answer
     std::string out, err;      // lines that are not complete yet
     std::string report;        // what it handed over as the reason of its end
     std::optional<int> ended;  // the status of waitpid
-    bool by_us = false;        // ended because we wanted it to
+    bool by_us = false;        // it ended because we ended it
   };
 
   void choose_meeting_place();

@@ -10,31 +10,33 @@
 
 namespace sotto {
 
-// What this machine has of a job that runs on several, and that a launcher on another machine has started.
+// This machine's share of a job on several machines, which a launcher on another machine has started.
 struct JobShare {
   std::int64_t first_rank = 0, all_ranks = 1;
   int secret = -1;  // descriptor of a file with the secret of the job; -1: it has none
   // From the launcher: "stop NUMBER"; if ranks may be lost, also "start-rank ID GENERATION", "kill-rank ID" and
   // "dismiss". Anything else is a sign of life.
   HostMessageReader* orders = nullptr;
-  // If the ranks meet here: told where, before they start. Empty: they meet elsewhere, at LaunchSpec::master.
+  // Called with the meeting place before the ranks start, if they meet on this machine. Empty: they meet elsewhere, at
+  // LaunchSpec::master.
   std::function<void(const std::string& master)> serves;
-  // To the launcher, if ranks may be lost: "left ID" of one that came to the end of the run, "stopped ID"
-  // of one that was asked to end, "lost ID WHY" of others.
+  // If ranks may be lost, tells the launcher which of them ended: "left ID" if the rank came to the end of the run,
+  // "stopped ID" if it was asked to end, otherwise "lost ID WHY".
   std::function<void(const HostMessage&)> tell;
 };
 
-// Signs of life of the launcher, and how long its silence may be until the ranks of a share are killed.
+// The time between signs of life of the launcher. After the longest silence of the launcher, the ranks of a share are
+// killed.
 constexpr std::chrono::seconds sign_interval{5};
 constexpr std::chrono::seconds longest_silence{60};
 
-// The first words of a share to its launcher: how it speaks, and which program it is.
+// The first words of a share to its launcher: the version of the program, and of the messages.
 std::string greeting(const std::string& version);
 
-// The other end of `sotto train` on hosts: says which version this is, reads a job from stdin, runs its ranks, and
-// sends what they print and how they end to stdout, all as messages. Returns the exit status. The ranks are killed when
-// stdin ends. ConfigError if the launcher's folder is missing here.
-// `spelling`: of options in errors.
+// The other end of `sotto train` on hosts. It says which version it is, reads a job from stdin, and runs the job's
+// ranks. To stdout it sends what they print and how they end. All of this goes as messages. Returns the exit status.
+// The ranks are killed when stdin ends. ConfigError if the launcher's folder is missing here. `spelling`: of options in
+// errors.
 int run_share(const std::string& version, const Spelling& spelling);
 
 }  // namespace sotto

@@ -19,7 +19,7 @@ Pipe make_pipe();  // Error when there is no descriptor left
 // Appends what can be read without waiting, and closes the pipe at its end. For a descriptor that does not block.
 void read_available(Descriptor& from, std::string& text);
 
-// A child process, and the ends that we read of its pipes.
+// A child process, and those ends of its pipes that we read.
 struct Process {
   pid_t pid = 0;
   // A pidfd: readable when the process has ended. This wake-up cannot be lost; SIGCHLD can, because another thread may
@@ -49,8 +49,8 @@ Process spawn(const std::string& program, std::span<const std::string> arguments
               std::span<const std::string> environment, int input = -1);
 
 // What a child does first: it takes these as its stdin, stdout, stderr and report_descriptor, closes all others, has
-// the usual signals, and dies with `parent`. It makes system calls only: when other threads of the parent were
-// there at the fork, they may have held any lock.
+// the usual signals, and dies with `parent`. It makes only system calls, since other threads of the parent may have
+// held any lock at the fork.
 void become_child(pid_t parent, std::span<const int, 4> descriptors);
 
 // Loading LibTorch takes a fifth of a second of a core, in every process. A fork server is a process that has loaded
@@ -66,10 +66,10 @@ void start_fork_server(ProgramMain run);
 // Ends the server, if this process has one. Call it at the end: a server that is left ends some milliseconds later.
 void stop_fork_server();
 
-// A child of this process, as spawn() makes it; `descriptors` are its stdin, stdout, stderr and
-// report_descriptor. Nothing, and the caller must start the program itself: if there is no server, or it cannot fork,
-// or `environment` differs from ours in more than SOTTO_* and OMP_NUM_THREADS, since libraries have read the rest when
-// they were loaded. Error when the server does not answer. Not for several threads at a time.
+// A child of this process, as spawn() makes it; `descriptors` are its stdin, stdout, stderr and report_descriptor.
+// Returns nothing if there is no server, if it cannot fork, or if `environment` differs from ours in more than SOTTO_*
+// and OMP_NUM_THREADS: libraries have read the other variables when they were loaded. Then the caller must start the
+// program itself. Error when the server does not answer. Not for several threads at a time.
 std::optional<pid_t> fork_rank(std::span<const std::string> arguments, std::span<const std::string> environment,
                                std::span<const int, 4> descriptors);
 

@@ -19,8 +19,9 @@ inline std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// Collective: calls `make` with connections of our own between the ranks of the group, which the meeting makes. Without
-// a meeting the group itself is used, which must then be ours alone. When one rank refuses, the others are told why.
+// Collective: calls `make` with a communicator of the group's ranks, on connections that are made through the meeting.
+// Without a meeting (null) the communicator uses the group itself, which nobody else may use then. When `make` throws
+// on one rank, the other ranks are told why.
 template <class Make>
 auto with_communicator(c10d::ProcessGroup& group, const std::shared_ptr<Meeting>& meeting, double timeout, Make make) {
   const std::shared_ptr<Communicator> communicator = meeting
@@ -34,8 +35,9 @@ auto with_communicator(c10d::ProcessGroup& group, const std::shared_ptr<Meeting>
   }
 }
 
-// Destructors that join a thread must not keep other Python threads waiting. In a process that was forked since, as
-// workers of a DataLoader are, those threads are not there and cannot be joined: there the object is left as it is.
+// Deletes an object whose destructor joins a thread, without the interpreter lock, so that other Python threads need
+// not wait. In a process that was forked later, such as a worker of a DataLoader, that thread does not exist and cannot
+// be joined; the object is not deleted there.
 struct EndReleased {
   pid_t maker = ::getpid();
   template <class Object>

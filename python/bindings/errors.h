@@ -17,7 +17,7 @@ void bind_errors(pybind11::module_& module);
 // How errors spell an option in Python: codec='topk(2)'.
 std::string argument_spelling(std::string_view option, std::string_view value);
 
-// The same error as an exception that torch turns into its Python class.
+// Returns the same error as an exception that torch turns into the error's Python class.
 std::exception_ptr for_torch(std::exception_ptr error);
 
 }  // namespace sotto::python

@@ -11,7 +11,7 @@
 
 namespace sotto::python {
 
-// The parameters of a user's module, and the layout of our flat vector that holds copies of them.
+// The parameters of a user's module, and the layout of a flat vector of ours that holds copies of them.
 class FlatModel {
  public:
   // ConfigError for parameters that are not dense or not of float32.
@@ -19,7 +19,8 @@ class FlatModel {
 
   const Layout& layout() const { return layout_; }
   std::vector<std::pair<std::string, at::Tensor>> const& parameters() const { return parameters_; }
-  // Copy to and from a vector of this layout. ConfigError if a parameter has changed its shape or type.
+  // Copy the parameters to, and from, a vector of this layout. ConfigError if a parameter has changed its shape or
+  // type.
   void read(std::span<float> into) const;
   void write(std::span<const float> from) const;
 

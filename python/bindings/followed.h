@@ -10,8 +10,9 @@
 namespace sotto::python {
 
 // Presents the step of a user's optimiser as an Optimiser. The algorithm shows its parameters to the user's loop, and
-// `mean` holds them after the loop's step. If the algorithm's vector changes during the loop, it moves as far as the
-// loop moved from `shown`; null: the vector does not change, and becomes `mean`.
+// `mean` of apply() holds them after the loop's step. If the algorithm's vector may change during the loop, `shown`
+// holds the parameters that the loop began with, and the vector moves as far as the loop moved from there. If `shown`
+// is null, the vector does not change, and becomes `mean`.
 class Followed final : public Optimiser {
  public:
   explicit Followed(std::size_t parameters, const std::vector<float>* shown = nullptr)

@@ -37,16 +37,17 @@ struct AveragerOptions {
   std::uint64_t seed = 1;
   std::size_t bucket_bytes = std::size_t{4} << 20;
   // If a value is not finite on any rank, or a mean does not fit the type of its gradient, all means of the step are
-  // NaN on every rank and no memory changes; otherwise that is a NumericError. Means are then available only at the end
-  // of the step. Costs one round of 4 bytes a bucket, and a copy of the memories a step.
+  // NaN on every rank and no memory changes; without `propagate` that is a NumericError. Means are then available only
+  // at the end of the step. Costs one round of 4 bytes a bucket, and a copy of the memories a step.
   bool propagate = false;
   int codec_threads = 1;  // that encode and decode; the result is the same with any number
   Terms required_same;    // further values that must be the same on all ranks, but do not belong to the state
 };
 
-// What a rank of another group held back.
+// What a rank held back in its former group.
 struct FormerState {
-  int rank = 0, ranks = 1;  // its number then, and how many there were; below 0: this has shared() values alone
+  int rank = 0,
+      ranks = 1;  // its number then, and how many ranks there were; rank < 0: `values` has only the shared() ones
   StateValues values;
 };
 
@@ -101,9 +102,9 @@ class GradientAverager {
   // Continues before this step, from a state() taken there. A FileError leaves everything as it was.
   void load(std::uint64_t step, const StateValues& values);
   // Continues before this step with another group of ranks. Each memory becomes the mean of the memories in `states`;
-  // all else is reset unless it is the same on all ranks. With the states of all ranks, as much is owed to the mean
-  // gradient as before. A rank whose group changed passes its own state alone, and a new rank the shared() values of
-  // another one.
+  // all else is reset unless it is the same on all ranks. With the states of all former ranks, the memories owe as much
+  // to the mean gradient as before. A rank whose group changed passes its own state alone; a new rank passes the
+  // shared() values of another rank.
   void spread(std::uint64_t step, std::span<const FormerState> states);
 
  private:

@@ -40,7 +40,7 @@ class StateCollector final : public StateVisitor {
   StateValues values_;
 };
 
-// Collects their names alone.
+// Collects only the names of the values that it visits.
 class StateNames final : public StateVisitor {
  public:
   void visit(std::string_view name, std::vector<float>& /*values*/) override { names_.emplace(name); }
@@ -53,8 +53,8 @@ class StateNames final : public StateVisitor {
   std::set<std::string, std::less<>> names_;
 };
 
-// Writes collected values back. FileError if one is missing, of another kind, or of another length than the vector that
-// it is written into (an empty vector takes any length).
+// Writes collected values back into what it visits. FileError if a value is missing, of another kind, or of another
+// length than the vector that it is written into (an empty vector takes any length).
 class StateRestorer final : public StateVisitor {
  public:
   explicit StateRestorer(const StateValues& values) : values_(values) {}

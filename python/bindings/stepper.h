@@ -53,9 +53,9 @@ class Stepper final : private Worker {
   bool failed() const { return error_ != nullptr; }  // for good
 
   // The functions below are called between steps (ConfigError otherwise). If ranks go at their own speed, each is a
-  // meeting of all of them. A mean is refused where the model of one rank is not finite, which would spread it to all:
-  // NumericError on all ranks, which changes nothing. Collective: all ranks take the exact mean model, which includes
-  // messages on their way, and continue from there.
+  // meeting of all of them. A mean would spread a model that is not finite to all ranks: if a rank has one, there is a
+  // NumericError on all ranks, and nothing changes. Collective: all ranks take the exact mean model and continue from
+  // there. The mean includes messages that are on their way.
   void take_average();
   // Collective: the parameters become the mean over all ranks until show_own() restores this rank's. Until then there
   // can be no step, take_average(), load() or second mean.
@@ -82,7 +82,7 @@ class Stepper final : private Worker {
   // Collective: see gather() in terms.h.
   std::vector<std::string> gather(const std::string& own);
   // Collective: continues before this step, from a state() taken there, with its parameters. A FileError on this rank
-  // leaves everything as it was, and is a CommError on the others; so are states of different steps.
+  // leaves everything as it was, and is a CommError on the others. States of different steps are a CommError, too.
   void load(std::uint64_t step, const StateValues& values);
   // Called instead of load() on a rank that has no state to load.
   void refuse_load();
@@ -91,11 +91,11 @@ class Stepper final : private Worker {
   // The names of those values of the last state() that are the same on all ranks.
   std::vector<std::string> shared();
   // Collective, before the first step: continues before this step in place of a Stepper of another group. `former` is
-  // what this rank was there. Its rank is below 0 if this rank is new, and then its values are only the shared() ones
-  // of another rank. The parameters become the exact mean of the models of ranks that are not new. Each rank keeps what
-  // it held back; the steps of ranks that go at their own speed are dealt out evenly. FileError on this rank is a
-  // CommError on the others; states of different steps are a ConfigError on all, and a model that is not finite is a
-  // NumericError.
+  // what this rank had there. If this rank is new, former.rank is below 0, and former.values has only the shared()
+  // values of another rank. The parameters become the exact mean of the models of ranks that are not new. Each rank
+  // keeps what it held back; the steps of ranks that go at their own speed are dealt out evenly. FileError on this rank
+  // is a CommError on the others; states of different steps are a ConfigError on all, and a model that is not finite is
+  // a NumericError.
   void rejoin(std::uint64_t step, const FormerState& former);
   // This rank fails for good, with a ConfigError, and the others are told why.
   void refuse(const std::string& why);

@@ -23,16 +23,16 @@ struct TensorGossiperOptions {
   int codec_threads = 1;
 };
 
-// Averages a user's tensors with neighbours, round by round. Serves one thread. After another error than a ConfigError
-// it cannot be used, because ranks that lost a message are in different rounds.
+// Averages a user's tensors with neighbours, round by round. Serves one thread. After any error except a ConfigError it
+// cannot be used, because ranks that lost a message are in different rounds.
 class TensorGossiper {
  public:
   // Collective. ConfigError if the ranks differ.
   TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Communicator> communicator);
 
   // Runs one round on a tensor of float32, float16 or bfloat16, in place, and returns its new weight. Collective among
-  // neighbours. ConfigError for arguments, of which nothing was sent: neighbours wait for the next call. NumericError
-  // if a value is not finite, CommError; neighbours are told of both.
+  // neighbours. ConfigError for wrong arguments: nothing was sent, and neighbours wait for the next call. NumericError
+  // if a value is not finite, or CommError; neighbours are told of both.
   double mix(const at::Tensor& tensor, double weight);
 
   const Communicator& communicator() const { return *communicator_; }

@@ -16,8 +16,9 @@ namespace sotto::python {
 // Our name of a tensor's type, if there is one; and torch's type for a codec's floats.
 std::optional<DType> type_of(at::ScalarType type);
 at::ScalarType scalar_of(DType type);
-double largest(DType type);  // number of float32, float16 or bfloat16
-// A codec's floats as a tensor of that type. NumericError if some do not fit; `what` they are begins its text.
+double largest(DType type);  // the largest number of float32, float16 or bfloat16
+// A codec's floats as a tensor of that type. NumericError if some do not fit; its text begins with `what`, which names
+// the floats.
 at::Tensor as_type(const at::Tensor& floats, DType type, const std::string& what);
 // The type of a dense tensor of float32, float16 or bfloat16; ConfigError for all others.
 DType codec_type(const at::Tensor& tensor);

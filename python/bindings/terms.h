@@ -30,9 +30,8 @@ std::uint64_t hash_of(const Terms& terms);
 std::string difference(Communicator& communicator, const Terms& terms, int other);
 
 // Collective; called when ranks are connected, before anything else is sent. ConfigError unless all ranks have the same
-// terms: "rank 2 WHAT IT DOES rank 0, or in another way: " and the first difference. A rank that cannot continue gives
-// its reason, `refusal`, instead of terms, and throws it; the others wait for it, and fail with the reason that it
-// gives.
+// terms: "rank 2 WHAT IT DOES rank 0, or in another way: " and the first difference. A rank that cannot continue passes
+// its reason as `refusal`, and throws that. The other ranks wait for the reason, and fail with it.
 void require_same_terms(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal,
                         std::string_view what_it_does);
 
