@@ -26,8 +26,8 @@ namespace sotto {
 namespace {
 
 // On a group of somebody else, this tag ("so") distinguishes our messages from theirs. Messages of ranks with different
-// marks must not meet, since their sizes may not fit: so the mark is part of the tag. MPI needs tags below 2^15; there
-// one pair of marks in 3000 has equal tags, and only the marks themselves tell them apart.
+// marks must not meet, since their sizes may differ; the mark is therefore part of the tag. MPI needs tags below 2^15;
+// there one pair of marks in 3000 has equal tags, and only the marks themselves tell them apart.
 constexpr int plain_tag = 0x736F;
 constexpr int mark_tag = plain_tag + 1;
 int tag_of(std::uint64_t mark, bool mpi) { return mark_tag + 1 + static_cast<int>(mark % (mpi ? 3000 : 1U << 30U)); }

@@ -107,7 +107,7 @@ class FromC10d final : public Store {
   }
 
  private:
-  // Its errors as ours.
+  // Throws errors of c10d's store as our exceptions.
   template <class Request>
   auto told(Request request) -> decltype(request()) {
     try {
@@ -120,7 +120,7 @@ class FromC10d final : public Store {
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
-  const AsC10d* ours_ = nullptr;  // of which `store_` is a part, and which it keeps
+  const AsC10d* ours_ = nullptr;  // `store_` is a part of it, and keeps it
 };
 
 using namespace std::chrono_literals;
@@ -161,8 +161,8 @@ std::uint16_t port_of(int socket) {
 
 struct Foreign {};  // thrown
 
-// Each server has a client, which connects to the server's address. If another machine has that address, the client may
-// have reached another server there: Foreign.
+// Each server has a client, which connects to the server's address. If that address is another machine's, the client
+// may have reached another server there. Foreign is thrown then.
 void require_own(c10d::TCPStore& store, c10d::TCPStoreOptions options) {
   const std::string mark = fmt::format("served/{:x}-{:x}", std::random_device()(), ::getpid());
   store.set(mark, std::vector<std::uint8_t>{1});

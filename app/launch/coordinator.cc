@@ -33,7 +33,7 @@ constexpr std::string_view heading = "sotto coordinator 2";  // of the file of i
 constexpr std::string_view no_secret = "none";               // in that file
 
 // The store gives out an id before this coordinator hears of it. Since no two ranks may share an id, a later
-// coordinator skips so many ids after the last one it knows of.
+// coordinator skips this many ids after the last one that it knows of.
 constexpr int spare_ids = 100;
 
 // Anybody who reaches the store can give out ids by the million. These limits hold for ids whose ranks have not spoken
@@ -60,8 +60,8 @@ std::vector<Number> read_numbers(std::istream& lines) {
   return numbers;
 }
 
-// A heading, the newest generation and an id that is free in a line, the public key of the ranks' secret, `none` or, if
-// no rank has come, nothing; and the ids of members and of ranks that wait in a line each.
+// The file has five lines: a heading; the newest generation and the next free id; the public key of the ranks' secret,
+// `none` if they have none, or nothing if no rank has come; the ids of members; the ids of ranks that wait.
 State read_state(const std::string& path) {
   State state;
   if (path.empty() || !path_exists(path)) return state;
@@ -86,8 +86,8 @@ State read_state(const std::string& path) {
 
 std::string lock_of(const std::string& state) { return state + ".lock"; }
 
-// The lock that gives this process the right to use the state file. The file itself cannot be locked, since each new
-// state is another file. On a file system without locks, nobody is refused.
+// The lock that gives this process the right to use the state file. The state file itself cannot be locked, since each
+// new state is written to a new file. On a file system without locks, nobody is refused.
 Descriptor lock_state(const std::string& path) {
   if (path.empty()) return {};
   const std::string name = lock_of(path);
@@ -154,7 +154,7 @@ void Coordinator::close() {
   std::remove(lock_of(spec_.state).c_str());
 }
 
-// Whether some rank has not yet heard that the job has ended: it would wait long for a coordinator.
+// Whether some rank may not have heard yet that the job has ended. It would wait long for another coordinator.
 bool Coordinator::is_awaited() {
   const auto waited = Clock::now() - *closed_;
   if (waited < lingering) return true;
@@ -172,7 +172,7 @@ double Coordinator::silent_seconds(int id) const {
   return life == lives_.end() ? 0 : std::chrono::duration<double>(Clock::now() - life->second.heard).count();
 }
 
-// Ranks that have joined.
+// Admits ranks that have applied.
 void Coordinator::take_in() {
   give_out_ids();
   const bool is_open = generations_.number() == 0 && generations_.there().empty() && returning_.empty();
@@ -245,7 +245,7 @@ void Coordinator::doubt(const std::string& what) {
   console_.line(stderr, fmt::format("sotto: {}{}", what, more > 0 ? fmt::format(" ({} more before it)", more) : ""));
 }
 
-// Ranks that waited when a former coordinator ended: they are there once they are heard again, however late that is.
+// Admits ranks that waited when a former coordinator ended, once a heartbeat of them comes, however late.
 void Coordinator::take_back() {
   const std::size_t came = std::erase_if(returning_, [&](int id) {
     if (!roster_.beat(id)) return false;
@@ -256,7 +256,7 @@ void Coordinator::take_back() {
   if (came > 0) try_to_save();
 }
 
-// Who lives, who has ended, and who is lost.
+// Finds out which ranks live, which have ended, and which are lost.
 void Coordinator::listen() {
   const auto now = Clock::now();
   const auto changing = generations_.changing();
@@ -298,13 +298,13 @@ void Coordinator::lose(int id, const std::string& why) {
   console_.line(stderr, "sotto: " + why);
   generations_.lose(id, why);
   roster_.end(generations_, id, why);
-  roster_.turn_away(id, why);  // it may be one that waits, and lives
+  roster_.turn_away(id, why);  // the rank may wait for a place, and live
   try_to_save();
 }
 
 void Coordinator::change() {
   const bool settled = Clock::now() - last_came_ >= settle || generations_.there().size() >= spec_.most;
-  // Members may know nothing of a lost one: it may have been silent for longer than their deadline allows, or train on.
+  // Asks also when a member is lost: the others may not have noticed, or that member may still train.
   const bool wants = generations_.changing() || (settled && generations_.wants_change());
   if (wants && asked_ < generations_.number()) {
     roster_.ask_for_change(generations_);

@@ -62,8 +62,8 @@ void ElasticGroup::stop(const std::string& why) {
   generations_.stop(why);
 }
 
-// Whether what runs, or is about to, can be a group. If it is too small, it is asked for a checkpoint, which it can
-// write as long as somebody has a state.
+// Whether the ranks that run, or are about to, can be a group. If they are too few, they are asked for a checkpoint,
+// which they can write as long as one of them has a state.
 bool ElasticGroup::goes_on(const std::string& why) {
   const std::size_t left = running_.size();
   if (left == 0) return false;
@@ -77,7 +77,7 @@ bool ElasticGroup::goes_on(const std::string& why) {
   return true;
 }
 
-// Whether it had said that it has come to the end of the run, with all that it had to write.
+// Whether the rank had said that it came to the end of the run, after it wrote all that it had to write.
 bool ElasticGroup::was_done(int id) const {
   const auto farewell = roster_.farewell(id);
   return farewell && !farewell->failed && farewell->words.empty();
@@ -101,7 +101,7 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
     expected_.erase(id);
     given_up_.erase(id);
   }
-  // All others have come to the end, among them rank 0 of the group, which writes what came of the run.
+  // All others have come to the end, among them rank 0 of the group, which writes the results.
   const bool done =
       running_.empty() && generations_.ends() && std::ranges::find(ids, generations_.members().front()) == ids.end();
   if (no_member || done) {
@@ -136,7 +136,7 @@ bool ElasticGroup::lose(std::vector<int> ids, std::string why) {
   return goes_on(why);
 }
 
-// Ranks that were started while others train.
+// Takes in ranks that were started while others train.
 void ElasticGroup::take_in() {
   const auto lives = [this](const auto& one) { return roster_.beat(one.first) != inherited_[one.first]; };
   if (std::ranges::all_of(expected_, lives)) {  // so the group changes once for all of them
@@ -170,7 +170,7 @@ void ElasticGroup::look_after() {
   }
 }
 
-// Whether a member that has lived has sent no heartbeat for long since the group began to change.
+// Whether a member has sent no heartbeat for long since the group began to change, though it had sent some before.
 bool ElasticGroup::is_silent(int id) {
   const auto now = Clock::now();
   Sign& last = heard_[id];

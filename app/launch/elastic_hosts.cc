@@ -34,7 +34,8 @@ std::vector<int> HostsJob::ids_of(const Part& part) const {
   return ids;
 }
 
-// The address by which hosts reach this machine. A host that is this machine may have come by its loopback.
+// The address by which hosts reach this machine. If a host is this machine itself, its connection may come over the
+// loopback.
 std::string HostsJob::meeting_host() const {
   const Part* seen = nullptr;
   for (const Part& part : parts_) {
@@ -77,7 +78,8 @@ void HostsJob::begin_group() {
   }
 }
 
-// A host whose connection has ended. Errors of ranks end the job, unless these have never trained with the others.
+// Whether the job continues without a host, whose connection has ended. Errors of its ranks end the job, unless these
+// ranks have never trained with the others.
 bool HostsJob::goes_on_without(Part& part) {
   if (part.missing) return true;
   if (ending_ || failed_) return false;
@@ -180,7 +182,7 @@ void HostsJob::reach_missing() {
       parts_.erase(part);
       part = anew;
     } catch (const Error&) {  // this machine has no process left for ssh
-      miss(*part);            // once more
+      miss(*part);            // the next try comes later
     }
   }
 }

@@ -1,5 +1,5 @@
 // The ranks of this machine in a job that survives the loss of some. A share of such a job only starts and kills ranks
-// as its launcher orders, and reports how they ended. At the end: a job whose group changes as it is told beforehand.
+// as its launcher orders, and reports how they ended. At the end of this file: jobs whose groups are planned.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ void LocalJob::give_up_rank(int id) {
   kill(rank.process.pid, SIGKILL);  // reap() finds it
 }
 
-// Whether the job continues without this rank, which has ended before the run.
+// Whether the job continues without this rank, which ended before the end of the run.
 bool LocalJob::goes_on_without(std::size_t r) {
   const int id = static_cast<int>(number(r));
   if (WIFEXITED(*ranks_[r].ended)) {
@@ -55,7 +55,7 @@ bool LocalJob::goes_on_without(std::size_t r) {
 void LocalJob::look_after_group() {
   if (failed_ || killing_ != 0 || !running()) return;
   group_->look_after();
-  if (group_->over()) return dismiss_all();  // while others were replaced
+  if (group_->over()) return dismiss_all();  // newcomers for lost ranks may still run
   if (!group_->no_progress().empty()) failed_ = Clock::now();
 }
 
@@ -124,7 +124,7 @@ void LocalJob::follow_plan() {
   roster.announce(plan_);
 }
 
-// Ends a rank that has left its group, and waits for the next one in vain.
+// Ends a rank that has left its group, and is not in the next one.
 void LocalJob::dismiss(std::size_t r) {
   Rank& rank = ranks_[r];
   read_all();

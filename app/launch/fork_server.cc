@@ -96,7 +96,7 @@ std::vector<std::string> texts_in(int file) {
   std::exit(run({texts.begin() + 2, environment}));  // without the program's name
 }
 
-// The rank becomes a child of the launcher when its own parent ends, which does nothing else.
+// The rank's parent only forks it and ends; then the rank becomes a child of the launcher.
 pid_t fork_once(ProgramMain run, pid_t launcher, std::span<const int, passed> descriptors) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return -errno;
@@ -139,8 +139,8 @@ pid_t fork_once(ProgramMain run, pid_t launcher, std::span<const int, passed> de
   _exit(0);
 }
 
-// Whether the libraries of a program that is started with it read what ours have read. A rank sets the number of its
-// threads itself.
+// Whether libraries would read in `environment` what ours have read in our environment. OMP_NUM_THREADS may differ,
+// since a rank sets the number of its threads itself.
 bool is_like_ours(std::span<const std::string> environment) {
   const auto own = [](std::string_view text) {
     return text.starts_with("SOTTO_") || text.starts_with("OMP_NUM_THREADS=");

@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t most_ranks = 65535;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // some programs write it before a text
 
-// Whether the number of a host counts all of its ranks, or the ranks of one of its queues.
+// Whether the number next to a host counts all ranks of the host, or the ranks of one of its queues.
 enum class Counted { nothing, host, queue };
 struct SaidHost {
   JobHost host;

@@ -42,7 +42,7 @@ bool HostsJob::begun() const {
   return std::ranges::any_of(parts_, [](const Part& part) { return part.begun; });
 }
 
-// Whether it does what it is told now. One of an elastic job that is not ready yet may have to wait for minutes.
+// Whether this part now obeys orders. In an elastic job, a part that is not ready yet may have to wait for minutes.
 bool HostsJob::follows(const Part& part) const { return is_elastic() ? part.ready && !part.missing : part.begun; }
 
 void HostsJob::add_to(std::vector<pollfd>& polled) const {
@@ -135,14 +135,14 @@ void HostsJob::hear(Part& part, const HostMessage& message) {
   }
 }
 
-// No rank starts before it is known of all hosts whether they are there: then one that cannot be reached costs nothing.
+// No rank starts before each host has answered, or is missing: a host that cannot be reached then costs no work.
 void HostsJob::begin_when_all_answered() {
   if (begun() || failed_ || ending_) return;
   for (Part& part : parts_) {
     if (!part.missing && !await_answer(part)) return;
   }
   if (is_elastic()) return begin_group();
-  begin(parts_.front());  // which says where the ranks meet
+  begin(parts_.front());  // the first host tells where the ranks meet
 }
 
 // Gives up a host that has not answered for too long.

@@ -20,8 +20,8 @@
 namespace sotto {
 namespace {
 
-// Everything that a job waits for wakes this process up, but for the end of a process on a kernel without pidfds
-// (before Linux 5.3).
+// All events that a job waits for wake this process up, except the end of a process on a kernel without pidfds (before
+// Linux 5.3).
 constexpr std::chrono::milliseconds longest_wait{1000};
 
 struct Running {

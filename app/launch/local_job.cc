@@ -128,8 +128,8 @@ void LocalJob::pass_on(int number) {
   }
 }
 
-// The launcher is on another machine. When it is gone, or cannot be heard any more, nobody waits for this job, or reads
-// what its ranks print.
+// The launcher is on another machine. When nothing is heard from it any more, nobody waits for this job or reads what
+// its ranks print.
 bool LocalJob::hears_launcher() {
   HostMessageReader& orders = *spec_.share->orders;
   if (orders.read()) heard_ = Clock::now();
@@ -198,8 +198,8 @@ std::vector<std::string> LocalJob::environment(std::size_t rank, std::uint64_t g
     variables.insert(variables.end(),
                      {fmt::format("SOTTO_ID={}", id), fmt::format("SOTTO_ENDS={}", fmt::join(ends, " "))});
   }
-  // Threads that spin until there is work again make a step up to 1.7 times quicker, but 20 times slower where there
-  // are more of them than cores. A single one waits for no other.
+  // Threads that spin until there is work again make a step up to 1.7 times as fast; with more threads than cores they
+  // make it 20 times slower. A single thread waits for no other.
   if (const SpinVariable* brief = brief_spins(); brief != nullptr && threads > 1) {
     const bool all_have_cores = threads * spec_.ranks * spec_.beside <= cores;
     variables.push_back(all_have_cores ? fmt::format("{}={}", brief->name, brief->value) : "OMP_WAIT_POLICY=passive");
@@ -282,12 +282,12 @@ std::size_t LocalJob::place_of(int id) const {
 
 std::int64_t LocalJob::all_ranks() const { return spec_.share == nullptr ? spec_.ranks : spec_.share->all_ranks; }
 
-// At its end, with all that it had to write, even if somebody killed it then.
+// Whether the rank came to its end and wrote all that it had to write, even if somebody killed it then.
 bool LocalJob::is_done(const Rank& rank) const {
   return *rank.ended == 0 || (WIFSIGNALED(*rank.ended) && reason_of(rank.report) == Reason::done);
 }
 
-// Ended because somebody asked for it, not because something failed.
+// Whether the rank ended because somebody asked for it, not because something failed.
 bool LocalJob::is_stop(const Rank& rank) const {
   if (WIFSIGNALED(*rank.ended)) return WTERMSIG(*rank.ended) == stop_;
   return is_stop_status(WEXITSTATUS(*rank.ended));

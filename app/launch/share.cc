@@ -31,7 +31,7 @@ namespace {
 
 constexpr int protocol = 3;
 
-// An empty file, until the end of this object.
+// An empty file, which is removed with this object.
 struct Mark {
   std::string path;
   explicit Mark(std::string name) : path(std::move(name)) {}
@@ -70,7 +70,7 @@ void enter(const std::string& folder) {
   }
 }
 
-// A word of what ssh says of its connection, "10.0.0.9 50312 10.0.0.1 22": from where to where. Empty without ssh.
+// A word of SSH_CONNECTION, "10.0.0.9 50312 10.0.0.1 22": the client's address and port, then ours. Empty without ssh.
 std::string word_of_connection(int number) {
   const char* const connection = std::getenv("SSH_CONNECTION");
   std::istringstream words(connection == nullptr ? "" : connection);
@@ -79,7 +79,7 @@ std::string word_of_connection(int number) {
   return word.substr(0, word.find('%'));
 }
 
-// The address of this machine by which the launcher's ssh came: other machines of its network can come there, too.
+// The address at which the launcher's ssh reached this machine: other machines of that network can reach it, too.
 std::string meeting_address(std::int64_t hosts) {
   const std::string address = word_of_connection(2);
   if (address.empty() || hosts == 1) return "127.0.0.1:0";
@@ -118,7 +118,8 @@ void answer_look(const std::string& path) {
   say({"seen", fmt::format("{} {}", std::max(1U, std::thread::hardware_concurrency()), is_there ? "yes" : "no")});
 }
 
-// For `sotto hosts check`: makes a file of that name. If its folder is not there yet, it lies in the nearest one above.
+// For `sotto hosts check`: makes a file of that name. If its folder does not exist yet, the file lies in the nearest
+// folder above.
 void leave_mark(const std::filesystem::path& path, std::optional<Mark>& mark) {
   std::error_code unknown;
   std::filesystem::path folder = path.parent_path();
@@ -152,8 +153,8 @@ int await(HostMessageReader& orders, Work& work) {
   }
 }
 
-// Whether another user of this host has the socket of that name, as far as that can be known: any user can take any
-// name. Nothing is read from it or sent to it.
+// Whether another user of this host listens at the socket of that name, as far as we can know: any user can take any
+// name. Nothing is read from the socket or sent to it.
 bool is_of_another(const sockaddr* name, socklen_t size) {
   const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connect(socket.get(), name, size) != 0) return false;
@@ -162,10 +163,10 @@ bool is_of_another(const sockaddr* name, socklen_t size) {
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 && owner.uid != geteuid();
 }
 
-// Waits until the ranks of a former connection from the same launcher have ended, as they do when that connection ends
-// or is silent. Without it, a rank could run twice, since the launcher may have given up the first one long before. The
-// socket's name excludes later shares while it is open; it is in no file system, and free when this process ends.
-// Nothing if the launcher is gone.
+// Waits until the ranks of a former connection from the same launcher have ended; they end when that connection ends or
+// is silent. Without this wait a rank could run twice, since the launcher may have given up the first one long before.
+// Returns a socket: while it is open, its name keeps later shares waiting. The name is in no file system, and is free
+// when this process ends. Returns nothing if the launcher is gone.
 Descriptor wait_for_former(HostMessageReader& orders, const Work& work) {
   const std::string name = fmt::format("sotto {} {}", work.spec.master, work.share.first_rank);
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};

@@ -230,7 +230,7 @@ class Hook::Impl {
     if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
   }
 
-  // A gradient that has not come with DDP's last bucket never comes; we would wait for it without end.
+  // If a gradient has not come with DDP's last bucket, it never comes, and we would wait for it for ever.
   void check_complete() const {
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {

@@ -49,7 +49,7 @@ auto interruptible(const std::function<int()>& asked, Work work) {
   const py::gil_scoped_release released;
   try {
     auto result = work(stop);
-    if (raised) std::rethrow_exception(raised);  // it has come to its end all the same
+    if (raised) std::rethrow_exception(raised);  // the work has come to its end in spite of it
     return result;
   } catch (const Stopped&) {
     if (raised) std::rethrow_exception(raised);

@@ -123,7 +123,7 @@ Recipe recipe_of(const std::string& option, const std::string& method) {
   return sotto::read_recipe(parse_expression(option, method));
 }
 
-// What to write in place of `method` so that it makes momentum as the codec `maker` does.
+// Returns the text of `method` with the memory of the codec `maker`, so that it makes momentum in the same way.
 std::string with_momentum(const std::string& method, const std::string& maker) {
   const MemorySpec memory = sotto::read_recipe(maker).memory;
   Recipe recipe = sotto::read_recipe(method);

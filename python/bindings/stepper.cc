@@ -32,8 +32,8 @@ std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
   throw ConfigError(fmt::format("{} buckets are too many; make bucket_mb larger", plans.size()));
 }
 
-// Collective. Drops tensors without NaN that all ranks have alike, such as a mask of infinities: they are their own
-// mean. All ranks have equally many.
+// Collective. Drops tensors without NaN that are equal on all ranks, such as a mask of infinities: each is its own
+// mean. All ranks pass the same number of tensors.
 void drop_alike(std::vector<std::pair<std::string, at::Tensor>>& tensors, Communicator& communicator) {
   std::vector<std::uint64_t> own, all(tensors.size() * static_cast<std::size_t>(communicator.size()));
   for (const auto& [name, tensor] : tensors) {
@@ -52,7 +52,7 @@ void drop_alike(std::vector<std::pair<std::string, at::Tensor>>& tensors, Commun
   });
 }
 
-// Collective. The sum of values as large as the largest double is made of fractions of them, so that it fits.
+// Collective. Sums fractions of the values, so that the sum fits even if values are as large as the largest double.
 void average_doubles(std::span<double> values, Communicator& communicator) {
   const double ranks = communicator.size(), share = std::exp2(-std::ceil(std::log2(ranks)));
   for (double& value : values) value *= share;
@@ -125,7 +125,7 @@ void Stepper::take_average() {
   fresh_ = false;
   std::vector<float> by_hand;
   guarded([&] { by_hand = changes(); });
-  require_finite_everywhere(by_hand, model_.layout());  // a difference is, only if both models are
+  require_finite_everywhere(by_hand, model_.layout());  // a difference is finite only if both models are
   guarded([&] { take_mean(std::move(by_hand), true, [this] { algorithm_->average_models(*this); }); });
 }
 
@@ -143,8 +143,9 @@ void Stepper::require_finite_everywhere(const std::vector<Float>& values, const 
 }
 template void Stepper::require_finite_everywhere(const std::vector<float>& values, const Layout& layout);
 
-// `by_hand` is how far this rank has moved its parameters by hand, if it counts. That belongs to the next step, and to
-// the mean model. `average` makes shown_ the mean of the algorithm's models.
+// `by_hand` is how far this rank has moved its parameters by hand; `counts` says whether it has a part in the mean.
+// These changes belong to the mean model, and to the next step. `average` makes shown_ the mean of the algorithm's
+// models.
 void Stepper::take_mean(std::vector<float> by_hand, bool counts, const std::function<void()>& average) {
   const bool changed = std::ranges::any_of(by_hand, [](float change) { return change != 0; });
   const bool anywhere = !std::ranges::all_of(of_all_ranks(*communicator_, changed ? 1 : 0), std::logical_not());
@@ -157,7 +158,7 @@ void Stepper::take_mean(std::vector<float> by_hand, bool counts, const std::func
 void Stepper::refuse(const std::string& why) {
   if (failed()) return;
   thread_.end();
-  fail(ConfigError(why));  // no loss of a peer, after which an elastic job would continue
+  fail(ConfigError(why));  // no CommError: after a lost peer an elastic job would continue
 }
 
 void Stepper::show_mean() {
@@ -229,7 +230,7 @@ void Stepper::check() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-// Now this thread may use the algorithm, and nothing is on its way.
+// Afterwards this thread may use the algorithm, and no message is on its way.
 void Stepper::idle() {
   check();
   if (thread_.in_the_middle()) {
@@ -251,7 +252,7 @@ void Stepper::follow(const std::function<void()>& f) {
   model_.write(moved_);
 }
 
-// While the model shows the mean, no change of it may become a step or be lost.
+// While the model shows the mean, a change of the model must neither become a step nor be lost.
 void Stepper::require_own_model() const {
   if (own_.empty()) return;
   throw ConfigError("the module shows the mean of all ranks' models; train outside of `with .. average():`");

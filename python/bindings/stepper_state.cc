@@ -102,7 +102,7 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
   });
   require_finite_everywhere(now, model_.layout());
   guarded([&] {
-    // If all who were there before are lost, those that are left have the model of one of them.
+    // If all former ranks are lost, the new ranks have the model of one of them.
     const bool nobody = std::ranges::min(of_all_ranks(*communicator_, is_new ? 1 : 0)) == 1;
     take_mean(std::move(by_hand), nobody || !is_new,
               [&] { algorithm_->elastic()->sync_after_change(*this, is_new && !nobody); });
@@ -125,7 +125,8 @@ void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& re
   }
 }
 
-// Ranks would find states of different steps again in each next group, so this is no loss of a peer.
+// The next group would find states of different steps again, so this is a ConfigError, not the CommError of a lost
+// peer.
 void Stepper::require_even_commits(std::uint64_t step) {
   std::vector<std::uint64_t> all;
   guarded([&] { all = of_all_ranks(*communicator_, step + 1); });

@@ -72,7 +72,8 @@ at::Tensor finite(const at::Tensor& result, const std::string& op) {
 }
 
 // Makes the sum over all ranks, and returns whether the type holds it. Whole numbers wrap, and are then far from the
-// sum of doubles, which is made only where the largest values of all ranks together do not fit.
+// sum of the same values as doubles. The sum of doubles is made only if the largest values of all ranks add up to more
+// than the type holds.
 bool sum_fits(at::Tensor& values, Communicator& communicator) {
   const DType type = *type_of(values.scalar_type());
   const double limit = std::exp2(8 * size_of(type) - (type == DType::u8 ? 0 : 1)) - 1;

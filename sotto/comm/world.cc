@@ -70,8 +70,8 @@ void meet_at(World& world, const std::string& said, const std::string& text) {
   world.port = place.port;
 }
 
-// For launchers that serve no store, rank 0 does: at the address from the flag, or else at a port that depends on the
-// job, below the range from which the system assigns ports.
+// If the launcher serves no store, rank 0 serves it: at the address from the flag, or else at a port that depends on
+// the job. This port is below the range from which the system assigns ports.
 void meet_at_rank_0(World& world, const std::string& master, const std::string& host, const std::string& job) {
   world.host_store = world.rank == 0;
   world.prefix = "sotto/" + job;
@@ -237,7 +237,7 @@ std::string text_of(const MeetingPlace& place) {
   return (is_six ? "[" + place.host + "]" : place.host) + ":" + std::to_string(place.port);
 }
 
-// Whatever starts the ranks last is checked first: torchrun or our launcher may run below srun, and mpirun in a batch
+// The starter closest to the ranks is checked first: torchrun or our launcher may run below srun, and mpirun in a batch
 // script.
 World find_world(const std::string& master, bool meets) {
   if (!master.empty()) static_cast<void>(read_meeting_place(named("master", master), master));  // also if unused

@@ -68,7 +68,7 @@ Clock::duration time_of(std::size_t bytes, double bits_per_second) {
   return bits_per_second > 0 ? seconds(8.0 * static_cast<double>(bytes) / bits_per_second) : Clock::duration::zero();
 }
 
-// How many spans of time are kept apart. Nearly all messages that are still to come began after older ones.
+// How many spans of time are kept apart. Older ones may be joined, since nearly all later messages begin after them.
 constexpr std::size_t remembered = 64;
 
 // The rate of two links in series; 0: unlimited.
@@ -153,8 +153,8 @@ Clock::time_point Link::receive(int from, std::size_t bytes, Clock::time_point a
   return std::max(arrived, take_in(begin, time_of(bytes, ingress_)));
 }
 
-// Takes the first time that is free from `begin` on, and returns when it ends. So a short message that came while a
-// long one was on its way delays that by its own time only.
+// Reserves the first free time from `begin` on, `needed` in all, and returns when it ends. A short message that came
+// during a long one thus delays the long one only by its own time.
 Clock::time_point Link::take_in(Clock::time_point begin, Clock::duration needed) {
   auto next = std::ranges::find_if(busy_, [&](const Span& span) { return span.end >= begin; });
   const auto first = next;

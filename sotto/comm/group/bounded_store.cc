@@ -65,7 +65,7 @@ void BoundedStore::set(const std::string& key, const std::string& value) {
 }
 
 std::string BoundedStore::get(const std::string& key) {
-  // Otherwise the store would wait for the key within one request.
+  // Without this, the store would wait for the key within one request, which could block for long.
   await(key, std::min(Clock::now() + limit_, end_), stop_);
   return ask([key](Store& store) { return store.get(key); });
 }

@@ -36,8 +36,8 @@ std::string key(std::string_view what, int rank) { return fmt::format("{}/{}", w
 
 double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
-// Parses "NUMBER TEXT" or "NUMBER", as ranks write them. Others may write into a store, too; returns nothing without a
-// number.
+// Parses "NUMBER TEXT" or "NUMBER", as ranks write them. Returns nothing if there is no number, since others may write
+// into a store, too.
 std::optional<std::pair<int, std::string>> read_numbered(const std::string& text) {
   int number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -116,8 +116,8 @@ Meeting::Meeting(const StorePtr& store, std::chrono::milliseconds limit, int ran
   }
 }
 
-// Ranks that waited for this rank in vain left a note; if they try again, they come to the next meeting. So this rank
-// goes there too, whether it is late or never tried to come.
+// Ranks that waited in vain left a note in the meeting; if they try again, they come to the next one. This rank goes
+// there, too, whether it is late or never tried to come.
 void Meeting::join_next() {
   const std::string all = prefix_;
   for (;;) {
@@ -204,7 +204,7 @@ void Meeting::arrive(Store& store) {
   if (store.add(arrived_key, 1) == size_ && store.add(settled_key, 1) == 1) store.set(outcome_key, "met");
 }
 
-// Whether all have met before this rank was stopped. Otherwise they never will, and hear this error.
+// Whether all ranks met before this one was stopped. If not, they never will in this meeting, and are told `error`.
 bool Meeting::has_met(const std::string& error) {
   try {
     const StorePtr store = until(Clock::now() + 3s);
@@ -229,7 +229,7 @@ void Meeting::tell(Store& store, int peer, const std::string& error) {
   if (store.add(settled_key, 1) == 1) store.set(outcome_key, "failed");
 }
 
-// Whoever comes last must not say that they have met, so this counts as the first outcome.
+// The rank that comes last must not write that all have met, so this writes the outcome before it can.
 void Meeting::end_for(StoreServer& store, const std::string& prefix, int rank, const std::string& error) {
   const auto set = [&](const std::string& name, const std::string& value) { store.set(prefix + "/" + name, value); };
   set(key(failed_key, rank), fmt::format("{} {}", rank, error));

@@ -59,9 +59,9 @@ std::vector<int> ids_at(Store& store, const std::string& key) {
   throw CommError(fmt::format("the ranks' store says `{}` where ids of ranks are due", visible(value)));
 }
 
-// Asks the store until there is an answer. A coordinator may be gone for a while; its next one has a new store. The
-// time for which it is waited for begins anew if it goes away while a rank waits for others: `is_there` says that it
-// knows this job, and that only others keep the rank waiting.
+// Asks the store until there is an answer. A coordinator may be gone for a while; the next one has a new store. A rank
+// waits for it for a limited time. This time starts again if the coordinator goes away after `request` has set
+// `is_there`: it knew this job, and the rank waited only for other ranks.
 template <class Request>
 auto ask(const World& world, const Stop& stop, Request request) {
   const Clock::duration wait = world.coordinated ? Clock::duration(world.coordinator_wait) : answer_limit;
@@ -87,7 +87,7 @@ auto ask(const World& world, const Stop& stop, Request request) {
       return request(*store, is_there);
     } catch (const Stopped&) {
       throw;
-    } catch (const MissingKey&) {  // it has not said something for `answer_limit`
+    } catch (const MissingKey&) {  // a key was missing for `answer_limit`
       if (ends()) throw CommError(fmt::format("{} knows nothing of this job; is it {} of another one?", place, server));
     } catch (const std::exception&) {
       if (std::exchange(is_there, false)) {
@@ -99,7 +99,7 @@ auto ask(const World& world, const Stop& stop, Request request) {
   }
 }
 
-// The rank with that id waits for no place any more. The coordinator may have taken its application already: then it
+// The rank with that id waits for no place any more. If the coordinator has taken its application already, the rank
 // counts as one that was asked to end, and the others continue.
 void withdraw(Store& store, int id) {
   store.set(keys::farewell(id), text_of({.words = "it no longer waits for an answer to its application"}));
@@ -108,12 +108,13 @@ void withdraw(Store& store, int id) {
 
 struct Seat {
   std::optional<World> world;
-  std::string error;    // why there is none; empty: the run has come to its end
+  std::string error;    // why there is no place; empty: the run has come to its end
   bool wanted = false;  // nobody continues, and the state of this rank should be saved
 };
 
-// The place of this rank in a generation. A former member has one in the generation after its own, or none any more; a
-// newcomer waits until it has one. `is_there` becomes true once only others keep it waiting.
+// The place of this rank in a generation. A former member (`member`) has a place in the generation after
+// `world.generation`, or in none; a newcomer waits until it has a place. `is_there` becomes true once the rank waits
+// only for others.
 Seat wait_for(bool member, World world, Store& store, const Stop& stop, bool& is_there) {
   const std::uint64_t first = world.generation + (member ? 1 : 0);
   for (Patience patience(50ms);; is_there = true, patience.pause(Clock::time_point::max())) {
@@ -261,16 +262,16 @@ JobSize size_of_job(const World& world) {
   });
 }
 
-// An id counts only once the coordinator has taken the rank's application, and its state has it. If it ends before
-// that, the rank applies to the next one. If it was only busy or unreachable, it must not take in the rank for which
-// nobody answers.
+// An id counts only once the coordinator has taken the rank's application and saved that in its state. If the
+// coordinator ends before, the rank applies to the next one. If the coordinator was only busy or unreachable, it must
+// not admit the rank under the former id, so the rank withdraws that application first.
 int join_job(const World& world, const std::optional<Secret>& secret, const Stop& stop) {
   struct Answer {
     int id = 0;
     std::string refusal;
   };
   std::string last_job;
-  int last_id = -1;  // with which the rank has applied for that job
+  int last_id = -1;  // the id with which the rank last applied, to `last_job`
   const Answer answer = ask(world, stop, [&](Store& store, bool& /*is_there*/) {
     const std::string job = text_at(store, keys::job);
     if (last_id >= 0 && job == last_job) withdraw(store, last_id);

@@ -151,8 +151,8 @@ class MpiCommunicator final : public Communicator {
     return {held_back == nullptr ? -1 : held_back->peer, reason, true};
   }
 
-  // Cancels receives for which nothing has come. MPI keeps the others, so it must not be called again once the caller
-  // frees their memory.
+  // Cancels receives for which nothing has come. MPI keeps the other receives, so this process must not call MPI again
+  // once the caller frees their memory.
   void take_back() {
     const auto lock = session_->enter();
     if (!lock) return;

@@ -28,7 +28,8 @@ using Tcp = asio::ip::tcp;
 using Kind = RelayWord::Kind;
 
 constexpr std::chrono::milliseconds pause(20);  // after an error of the listening socket
-// At first so many may close without a word: a rank does so whose peer's connection came first.
+// At first this many connections may close without a line in the log: a rank closes one if its peer's connection came
+// first.
 constexpr std::size_t most_silent = 64;
 constexpr std::size_t most_gone = 1 << 16;  // doors that are remembered to have gone
 
@@ -98,7 +99,7 @@ void Relay::Impl::accept() {
       self->welcome(std::move(socket));
       return self->accept();
     }
-    // Such as too many open files: whoever has waited longest gives way.
+    // There may be too many open files: the connection that has waited longest gives way.
     self->refusals_->add("whoever connects", error.message());
     if (!self->waiting_.empty()) self->dismiss(Shared(self->waiting_.front()));
     self->again_.expires_after(pause);
@@ -166,7 +167,7 @@ void Relay::Impl::hear(const Shared& connection) {
                    });
 }
 
-// Whoever serves a door later takes it over: the rank knows of a break of which the relay has heard nothing.
+// A later connection takes over the door: the rank knows that its former one broke, even if the relay does not.
 void Relay::Impl::serve(const Shared& control, const RelayId& id) {
   auto& door = doors_[id];
   if (!door && doors_.size() > settings_.most_doors) {
@@ -202,8 +203,8 @@ void Relay::Impl::hear_more(const Shared& control) {
                    });
 }
 
-// A rank that ended closes its connection, and so does one whose connection somebody cut. The latter comes again,
-// unless it is busy; so the relay waits a moment until it says that the rank has gone.
+// A connection closes when its rank has ended, but also when somebody cuts it. In the latter case the rank comes again,
+// unless it is busy. The relay therefore waits a moment before it says that the rank has gone.
 void Relay::Impl::end_service(const Shared& control, const asio::error_code& error) {
   const RelayId id = control->door;
   const std::shared_ptr<Door> door = doors_.at(id);
@@ -234,7 +235,7 @@ void Relay::Impl::forget(const RelayId& id, Kind answer) {
   for (const Shared& guest : std::exchange(door->guests, {})) send_away(guest, answer, id);
 }
 
-// A guest says nothing while it waits: if there is something to read, it has gone, or is no member.
+// A guest says nothing while it waits: if there is something to read, the guest has gone, or is no member of the job.
 void Relay::Impl::call(const Shared& guest, const RelayId& id) {
   const auto found = doors_.find(id);
   if (found == doors_.end()) return send_away(guest, gone_.contains(id) ? Kind::gone : Kind::absent, id);
@@ -262,7 +263,7 @@ void Relay::Impl::announce(Door& door, const Shared& guest) {
 
 void Relay::Impl::take(const Shared& taker, const RelayId& token) {
   const auto found = guests_.find(token);
-  if (found == guests_.end()) return dismiss(taker);  // it was late
+  if (found == guests_.end()) return dismiss(taker);  // the guest has gone, or there was none
   const Shared guest = found->second;
   guest->guest = false;
   guest->patience.cancel();
@@ -311,7 +312,7 @@ void Relay::Impl::send_away(const Shared& connection, Kind answer, const RelayId
   dismiss(connection);
 }
 
-// REQUIRES that the reference is to none of the lists.
+// REQUIRES that `connection` is no reference into one of the lists, which lose their element here.
 void Relay::Impl::dismiss(const Shared& connection) {
   connection->closed = true;
   connection->patience.cancel();

@@ -29,8 +29,8 @@ struct RelaySettings {
 // `room` bytes more than the other side has taken.
 //
 // Anybody who reaches the port may use it. Connections that send garbage or nothing are closed, with at most a line a
-// second in the log. If there are too many connections of a kind (RelaySettings), the oldest gives way, but doors that
-// are served do not. Everything runs on the thread that runs the io_context. The io_context may still run after the
+// second in the log. When too many connections wait, the oldest gives way. When there are too many doors or pairs, a
+// new one is refused. Everything runs on the thread that runs the io_context. The io_context may still run after the
 // relay is destroyed.
 class Relay {
  public:

@@ -82,7 +82,8 @@ void TcpLines::connect(Line& line) {
       });
 }
 
-// A rank that peers reach directly leaves it to one behind a relay to connect, at first: the way is shorter.
+// If the peer has a relay and this rank has none, this rank at first leaves it to the peer to connect: that way is
+// direct.
 bool TcpLines::leaves_it_to_the_peer(Line& line, const TcpPlace& place) {
   constexpr std::chrono::milliseconds head_start(300);
   const auto until = line.since + head_start;
@@ -106,8 +107,8 @@ void TcpLines::call(Line& line, const RelayId& door) {
   });
 }
 
-// Whoever changes a handshake on the way makes it fail in any way, and as one with another secret, too. So an attempt
-// that fails is only repeated; the place of a peer says that its secret is another one.
+// Somebody who changes a handshake on the way can make it fail like one with another secret. An attempt that fails is
+// therefore only repeated; that the peer's secret is another one is known from the peer's place.
 void TcpLines::prove(Line& line) {
   line.stream->start(settings_.tls.get(), TcpStream::Side::client,
                      [this, &line, turn = line.turn](const asio::error_code& error) {

@@ -36,7 +36,7 @@ bool equal(const TcpKey& one, const TcpKey& other) {
 
 }  // namespace
 
-// A connection that has not said yet which rank it is from. What is under way keeps it in memory.
+// A connection that has not said yet which rank it is from. Operations in progress keep it in memory.
 struct TcpDoor::Guest {
   Guest(Tcp::socket socket, std::string its_address)
       : from(std::move(its_address)), stream(std::make_shared<TcpStream>(std::move(socket))) {}

@@ -144,8 +144,8 @@ void TcpLines::break_off(Line& line, const std::string& why) {
   connect_later(line, line.pause);
 }
 
-// A wrong checksum may be anybody's fault; the same one again and again is not going to pass. Acknowledgements have no
-// number: one that is damaged after good ones came is not the same as that of another connection.
+// A frame that is damaged once may arrive the next time; one that is damaged again and again will not. Acknowledgements
+// have no number: a damaged one that follows good ones does not count as the same frame as before.
 void TcpLines::damaged(Line& line, const std::string& what) {
   const std::uint64_t due = line.incoming.due();
   const bool again = due == std::exchange(line.damaged, due) && !line.incoming.hears_acknowledgements();
@@ -165,8 +165,8 @@ void TcpLines::damaged(Line& line, const std::string& what) {
   break_off(line, "what came over the connection was damaged: " + what);
 }
 
-// A peer whose door is closed has ended; anything else may pass. Time in which the owner was busy does not count. Nor
-// is a peer lost before the operation that waits for it would give up: it may be busy for as long.
+// Tries again to connect. The peer is lost if the deadline has passed since the first attempt and since the owner last
+// asked for the peer, and if the operation that asked has timed out. Time in which the owner was busy does not count.
 void TcpLines::try_again(Line& line, const std::string& why) {
   drop(line);
   line.failed = why;
@@ -185,9 +185,9 @@ void TcpLines::connect_later(Line& line, std::chrono::milliseconds pause) {
   });
 }
 
-// Peers hear that this rank is there, even if it has nothing to send. A connection that brings nothing for long may be
-// one that a machine on the way has forgotten, or keeps and empties into nowhere; whether the peer is only busy or
-// stopped, nobody knows, but then a new connection does no harm.
+// Peers hear that this rank is there, even if it has nothing to send. If a connection brings nothing for long, a
+// machine on the way may have forgotten it, or drop all its data. Perhaps the peer is only busy or stopped, but then a
+// new connection does no harm.
 void TcpLines::beat() {
   for (const auto& one : lines_) {
     if (!one || !one->stream) continue;
@@ -204,8 +204,8 @@ void TcpLines::beat() {
   }
 }
 
-// A newer connection replaces the present one: the peer knows that it is broken. Of two connections that are made at
-// the same time, both sides keep that of the lower rank if it has come so far that the other will hear of it.
+// A newer connection replaces the present one: the peer knows that the present one is broken. Of two connections that
+// are made at the same time, both sides keep the one from the lower rank, if that rank has begun to send its hello.
 void TcpLines::take_over(const TcpHello& hello, const std::optional<TcpPlace>& place,
                          std::shared_ptr<TcpStream> stream) {
   Line& line = line_of(static_cast<int>(hello.from));

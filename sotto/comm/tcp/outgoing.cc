@@ -94,7 +94,7 @@ TcpFrame TcpOutgoing::head(std::uint64_t number) {
   return {kind, number, letter.data.size() - at * TcpFrame::piece, crcs_[at]};
 }
 
-// Copies the first letter, all of which was written.
+// Copies those frames of the first letter that are not acknowledged. All of the letter was written.
 void TcpOutgoing::keep() {
   drop();
   if (kept_begin_ > kept_bytes()) {
@@ -117,7 +117,7 @@ void TcpOutgoing::end_letter() {
   crcs_.clear();
 }
 
-// Gives up what is acknowledged. Not while it is being written.
+// Forgets kept frames that are acknowledged. Not called while one of them is being written.
 void TcpOutgoing::drop() {
   for (; kept_first_ < std::min(first_, acknowledged_); ++kept_first_) {
     kept_begin_ += read_tcp_frame(std::span(kept_).subspan(kept_begin_), kept_first_).all_bytes();

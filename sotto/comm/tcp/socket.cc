@@ -19,8 +19,8 @@ using Tcp = asio::ip::tcp;
 
 // On short links small buffers are faster than those of megabytes that the system would choose. On the loopback,
 // messages of 64 MB are up to 1.7 times as fast, since the receiver finds the bytes in the processor's cache. Over 1
-// Gbit/s with TLS, both directions at once reach .97 of Gloo's rate in place of .90. Long links need what the system
-// chooses: a sender can have no more under way in a round trip than fits into its buffer.
+// Gbit/s with TLS, both directions at once reach .97 of Gloo's rate in place of .90. Long links need the buffers that
+// the system chooses: in a round trip a sender can send no more than fits into its buffer.
 constexpr int send_buffer = 128 << 10, receive_buffer = 256 << 10;
 constexpr std::chrono::microseconds short_round_trip(1000);
 
@@ -98,7 +98,8 @@ bool TcpPulse::too_silent(Clock::time_point heard) const {
   return Clock::now() - std::max(heard, attentive_) >= silence_within(deadline_.by_last_lap());
 }
 
-// A peer whose steps are shorter tolerates less than this rank does, but no less than what all ranks have been given.
+// The period follows from the least deadline, which all ranks have: a peer with shorter steps may tolerate less silence
+// than this rank, but not less than that.
 void TcpPulse::wait() {
   const auto period = silence_within(deadline_.least()) / beats;
   timer_.expires_after(period);

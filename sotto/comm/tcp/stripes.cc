@@ -28,7 +28,8 @@ Length write_length(std::uint64_t length) {
   return bytes;
 }
 
-// The stripes of a message are equal, but the last one may be shorter. Stripe `lane` ends where the next one begins.
+// The stripes of a message are equally long, but the last one may be shorter. Stripe `lane` ends where the next one
+// begins.
 std::size_t stripe_begin(std::size_t whole, std::size_t lane, std::size_t lanes) {
   return std::min(lane * ((whole + lanes - 1) / lanes), whole);
 }
@@ -176,7 +177,7 @@ void TcpStripes::send_over(Lane& lane, int peer, TcpFrame::Kind kind, std::span<
   lane.lines.send(peer, kind, data);
 }
 
-// The first lane brings whatever comes; the others are made when it has announced a message.
+// All messages come, or are announced, over the first lane. The other lanes connect when it has announced a message.
 void TcpStripes::resume(int peer) {
   const Peer& from = peer_of(peer);
   if (!from.lost.empty()) return owner_.lost(peer, from.lost);
@@ -187,7 +188,7 @@ void TcpStripes::resume(int peer) {
   }
 }
 
-// Not at once: a lane may be at work that the loss of another one would end.
+// Not at once: resume() may lose the lane and with it all lanes, and one of them may be in the middle of its work.
 void TcpStripes::resume_later(Lane& lane, int peer) {
   asio::post(io_, [this, &lane, peer] {
     const Peer& from = peer_of(peer);
@@ -220,7 +221,7 @@ void TcpStripes::close() {
   for (const auto& lane : lanes_) lane->lines.close();
 }
 
-// What the first lane brings after its stripe waits for the stripes of the others, since messages come in order.
+// The first lane's next message waits until all stripes of the present one have come, since messages come in order.
 std::optional<std::span<std::byte>> TcpStripes::room_for(const Lane& lane, int peer, const TcpFrame& frame) {
   Peer& from = peer_of(peer);
   const bool first = lane.number() == 0;
@@ -290,8 +291,8 @@ void TcpStripes::lost(const Lane& lane, int peer, const std::string& reason) {
   lose_if_needed(peer);
 }
 
-// A peer that ends closes its connections in any order, and what it sent over one of them may still be unread. So the
-// loss of a lane matters once something is to go over it, or to come.
+// A peer that ends closes its connections in any order, and data that it sent over one of them may still be unread. The
+// loss of a lane therefore matters only once something is to go or to come over it.
 void TcpStripes::lose_if_needed(int peer) {
   Peer& of = peer_of(peer);
   const auto found = std::ranges::find_if(of.ways, [&](const auto& way) { return !way.lost.empty() && of.needs(way); });

@@ -22,7 +22,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::chrono::seconds patience(2);  // of a rank that ends, with peers that acknowledge nothing
+constexpr std::chrono::seconds patience(2);  // how long a rank that ends waits for acknowledgements
 
 class TcpCommunicator final : public Communicator, private TcpOwner {
  public:
@@ -141,7 +141,7 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
                                   trouble.empty() ? "" : ": ", trouble)};
   }
 
-  // The memory of the messages is the caller's, so nothing may be under way when it learns of the failure.
+  // The memory of the messages belongs to the caller, so no operation may use it when the caller learns of the failure.
   [[noreturn]] void give_up_exchange() {
     const std::string cause = meeting_->report(failure_->peer, failure(operation(), failure_->peer, failure_->reason));
     connections_->close();
@@ -205,8 +205,8 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
   std::vector<Peer> peers_;
 };
 
-// The address to listen at: that of the options, or the one from which packets go to the host of the store. ConfigError
-// if everybody could read what goes over it.
+// The address to listen at: the one in the options, or the one from which packets go to the host of the store.
+// ConfigError if everybody could read what is sent there.
 asio::ip::address own_address(const World& world, const TransportOptions& options, bool is_private) {
   std::string said = options.address == "localhost" ? "127.0.0.1" : options.address;
   if (!options.interface.empty()) {
@@ -216,7 +216,7 @@ asio::ip::address own_address(const World& world, const TransportOptions& option
     }
     said = interface.addresses.front();
   }
-  const bool chosen_here = said.empty();  // which is the loopback only if the ranks meet there
+  const bool chosen_here = said.empty();  // near_address() returns the loopback only if the ranks meet there
   if (chosen_here) said = near_address(world, options.connect_deadline, options.stop);
   asio::error_code unreadable;
   const auto address = asio::ip::make_address(said, unreadable);
