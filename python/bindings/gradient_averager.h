@@ -37,8 +37,8 @@ struct AveragerOptions {
   std::uint64_t seed = 1;
   std::size_t bucket_bytes = std::size_t{4} << 20;
   // If a value is not finite on any rank, or a mean does not fit the type of its gradient, all means of the step are
-  // NaN on every rank and no memory changes; without `propagate` that is a NumericError. Means are then available only
-  // at the end of the step. Costs one round of 4 bytes a bucket, and a copy of the memories a step.
+  // NaN on every rank and no memory changes; without `propagate` that is a NumericError. With it, means are available
+  // only at the end of the step. It costs one round of 4 bytes a bucket, and a copy of the memories a step.
   bool propagate = false;
   int codec_threads = 1;  // that encode and decode; the result is the same with any number
   Terms required_same;    // further values that must be the same on all ranks, but do not belong to the state
@@ -46,8 +46,7 @@ struct AveragerOptions {
 
 // What a rank held back in its former group.
 struct FormerState {
-  int rank = 0,
-      ranks = 1;  // its number then, and how many ranks there were; rank < 0: `values` has only the shared() ones
+  int rank = 0, ranks = 1;  // its number then, and how many ranks there were; rank < 0: it has only shared() values
   StateValues values;
 };
 

@@ -35,9 +35,8 @@ class Member {
   int rank() const { return world_.rank; }
   int ranks() const { return world_.size; }
   std::uint64_t generation() const { return world_.generation; }
-  const std::string& failure() const {
-    return world_.failure;
-  }  // after which no group trains; empty: this group trains
+  // The failure after which no group trains; empty: this group trains.
+  const std::string& failure() const { return world_.failure; }
   // Whether others want to join, so that the members should leave this group together.
   bool wants_change() const { return heartbeat_ && heartbeat_->wants_change(); }
   // Tells the coordinator that this rank has ended, and why (empty: it has come to the end of the run). If it is never
