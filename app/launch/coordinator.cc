@@ -24,10 +24,10 @@ using namespace std::chrono_literals;
 
 constexpr auto settle = 1s;                                  // after a rank has come, for others that come with it
 constexpr auto silence = 30s;                                // of a rank that is lost
-constexpr auto brief_silence = 3s;                           // the same while the group changes, and the others wait
-constexpr auto cut_silence = 1s;                             // then, if others say that its connections were closed
-constexpr auto return_silence = 10s;                         // then, of members of a restarted coordinator
-constexpr auto lingering = 2s;                               // for ranks that come as the job ends
+constexpr auto brief_silence = 3s;                           // the same while the group changes and others wait
+constexpr auto cut_silence = 1s;                             // the same, if others say that its connections were closed
+constexpr auto return_silence = 10s;                         // the same, of members from before a restart
+constexpr auto lingering = 2s;                               // for ranks that come while the job ends
 constexpr auto between_doubts = 1s, doubts_at_once = 4s;     // a line a second, but for the first ones
 constexpr std::string_view heading = "sotto coordinator 2";  // of the file of its state
 constexpr std::string_view no_secret = "none";               // in that file

@@ -46,7 +46,7 @@ class Job {
   OnProgress on_progress_;
   std::deque<std::string> held_;             // lines that are shown only if the job fails
   std::optional<Clock::time_point> failed_;  // since its first failure
-  int stop_ = 0;                             // the signal that stopped this process
+  int stop_ = 0;                             // the signal that asked us to stop; 0: none
   std::string master_;                       // where the ranks meet; empty: nobody has said so yet
   std::optional<StoreServer> store_;
   std::optional<ElasticGroup> group_;  // of a job whose ranks may be lost

@@ -51,7 +51,7 @@ struct Work {
 
 void say(const HostMessage& message) { write_text(stdout, to_line(message)); }
 
-// An anonymous file in memory, which is gone with its last process.
+// An anonymous file in memory, which ends with the last process that has it open.
 Descriptor secret_file(const std::string& text) {
   Descriptor file(memfd_create("secret", MFD_CLOEXEC));
   if (!file.open() || fchmod(file.get(), S_IRUSR) != 0 ||

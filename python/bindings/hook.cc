@@ -61,7 +61,7 @@ class Hook::Impl {
     return future;
   }
 
-  // Likewise. A refusal ends the step on all ranks.
+  // Runs on the thread of backward, too. A refusal ends the step on all ranks.
   void offer(std::size_t parameter, const at::Tensor& gradient) {
     Job* job = job_at(offered_);
     job->index = offered_;

@@ -141,7 +141,7 @@ std::vector<at::Tensor> reduced(const c10d::Reducer& reducer) {
   return all;
 }
 
-// Without a reducer: for gradients that the caller offers. _C.pyi has the arguments.
+// Without a reducer (null) the caller offers the gradients. _C.pyi has the arguments.
 std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
                              Hook::Parameters parameters, const py::kwargs& given) {
   Hook::check(parameters);

@@ -52,10 +52,10 @@ class Stepper final : private Worker {
   bool starts_early() const { return algorithm_->traits().starts_early; }
   bool failed() const { return error_ != nullptr; }  // for good
 
-  // The functions below are called between steps (ConfigError otherwise). If ranks go at their own speed, each is a
-  // meeting of all of them. A mean would spread a model that is not finite to all ranks: if a rank has one, there is a
-  // NumericError on all ranks, and nothing changes. Collective: all ranks take the exact mean model and continue from
-  // there. The mean includes messages that are on their way.
+  // The functions below are called between steps (ConfigError otherwise). If ranks go at their own speed, all of them
+  // meet in each of these calls. A mean would spread a model that is not finite to all ranks: if a rank has one, there
+  // is a NumericError on all ranks, and nothing changes. Collective: all ranks take the exact mean model and continue
+  // from there. The mean includes messages that are on their way.
   void take_average();
   // Collective: the parameters become the mean over all ranks until show_own() restores this rank's. Until then there
   // can be no step, take_average(), load() or second mean.

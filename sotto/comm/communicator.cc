@@ -95,7 +95,7 @@ void Communicator::exchange(std::span<const Send> sends, std::span<Recv> recvs) 
   counted_exchange(sends, recvs);
 }
 
-// 256 KiB take 21 ms at 100 Mbit/s: much longer than the latency of a round.
+// Messages from 256 KiB on are long: they take 21 ms at 100 Mbit/s, much more than the latency of a round.
 void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs) {
   constexpr std::size_t is_long = 256 << 10;
   check_peers(sends, recvs);
@@ -270,8 +270,8 @@ void Communicator::reduce_directly(std::span<std::byte> data, DType type, Reduce
   for (std::size_t at = length; at < all.size(); at += length) reduce_into(data, all.subspan(at, length), type, op);
 }
 
-// Part p starts at rank p and is passed from rank to rank; each adds its own part: ((x_p + x_(p+1)) + x_(p+2)) + ...,
-// indices modulo W. Then rank p-1 has the sum, and the sums are passed around the ring.
+// Part p starts at rank p and is passed from rank to rank; each rank adds its values: ((x_p + x_(p+1)) + x_(p+2)) +
+// ..., indices modulo W. Then rank p-1 has the sum, and the sums are passed around the ring.
 void Communicator::reduce_in_ring(std::span<std::byte> data, DType type, ReduceOp op) {
   const std::size_t element = size_of(type);
   const auto part = [&](int index) {
@@ -293,8 +293,8 @@ void Communicator::reduce_in_ring(std::span<std::byte> data, DType type, ReduceO
 }
 
 // Few ranks send their block to all others in one round: to rank+1 first, then to rank+2, ..., so that at any time all
-// ranks send to different ones. Many double what they have in each round (Bruck et al., 1997), which takes log2 W
-// messages of the same bytes in all: block i of `all` is then that of rank (rank + i) mod W, until the end.
+// ranks send to different ones. Many ranks double what they have in each round (Bruck et al., 1997), which takes log2 W
+// messages with the same number of bytes in all. Until the end, block i of `all` then belongs to rank (rank + i) mod W.
 void Communicator::gather_all(std::span<const std::byte> mine, std::span<std::byte> all) {
   const std::size_t block = mine.size();
   if (size_ >= doubling_ranks) {

@@ -80,9 +80,9 @@ class Communicator {
   // ranks stay in order. A rank cannot exchange with itself. Empty messages are delivered, too.
   void exchange(std::span<const Send> sends, std::span<Recv> recvs);
 
-  // An exchange that all ranks make together: a peer receives what a rank sends within the same call. Long messages go
-  // in rounds, if goes_in_rounds(): in each round a rank sends to one peer and receives from one. Otherwise messages of
-  // many senders would queue at one receiver while other links are idle.
+  // An exchange that all ranks make together: a peer receives what a rank sends within the same call. If
+  // goes_in_rounds(), a rank with a long message to send goes in rounds: in each round it sends to one peer and
+  // receives from one. Otherwise messages of many senders would queue at one receiver while other links are idle.
   void all_to_all(std::span<const Send> sends, std::span<Recv> recvs);
   virtual bool goes_in_rounds() const { return true; }
 

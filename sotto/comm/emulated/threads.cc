@@ -50,7 +50,7 @@ struct Session {
   int failed SOTTO_GUARDED_BY(mutex) = -1;  // the first rank that threw
   std::string reason SOTTO_GUARDED_BY(mutex);
   int gave_up SOTTO_GUARDED_BY(mutex) =
-      -1;  // the first rank that did: if it throws, that is the cause of others' errors
+      -1;  // the first rank that gave up: if it throws, its error is the cause of the others'
   std::exception_ptr error SOTTO_GUARDED_BY(mutex);
 };
 

@@ -76,7 +76,7 @@ class MemoryStore final : public Store {
 constexpr std::size_t most_shown = 4000;
 
 struct Character {
-  std::size_t bytes = 0;  // 0: what stands there is no UTF-8
+  std::size_t bytes = 0;  // 0: the text does not begin with UTF-8
   char32_t code = 0;
 };
 
@@ -100,7 +100,7 @@ Character first_character(std::string_view text) {
 struct CodeRange {
   char32_t first, last;
 };
-// Controls, and characters without their own look: marks of direction, joiners, separators of lines, tags.
+// Control characters, and characters that show nothing: marks of direction, joiners, separators of lines, tags.
 constexpr std::array<CodeRange, 11> hidden{{{0, 0x1F},
                                             {0x7F, 0x9F},
                                             {0xAD, 0xAD},
@@ -132,7 +132,7 @@ StorePtr make_memory_store() { return std::make_shared<MemoryStore>(); }
 StoreServer::StoreServer(const StoreService& service, const std::string& host, std::uint16_t port)
     : served_(service.serve(host, port, std::chrono::seconds(10), {})) {}
 
-// One request that is answered at once. A get() would wait if somebody took the key away after a check().
+// One request that is answered at once. A get() would wait if somebody removed the key after a check().
 std::optional<std::string> StoreServer::find(const std::string& key) {
   static const std::string nothing = "nothing is there\n";
   const std::string value = served_.store->compare_set(key, nothing, nothing);

@@ -94,8 +94,8 @@ void MpiSession::end() {
   }
 }
 
-// MPI_Finalize waits for all ranks without a limit. So all pairs of ranks exchange a message first, to find missing
-// ranks.
+// MPI_Finalize waits for all ranks without a limit. To find missing ranks, all pairs of ranks therefore exchange a
+// message first.
 void MpiSession::finalize() {
   const auto until = Clock::now() + deadline_;
   std::vector<MPI_Request> sends(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);

@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds pause(20);
 constexpr std::string_view wants_secret = " tls";
 constexpr unsigned has_place = 1, has_secret = 2, has_relay = 4;  // bits
 
-// Takes the same time wherever the keys differ.
+// Takes the same time wherever the keys differ, so that nobody can guess a key byte by byte.
 bool equal(const TcpKey& one, const TcpKey& other) {
   std::byte difference{};
   for (std::size_t i = 0; i < one.size(); ++i) difference |= one[i] ^ other[i];

@@ -61,7 +61,7 @@ class TcpStripes final : public TcpPeers {
   void send_over(Lane& lane, int peer, TcpFrame::Kind kind, std::span<const std::byte> data);
   void resume_later(Lane& lane, int peer);
 
-  // What the lanes report.
+  // Called by the lanes.
   std::optional<std::span<std::byte>> room_for(const Lane& lane, int peer, const TcpFrame& frame);
   bool received(const Lane& lane, int peer, const TcpFrame& frame);
   void sent(const Lane& lane, int peer);
@@ -89,8 +89,8 @@ struct TcpStripes::Peer {
   };
   // What one lane does for this peer.
   struct Way {
-    std::deque<Letter*> sending;  // parts that its lane was told to send, by their letters
-    bool arrived = false;         // its stripe of the long message
+    std::deque<Letter*> sending;  // the letter of each part that the lane was told to send
+    bool arrived = false;         // its stripe of the long message has arrived
     std::string lost;             // why it is lost; empty: it is not
     bool used = false;            // something was sent over it, or was to come
   };
@@ -103,7 +103,7 @@ struct TcpStripes::Peer {
   }
 
   std::string places;          // of its lanes; empty: not known yet
-  std::deque<Letter> letters;  // that the owner has not been told are sent
+  std::deque<Letter> letters;  // letters that were not reported to the owner as sent
   Length length{};             // of the message that is being announced
   std::optional<Whole> whole;
   std::vector<Way> ways;  // by lane

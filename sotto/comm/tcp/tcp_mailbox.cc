@@ -123,7 +123,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpOwner {
           fmt::format("a message of {} bytes is announced, and {} may come at most", frame.length, max_bytes()));
     }
     if (!mail) return std::span<std::byte>();
-    starved_ = true;  // before the look, so that no room is missed
+    starved_ = true;  // before has_room(), so that no room is missed
     if (!inbox_.has_room(peer)) {
       paused_.push_back(peer);
       return std::nullopt;
@@ -160,7 +160,7 @@ class TcpMailbox final : public QueuedMailbox, private TcpOwner {
 
 constexpr std::size_t most_bytes = 64 << 10;  // a rank leaves a line of some 100 bytes for each connection to a peer
 
-// Whoever reaches the store may have written there.
+// Reads a rank's place from the store with care: whoever reaches the store may have written it.
 std::string place_in(const std::string& value) {
   if (value.size() > most_bytes) {
     throw CommError(
