@@ -66,7 +66,7 @@ class MadeWorker final : public Worker {
   std::unique_ptr<Optimiser> optimiser_;
 };
 
-// Refuses what a run would refuse when it has begun: folders of other runs, and a secret that cannot be read.
+// Makes the checks that a run makes once it has begun: of folders of other runs, and of the secret.
 void check_files(const Choices& choices) {
   const TrainOptions& options = choices.options;
   check_run_folder(options);
@@ -75,7 +75,8 @@ void check_files(const Choices& choices) {
   if (!options.transport.secret.empty()) read_secret(options.transport.secret);
 }
 
-// The same if it could not continue from its newest checkpoint. Whether the parts of that are whole is not looked at.
+// ConfigError if the run could not continue from its newest checkpoint. Does not look whether the checkpoint's parts
+// are whole.
 void check_resume(const Choices& choices, Task& task, const RunPlan& plan) {
   const TrainOptions& options = choices.options;
   const std::string method = text_of(plan.phases);
@@ -86,7 +87,7 @@ void check_resume(const Choices& choices, Task& task, const RunPlan& plan) {
     Manifest manifest;
     try {
       manifest = Manifest::of_text(read_manifest_text(folder));
-    } catch (const FileError&) {  // the run passes it over
+    } catch (const FileError&) {  // the run passes over this checkpoint
       continue;
     }
     const bool same = require_resumable(choices, folder.string(), manifest, identity, false);
@@ -95,7 +96,7 @@ void check_resume(const Choices& choices, Task& task, const RunPlan& plan) {
   }
 }
 
-// Makes all that a run has, for its errors, and then `takes_steps`.
+// Makes all parts of a run, for their errors, and takes steps if `takes_steps`.
 DryRun try_run(const Choices& asked, bool takes_steps) {
   World world;  // a single host
   world.size = world.local_size = static_cast<int>(std::max<std::int64_t>(1, asked.options.ranks));
@@ -156,8 +157,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     if (!takes_steps) return;
     MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank(), scales_loss(choices.amp));
     std::vector<float> buffers(averages ? task->buffers().size() : 0);
-    // Runs the period three times: the first time may measure, and zeros, the last time, show whether bytes depend on
-    // values. Steps that send nothing need no trial.
+    // Runs the period three times. The first time may measure, and does not count. The last time has zeros as
+    // gradients, which shows whether bytes depend on values. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->traits().rhythm;
     if (rhythm.period == 0) {
       throw ConfigError(here + ": what `" + options.algorithm +
@@ -179,7 +180,7 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
         worker.make_zeros();
       }
       if (!algorithm->exchanges(step)) continue;
-      // A run that ends before this step tells nothing about the rate here, and shall not fail because of it.
+      // If the run ends before this step, it has no rate here; 1 stands for it.
       algorithm->step(worker, {.step = step, .lr = step < plan.steps ? optimiser.lr : 1});
       algorithm->drain();
       if (averages) aggregate(buffers, Op::avg, communicator);
@@ -187,7 +188,8 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     }
     const std::uint64_t end = sent();
     if (end - after != after - before) vary = true;
-    algorithm->drain();  // a second time, to count what drain() sends: a run does not drain after each step
+    algorithm->drain();  // a second time, to count what drain() sends, which is subtracted: a run does not drain after
+                         // each step
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = after - before - exchanges / 3 * (sent() - end);
     if (communicator.rank() == 0) {
       const bool never = sends >= plan.steps;

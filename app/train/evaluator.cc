@@ -83,7 +83,7 @@ class Checkpoints {
   }
 
  private:
-  // A line of the file is a text, so a line break that the model made becomes a blank.
+  // Each text is one line of the file, so a line break within a text becomes a blank.
   void write_texts(std::uint64_t step) const {
     std::string lines;
     for (const std::string& text : task_->texts()) {

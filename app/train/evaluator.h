@@ -27,15 +27,15 @@ struct EvalLine {
   std::uint64_t step = 0;
   Metrics metrics;
   std::vector<std::string> remarks{};  // Task::remarks(), once for each task that is made
-  std::string problem{};               // why there are no metrics, since the checkpoint is damaged; or empty
+  std::string problem{};               // what is damaged, so that there are no metrics; or empty
 };
 
 // Hears after each batch how many test examples of a checkpoint are evaluated.
 using EvalProgress = std::function<void(std::uint64_t step, std::uint64_t examples, std::uint64_t of)>;
 
 // Evaluates every model_step_N of the folder in order of N and reports each. With `follow`, it keeps looking for new
-// ones. Damaged ones are reported, too. It ends when `keep_going` returns false, and does not report a checkpoint that
-// is evaluated in part. ConfigError if there is none and `follow` is not set.
+// checkpoints. Damaged ones are reported, too. It ends when `keep_going` returns false, and does not report a
+// checkpoint whose evaluation this cuts short. ConfigError if there is no checkpoint and `follow` is not set.
 void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
                      const EvalProgress& progress, const std::function<bool()>& keep_going);
 

@@ -19,30 +19,30 @@
 
 namespace sotto {
 
-// What a rank needs to take steps again after its group has changed: its whole state at two steps, in memory. Two,
-// because when a rank is lost, some of the others may have come to a step that is to be kept, and the rest have not. So
-// no rank may be ahead of another by two of these steps: see GroupMembership::keeps().
+// What a rank needs to take steps again after its group has changed: its whole state at two steps, in memory. One step
+// would not do: when a rank is lost, some of the others may have kept a new step already, and the rest not yet. No rank
+// may be ahead of another by two of these steps: see GroupMembership::keeps().
 class Rollback {
  public:
-  // Where the states that are kept from now on belong: the number of a generation, a manifest without parts, whose step
-  // does not matter, and this rank's number in the group. Forgets states from later steps than `step`.
+  // Runs at the start of a generation. The states that are kept from now on belong to it, to `manifest` (which has no
+  // parts; its step does not matter), and to rank `rank` of `ranks`. Forgets states of steps after `step`.
   void begin(std::uint64_t generation, Manifest manifest, int rank, int ranks, std::uint64_t step);
   std::uint64_t begun() const { return begun_; }  // the step of the last begin()
   void forget();                                  // all states
-  // Keeps the state with which `step` begins, unless it is kept already: a generation that commits no step changes
-  // nothing for the next one. REQUIRES Algorithm::enter(step), and drain().
+  // Keeps the state with which `step` begins, unless there is one of this step: a generation that keeps no new step
+  // changes nothing for the next one. REQUIRES Algorithm::enter(step), and drain().
   void keep(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals totals);
 
   std::optional<std::uint64_t> last() const;  // the newest step that is kept
   bool has(std::uint64_t step) const { return find(step) != nullptr; }
-  // The generation that came to this step first, and its manifest. REQUIRES has(step).
+  // The generation that kept this step, and its manifest. REQUIRES has(step).
   std::uint64_t generation(std::uint64_t step) const { return find(step)->origin->generation; }
   Manifest manifest(std::uint64_t step) const;
-  // Restores the state of that step; of the algorithm's only what it held back, by Elastic::take_over(). REQUIRES
-  // has(step), and enter(step) of a new algorithm.
+  // Restores the state of that step. Of the algorithm's state, only the shared part and what this rank held back return
+  // (Elastic::visit_shared() and take_over()). REQUIRES has(step), and enter(step) of a new algorithm.
   void give(std::uint64_t step, Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
-  // Of any rank that was there: rank 0 may be another one in each generation.
+  // Time since the last checkpoint. Every rank counts it, since each generation may have another rank 0.
   Timer since_checkpoint;
 
  private:
@@ -63,26 +63,26 @@ class Rollback {
   std::array<Kept, 2> kept_;
 };
 
-// Gives newcomers the state of rank `donor`, on its own thread, so that others may train meanwhile. It is sent
-// over the link of each rank once: the donor sends each chunk to the first newcomer, and each newcomer passes it on to
-// the next one while it receives another. So it takes about as long as one rank needs to receive the state, however
-// many newcomers there are. Other ranks keep their values.
+// Gives newcomers the state of rank `donor`, on its own thread, so that others may train meanwhile. The link of each
+// rank carries the state once: the donor sends each chunk to the first newcomer, and each newcomer passes a chunk on to
+// the next one while it receives another. So all newcomers together need about as long as one. Other ranks keep their
+// values.
 class NewcomerState final {
  public:
-  // Visits the same components on all ranks. Those of a newcomer may have other lengths before.
+  // Visits the same components on all ranks. A newcomer's components may have other lengths before they arrive.
   using Visit = std::function<void(StateCopy&)>;
 
-  // Collective. The donor's state is that of now, of which this keeps a copy. Newcomers pass it on in the order given.
+  // Collective. Copies the donor's present state. Newcomers pass it on in the order of `newcomers`.
   NewcomerState(std::unique_ptr<Communicator> communicator, int donor, const std::vector<int>& newcomers,
                 const Visit& visit);
-  ~NewcomerState();  // what is on its way may be lost
+  ~NewcomerState();  // chunks on their way may be lost
   NewcomerState(const NewcomerState&) = delete;
   NewcomerState& operator=(const NewcomerState&) = delete;
 
-  // Whether this rank has received, and passed on, all that it should; waits for it, but not longer than that. Throws
+  // Waits for at most `time` until this rank has received and passed on the whole state; returns whether it has. Throws
   // what the thread threw.
   bool wait_for(std::chrono::milliseconds time);
-  // What wait_for() waited for: its bytes, and the seconds that they took. REQUIRES that it is there.
+  // The bytes of the state, and the seconds that they took. REQUIRES that wait_for() has returned true.
   std::uint64_t bytes() const { return bytes_; }
   double seconds() const { return seconds_; }
   // Gives a newcomer what has arrived. REQUIRES wait_for().
@@ -96,14 +96,15 @@ class NewcomerState final {
   std::atomic<bool> stop_ = false;
   std::uint64_t bytes_ = 0;
   double seconds_ = 0;
-  std::future<void> passing_;  // last: its destructor waits for what uses the others; not valid: nothing to do
+  std::future<void>
+      passing_;  // the last member: its destructor waits for the thread, which uses the others; not valid: no thread
 };
 
 class RunLog;
 class Session;
 
-// The ranks of a generation that brought no state, and how they come up to date with the others. Those that follow take
-// part in exchanges meanwhile, and train once all are up to date.
+// The ranks of a generation that brought no state, and how they come up to date with the others. Followers are
+// newcomers that take part in exchanges meanwhile; they train once all newcomers are up to date.
 class Newcomers {
  public:
   Newcomers(Session& session, RunLog& log) : session_(session), log_(log) {}
@@ -113,13 +114,14 @@ class Newcomers {
   std::vector<int> ranks();  // all of them. Collective.
   // Whether newcomers may take part in exchanges from this step on, before they have the model.
   bool may_follow(std::uint64_t step);
-  // They begin to get the state of rank `donor`. If they may not follow meanwhile, all wait for it. Collective.
+  // Newcomers begin to get the state of rank `donor`. If they are no followers, all ranks wait until it has come.
+  // Collective.
   void give_state(int donor, const std::vector<int>& ranks, std::uint64_t step);
-  // Waits until newcomers have the others' model, of the step that these have come to. Nobody runs out of time, however
-  // long that takes. Collective.
+  // Waits until newcomers have the model that the others have after `done` steps. No deadline passes, however long that
+  // takes. Collective.
   void bring_up_to_date(std::uint64_t done);
-  // Whether this is a follower that can catch up, or that has no room for more means. Throws what went wrong with the
-  // state, on a rank that sends it, too.
+  // Whether this rank is a follower that has the state, or that has no room to keep more means. Throws an error of
+  // passing on the state, also on a rank that only sends it.
   bool wishes_to_join();
 
  private:
@@ -129,8 +131,8 @@ class Newcomers {
   Session& session_;
   RunLog& log_;
   bool is_new_ = true;                    // this rank brought no state
-  bool has_state_ = false;                // of a newcomer: it has got the others'
-  std::unique_ptr<NewcomerState> state_;  // on its way, or arrived in this generation; null: of no newcomer
+  bool has_state_ = false;                // whether it has the others' state
+  std::unique_ptr<NewcomerState> state_;  // on its way, or arrived in this generation; null: there is no newcomer
 };
 
 }  // namespace sotto

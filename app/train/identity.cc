@@ -23,7 +23,7 @@ std::uint64_t hash_of(std::span<const float> parameters) {
 
 // The lowest rank whose number differs from rank 0's. Collective.
 std::optional<int> first_other(std::uint64_t mine, Communicator& communicator) {
-  // The maximum, and the maximal complement, which gives the minimum; they agree if all numbers are equal.
+  // The maximum of the numbers, and the maximum of their complements, which gives the minimum.
   std::array<std::uint64_t, 2> ends{mine, ~mine};
   for (std::uint64_t& end : ends) end ^= std::uint64_t{1} << 63;  // compared as signed numbers
   communicator.all_reduce(std::as_writable_bytes(std::span(ends)), DType::i64, ReduceOp::max);
@@ -173,7 +173,7 @@ void require_same_parameters(std::span<const float> parameters, std::uint64_t st
 void require_same_start(const Choices& choices, Task& task, Communicator& communicator, bool may_change) {
   const Links& links = choices.links;
   TrainOptions shared = choices.options;
-  shared.transport = {.streams = shared.transport.streams};  // the others belong to a host
+  shared.transport = {.streams = shared.transport.streams};  // the other transport options belong to a host
   shared.master.clear();
   shared.data.data_dir.clear();
   shared.weights.clear();                     // their content counts
@@ -200,7 +200,7 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
         fmt::format("rank {} was started with other data, links or initial parameters than rank 0", *other));
   }
   std::string advice;
-  if (may_change && here->starts_with("resume ")) {  // each looks whether the folder is there
+  if (may_change && here->starts_with("resume ")) {  // each rank looks whether the folder is there
     advice = fmt::format("; ranks that come and go must share the run folder ({})", shared.train_dir);
   }
   throw ConfigError(fmt::format("rank {} was started with other options than rank 0: `{}` instead of `{}`{}", *other,

@@ -13,31 +13,30 @@
 
 namespace sotto {
 
-// The name of Task::meaning() in the identity of a checkpoint, which lacks it if it is empty.
+// The name of Task::meaning() in the identity of a checkpoint. An empty meaning has no entry there.
 inline constexpr const char* data_meaning = "data-meaning";
 
 // Checks that ranks belong to one run, and that a checkpoint belongs to the run.
 
-// What a checkpoint must have in common with the run that continues it. `method` is canonical text.
+// The identity: what a checkpoint must have in common with the run that continues it. `method` is canonical text.
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
                                   int ranks);
-// The same with what the task's data are.
+// The same, and the task's data.
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, Task& task, int ranks);
 
 // ConfigError if the checkpoint in `folder` has the identity `found` and it differs from `wanted`.
 void require_identity(const std::string& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted);
 
 // ConfigError, which says what to do instead, if a run of this identity cannot continue from the checkpoint in
-// `folder`: if that is of another model, other data, and so on, or of another number of ranks and the algorithm needs
-// the same; in a job whose group `changes` that is allowed anyway. The codec is not compared, since the steps at which
-// it changes depend on the checkpoint's course. Returns whether the number of ranks is the same.
+// `folder`: the checkpoint is of another model, other data, and so on. Another number of ranks is an error only if the
+// algorithm needs the same one and the group of the job does not change (`changes`). The codec is not compared, since
+// the steps at which it changes depend on the checkpoint's course. Returns whether the number of ranks is the same.
 bool require_resumable(const Choices& choices, const std::string& folder, const Manifest& manifest,
                        checkpoint::Metadata identity, bool changes);
 
-// These functions are collective. ConfigError on every rank if a rank's number differs from rank 0's: "rank 2
-// OTHERWISE".
+// These functions are collective. ConfigError on every rank if `mine` is not the same on all ranks: "rank 2 OTHERWISE".
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator);
-// Error on every rank if replicas differ after that step. No option is wrong then, and no rank can continue.
+// Error on every rank if replicas differ after this step: no option is wrong, but no rank can continue.
 void require_same_parameters(std::span<const float> parameters, std::uint64_t step, Communicator& communicator);
 
 // Ranks that were started by hand with different flags must not train a mixture: they need equal options, equal links,

@@ -10,19 +10,19 @@
 
 namespace sotto {
 
-// The model that a run has come to: its checkpoint and its evaluation. Most functions are collective.
+// The present model of a run: its checkpoints and its evaluations. Most functions are collective.
 class LatestModel {
  public:
   // `done`: the steps of the run so far, which its owner counts.
   LatestModel(Session& session, RunLog& log, GroupMembership& group, const std::uint64_t& done)
       : session_(session), log_(log), group_(group), done_(done) {}
 
-  void changed() { is_saved_ = is_tested_ = false; }  // by a step
-  void resumed();                                     // from a checkpoint, unless it begins at step 0
-  // Replaces it by the mean of the ranks' models.
+  void changed() { is_saved_ = is_tested_ = false; }  // a step changed the model
+  void resumed();                                     // the run continues from a checkpoint, unless it begins at step 0
+  // Replaces the model by the mean of the ranks' models.
   void average();
 
-  // A checkpoint that is kept forever replaces one of the same step that is not.
+  // Writes a checkpoint of the model. One that is kept forever replaces one of the same step that is not.
   void save(Kept kept);
   // Runs after an evaluation, if training continues.
   void save_if_best_or_late();
@@ -30,9 +30,9 @@ class LatestModel {
   // Returns whether training ends here: the target is reached, or a signal broke the evaluation off.
   bool evaluate_due();
   void evaluate_last();  // at the end of a run
-  // Whether it is evaluated: a signal may have broken that off.
+  // Whether the model has been evaluated: a signal may have broken the evaluation off.
   bool is_tested() const { return is_tested_; }
-  TestResult tested() const;  // each metric is NaN if it is not
+  TestResult tested() const;  // all metrics are NaN unless is_tested()
 
  private:
   void evaluate();

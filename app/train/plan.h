@@ -14,15 +14,15 @@
 
 namespace sotto {
 
-// How many examples a step has: `accumulate` batches on each rank. None is 0.
+// How many examples a step has: `accumulate` batches on each rank. No number is 0.
 struct StepSize {
   std::uint64_t ranks = 1, batch = 1, accumulate = 1;
   bool operator==(const StepSize&) const = default;
 };
 
 // Maps the steps of a run to places in its data and its schedules, also after the number of ranks has changed. Steps go
-// on counting. An epoch is every example once, whichever rank reads it. Schedules count in steps of the first start, so
-// a rate belongs to the same place in the data whatever the number of ranks. Checkpoints hold this.
+// on counting. In an epoch every example is read once, by any rank. Schedules count in steps of the first start, so a
+// rate belongs to the same place in the data whatever the number of ranks is. Checkpoints hold a course.
 class Course {
  public:
   // The course of a new run.
@@ -33,12 +33,12 @@ class Course {
 
   std::uint64_t epoch_of(std::uint64_t step) const { return epochs_.at(step * size_.accumulate).epoch; }
   double epochs_at(std::uint64_t step) const;
-  // The first step that begins in this epoch or later, and the number of steps that are complete before the epoch.
+  // The first step that begins in this epoch or later, and the number of steps that end before the epoch begins.
   std::uint64_t first_step_in(std::uint64_t epoch) const;
   std::uint64_t steps_before(std::uint64_t epoch) const { return epochs_.begin_of(epoch) / size_.accumulate; }
 
-  // Schedules count in steps of the first start. These are the length of an epoch in them, and the one that it would
-  // make at the place in the data where `step` is.
+  // In steps of the first start, as schedules count: the length of an epoch, and the number of the step at the place in
+  // the data where `step` begins.
   EpochLength scheduled_epoch() const { return {batches_, accumulate_}; }
   std::uint64_t scheduled_step(std::uint64_t step) const { return batches_at(step) / accumulate_; }
 
@@ -58,14 +58,14 @@ class Course {
   std::uint64_t batches_ = 1, accumulate_ = 1;  // of the first start
   StepSize size_;
   Epochs epochs_;
-  std::uint64_t made_ = 0;     // batches of epochs_.epoch read earlier, in batches of the first start
-  std::vector<Reading> read_;  // what was read of epochs_.epoch before
+  std::uint64_t made_ = 0;     // how much of epochs_.epoch was read before, in batches of the first start
+  std::vector<Reading> read_;  // the stretches of epochs_.epoch that were read before
 };
 
-// The length of a run and its phases. A step is one of the optimiser, whichever ranks make it.
+// The length of a run and its phases. Steps are the optimiser's, whichever ranks make them.
 struct RunPlan {
   EpochLength epoch;                      // in steps of the first start, as Course
-  std::uint64_t horizon = 0;              // the length of the schedules, as well; `max-steps` does not change it
+  std::uint64_t horizon = 0;              // the steps that schedules are planned for; `max-steps` does not change it
   std::uint64_t steps = 0;                // the number after which the run ends
   std::vector<Phase> phases;              // of the codec
   std::string remark;                     // about the phases; empty: none
@@ -74,7 +74,7 @@ struct RunPlan {
   // warning_about() the final recipe, or else rate_warning. Empty for algorithms that exchange models with neighbours:
   // they keep what a codec leaves out by design.
   std::string doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const;
-  // `remark`, and what the user may not expect of the length of the run; spelled() gives them the names of flags.
+  // `remark`, and what may surprise the user in the length of the run. Options are marked, for spelled().
   std::vector<std::string> remarks(const Choices& choices) const;
   bool only_dense() const { return phases.back().first_step >= steps && phases.back().first_step > 0; }
 };
@@ -96,13 +96,14 @@ class Calendar {
 
   // What became due after step `before`, up to step `done`.
   Due due(std::uint64_t before, std::uint64_t done) const;
-  // Whether an evaluation was due after step `done`. Unknown, and false, if an epoch ended where this course begins.
+  // Whether an evaluation was due after step `done`. False where that is unknown: at the beginning of this course, if
+  // evaluations are due at the ends of epochs.
   bool evaluates_after(std::uint64_t done) const;
   // The first step after `done` at which an evaluation or a checkpoint is due, or the last step of the run.
   std::uint64_t next_meeting(std::uint64_t done) const;
-  // The step that counts as reached when the ranks, which were to meet at step `meeting`, have all come and have made
-  // `made` steps on average. Ranks do not stop at once, so steps beyond a meeting belong to it. Fewer steps than
-  // `meeting` mean that some rank wished to meet early.
+  // The step that the run has reached at a meeting. The ranks were to meet at step `meeting`, and have made `made`
+  // steps on average. Ranks do not stop at once, so steps beyond a meeting belong to it. If `made` is less than
+  // `meeting`, some rank wished to meet early.
   std::uint64_t step_of_meeting(std::uint64_t meeting, std::uint64_t made) const;
 
  private:

@@ -64,7 +64,7 @@ class Replica final : public Worker {
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
   // NumericError if the loss is not finite. If losses are scaled, such a loss counts as an overflow; NumericError then
-  // means that steps overflow although losses are scaled no more.
+  // means that the gradient would overflow without a scale, too.
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
   // Also copies the next gradient to `copy`: each bucket before an exchange or optimiser may change it. REQUIRES room
   // for all parameters.
@@ -78,10 +78,10 @@ class Replica final : public Worker {
   // is ready before backward is done. A void step leaves batch-norm statistics and the tally as they were.
   void scale_loss(const LossScaleOptions& options);
   const LossScale* loss_scale() const { return scale_.get(); }  // null: none
-  // Optimiser::to_evaluate(); but the parameters if that is a mean of iterates and no step was taken yet.
+  // Optimiser::to_evaluate(); but if that is a mean of iterates, and every step so far was void: the parameters.
   std::span<const float> to_evaluate();
 
-  // From now on computing is slowed down, and gradients become ready later, too.
+  // From now on computing is slowed down; gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
 
   // From now on visit_state() also visits the state of `plateau`, which must outlive this.

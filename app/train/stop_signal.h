@@ -13,7 +13,7 @@ namespace sotto {
 
 // While this object lives, SIGINT, SIGTERM and SIGUSR1 are only recorded, so that the step can be finished. A second
 // SIGINT or SIGTERM, at least two seconds later, ends the process. Slurm sends SIGUSR1 when a job's time is nearly
-// over: it also stops the run, but with another exit status, and a SIGINT or SIGTERM after it replaces it. SIGHUP
+// over: it also stops the run, but with another exit status. A SIGINT or SIGTERM that follows it replaces it. SIGHUP
 // counts as SIGTERM, unless it is ignored (nohup).
 class StopSignal {
  public:
@@ -35,12 +35,12 @@ class StopSignal {
   std::array<struct sigaction, numbers.size()> before_{};
 };
 
-// Reasons for which a rank wishes all ranks to stop after the same step, and their agreement after that: a signal, an
-// error in the work besides the steps, or a checkpoint that is due by the clock.
+// Why a rank wishes all ranks to stop after the same step, and how they agree once they have stopped. A reason is a
+// signal, an error in work that is no step, or a checkpoint that is due by the clock.
 class Interruption {
  public:
-  // 0 minutes: no checkpoint is due by the clock. It began to count at the last checkpoint, perhaps of an earlier
-  // group.
+  // 0 minutes: no checkpoint is due by the clock. `since_checkpoint` counts from the last checkpoint, which an earlier
+  // group may have written.
   Interruption(double checkpoint_minutes, int rank, Timer since_checkpoint = {})
       : minutes_(checkpoint_minutes), rank_(rank), since_checkpoint_(since_checkpoint) {}
 
@@ -67,7 +67,8 @@ class Interruption {
   int agreed_urgency(Communicator& communicator) const;
   // Collective. Whether a checkpoint is due by the clock.
   bool agreed_late(Communicator& communicator) const;
-  // Ends after a rank's error: throws the error itself on that rank, and on the others a CommError that names the rank.
+  // Ends the run after an error of one rank: that rank throws the error itself, the others a CommError that names the
+  // rank.
   [[noreturn]] void end_in_error(int failed_rank, std::uint64_t done) const;
 
  private:

@@ -20,8 +20,8 @@
 namespace sotto {
 namespace {
 
-// With `rollback`, a CommError does not end the run: another call with the same `rollback` continues it with another
-// group of ranks. With `heartbeat`, ranks may also leave and join while none is lost.
+// Trains with one group of ranks. With `rollback`, a CommError does not end the run: the next call with the same
+// `rollback` continues it with another group. With `heartbeat`, ranks may also leave and join while no rank is lost.
 TrainResult train_in_group(const Choices& choices, const World& world, Rollback* rollback = nullptr,
                            Heartbeat* heartbeat = nullptr) {
   Session session(with_groups(choices, world), world, rollback);
@@ -37,7 +37,8 @@ void resume_if_there(TrainOptions& options) {
   options.resume = std::filesystem::is_directory(options.train_dir, missing);
 }
 
-// For a rank that waits for others which may never come: it writes a checkpoint by itself. `why` they may not.
+// For a rank that waits for others which may never come: it writes a checkpoint by itself. `why`: the reason that they
+// may not come.
 void save_alone(Choices choices, const World& world, Rollback& rollback, const std::string& why) {
   if (!rollback.last()) return;
   World alone;
@@ -85,7 +86,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
     } catch (const CommError& error) {
       if (world.planned() && dynamic_cast<const GroupChange*>(&error) == nullptr) throw;
       reason = error.what();
-    } catch (const ConfigError& error) {  // that others have other options, as only ranks of a coordinator can
+    } catch (const ConfigError& error) {  // other ranks have other options: only possible with a coordinator
       if (!world.failure.empty()) {       // too few ranks are left for this method
         throw Error(world.failure + "; no checkpoint was written: " + error.text(choices.spelling));
       }
@@ -109,7 +110,7 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
       throw;
     } catch (const NotWanted&) {
       throw;
-    } catch (const CommError& error) {  // the job ends, or nobody says how it continues
+    } catch (const CommError& error) {  // the job ends, or the coordinator is not heard of
       if (world.coordinated) save_alone(std::move(choices), world, rollback, error.what());
       throw;
     }
@@ -117,10 +118,10 @@ TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartb
 }
 
 TrainResult train_with_heartbeat(const Choices& choices, World world) {
-  // What a newcomer cannot read should be its error alone. The others wait for it from its first heartbeat on or, if
-  // they have a coordinator, since it has come.
+  // A newcomer makes its task before the others wait for it, so that data that it cannot read stop this rank alone. The
+  // others wait from its first heartbeat on, or, with a coordinator, since it has come.
   if (world.generation > 1) make_task(choices, {0, 1});
-  // Later generations continue in the folder, which the first one may have lost a rank too early to look at.
+  // Checked in the first generation, before any rank can be lost: later ones continue in the folder that they find.
   const TrainOptions& options = choices.options;
   if (!world.coordinated && world.generation == 1 && !options.resume && !options.train_dir.empty())
     require_unused(options.train_dir);

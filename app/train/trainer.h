@@ -23,9 +23,10 @@ struct TrainResult {
 // as plain lines every few seconds.
 TrainResult train(const Choices& choices, const World& world);
 
-// What one step would send from each rank, or one period of an algorithm that exchanges only now and then. Synthetic
-// gradients of the model's layout go through the whole method, between threads of this process (twice, since a first
-// step may measure). Nothing is estimated, and whatever a run would refuse is refused. At most 64 ranks.
+// What each rank would send in a step, or in a period of an algorithm that exchanges only now and then. Nothing is
+// estimated: made-up gradients of the model's layout go through the whole method, between threads of this process. The
+// first period is not counted, since a first step may measure. Whatever a run would refuse is refused. At most 64
+// ranks.
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;
@@ -35,7 +36,7 @@ struct DryRun {
   std::string phases_remark;              // RunPlan::remark
   std::vector<std::string> warnings;      // as a run has
   std::vector<std::uint64_t> bytes_sent;  // per rank, in `period` steps:
-  bool bytes_vary = false;                // with the values of gradients, which were drawn at random
+  bool bytes_vary = false;                // they depend on the values of gradients, which were drawn at random
   std::uint64_t period = 1;
   std::uint64_t exchanges = 1;    // steps in the period that send anything
   std::uint64_t dense_bytes = 0;  // of an uncompressed all-reduce, per rank
@@ -44,7 +45,7 @@ struct DryRun {
 };
 DryRun dry_run(const Choices& choices);
 
-// ConfigError if a run would refuse these choices. No step is tried; of more than 64 ranks nothing is known.
+// ConfigError if a run would refuse these choices. No step is tried. With more than 64 ranks, nothing is checked.
 void require_trainable(const Choices& choices);
 
 }  // namespace sotto

@@ -106,7 +106,7 @@ void choose_algorithm(Choices& choices) {
   unused(!entry.traits.replicated && options.check_replicas > 0, "check-replicas", "has other models on each rank");
 }
 
-// A schedule that follows evaluations must know which of the task's metrics it follows.
+// ConfigError if the schedule follows a metric that the task does not have.
 ScheduleSpec read_rates(const TrainOptions& options, const TaskEntry& task) {
   ScheduleSpec spec = read_schedule(parse_expression("schedule", options.schedule));
   const Spec<ScheduleEntry>* plateau = plateau_of(spec);
@@ -153,7 +153,7 @@ const Transport& read_transport(const TrainOptions& options) {
   return transport;
 }
 
-// Refuses to capture what no memory holds, or what a rank could only tell while ranks wait for each other.
+// Refuses to capture a memory that the method lacks, or that a rank could only read while ranks wait for each other.
 void require_memory(const Choices& choices) {
   if (!choices.capture.memory) return;
   const std::string said = named("capture", *choices.options.capture) + ": memory=true: ";

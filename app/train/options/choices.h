@@ -23,10 +23,10 @@
 
 namespace sotto {
 
-// How gradients are grouped into exchanges.
+// How gradients are cut into buckets.
 struct Bucketing {
-  bool layers = false;   // one bucket per module, with its tensors
-  std::size_t most = 0;  // otherwise at most this many bytes of tensors per bucket; 0: one bucket for all
+  bool layers = false;   // one bucket per module
+  std::size_t most = 0;  // otherwise at most so many bytes per bucket; 0: one bucket for all tensors
 
   std::string text() const;  // "layer", "whole" or the bytes; for checkpoints
 };
@@ -52,7 +52,7 @@ struct Choices {
   Recipe recipe;
   WarmupSpec codec_warmup;  // none: the codec uses its own ratio from the first step on
   AlgorithmSpec algorithm;
-  TopologySpec topology;  // this and mixing: none if the algorithm uses none
+  TopologySpec topology;  // topology and mixing: none if the algorithm uses none
   MixingSpec mixing;
   std::vector<TopologyPhase> peers;  // by epoch, if the number of peers changes
   ChosenOptimiser optimiser;
@@ -69,7 +69,7 @@ struct Choices {
 // stay unset in `options`: their meaning depends on model, codec and optimiser, which a replay may change.
 Choices read_choices(TrainOptions options);
 
-// Whether ranks do not wait for each other in every step.
+// Whether ranks go at their own speed: they do not wait for each other in every step.
 bool has_own_speed(const AlgorithmSpec& algorithm, int ranks);
 
 // Makes the task of a run for a rank with this share of each step's examples.

@@ -14,8 +14,8 @@
 namespace sotto {
 namespace {
 
-// An option of the run that stands for one of the optimiser's options. If it is not `needed`, it also has a meaning for
-// an optimiser without that option.
+// An option of the run that stands for one of the optimiser's options. Unless it is `needed`, it is also of use with an
+// optimiser that lacks that option.
 struct Shorthand {
   std::string_view option;
   std::string_view own;
@@ -40,8 +40,8 @@ bool gives(const Call& call, std::span<const std::string> known, std::string_vie
   return false;
 }
 
-// The optimiser, with the values of other options of the run. `made` names the part that makes the momentum in its
-// place, if any.
+// The optimiser, with the values of other options of the run. `made` names the stage that makes the momentum in place
+// of the optimiser; empty: none does.
 OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, double model_momentum,
                         const std::string& made) {
   const Expression expression = parse_expression("optimiser", chosen);
@@ -83,7 +83,7 @@ OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, do
   return spec;
 }
 
-// Clipping after the exchange clips the mean gradient, which not every run has.
+// ConfigError for clipping after the exchange if the run has no mean gradient to clip.
 ClipSpec read_clip(const std::optional<std::string>& text, const std::string& made, const OptimiserSpec& optimiser,
                    const AlgorithmSpec& algorithm) {
   if (!text) return {};

@@ -26,10 +26,11 @@ struct ChosenOptimiser {
 
 // The optimiser of a run: the option `optimiser`, else that of the codec's preset, else that of the algorithm, else the
 // model's. `momentum`, `nesterov` and `weight-decay` become options of that optimiser; so does `codec-start-after` if
-// it begins with dense steps. If the user does not set learning rate and momentum, the optimiser's or model's defaults
-// are used. With `lr-scale` the rate is for 256 examples and grows with the examples per step (the linear scaling rule;
-// Goyal et al., 2017). `group`, `clip`, `average-iterates` and `ema` are read, too. ConfigError if the optimiser does
-// not have such an option or gives it itself, and if momentum is already applied before gradients are sent.
+// the optimiser begins with dense steps. A learning rate or momentum that the user does not set is the optimiser's or
+// the model's default. With `lr-scale` the rate is for 256 examples and grows with the examples per step (the linear
+// scaling rule; Goyal et al., 2017). `group`, `clip`, `average-iterates` and `ema` are read, too. ConfigError if the
+// optimiser has no such option, if its text gives the option already, or if momentum is applied twice: before gradients
+// are sent, and by the optimiser.
 ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
                                const AlgorithmSpec& algorithm);
 

@@ -17,7 +17,7 @@ namespace sotto {
 // How captured vectors are written: with names and shapes as safetensors, or as one array without names in NumPy's
 // format.
 enum class CaptureFormat : std::uint8_t { safetensors, npy };
-// Nothing for a name that is none.
+// Nothing if no format has this name.
 std::optional<CaptureFormat> capture_format(std::string_view name);
 
 // A file that a run captured. Its name says what it is: gradient-000100.safetensors, or gradient-000100-r2.safetensors
@@ -41,7 +41,7 @@ bool is_safetensors(std::span<const std::byte> file);
 // Reads the tensors of floats in a file of safetensors. FileError.
 GradientFile read_safetensors_vector(const std::filesystem::path& path);
 
-// Nothing for a path that no capture gives a file.
+// Nothing for a path that no capture would write.
 std::optional<CapturedFile> captured_file(const std::filesystem::path& path);
 // The captured files of a folder by step, rank and kind; other files are left out. FileError if there is no folder.
 std::vector<CapturedFile> captured_files(const std::filesystem::path& folder);
@@ -63,15 +63,15 @@ struct CapturePlan {
 CapturePlan read_capture(std::string_view option, std::string_view text);
 
 // Writes one rank's own gradients, from before any exchange, to files (CapturedFile). Each rank that captures has
-// the same share of the limit. A rank stops, and keeps what it has, when its share might not be enough for what it
-// writes at the next step: so nothing is removed, and the first steps, in which gradients change most, are there.
+// the same share of the limit. A rank stops when its share might not be enough for the files of the next step. It
+// removes none, so the first steps, in which gradients change most, are there.
 class Capture {
  public:
   Capture(CapturePlan plan, int rank, int ranks);
 
   // Writes the vectors of a step, unless it has stopped. An empty `memory` is not written. FileError.
   void write(std::uint64_t step, const Layout& layout, std::span<const float> gradient, std::span<const float> memory);
-  // Says once that the limit was reached; empty otherwise.
+  // A text that says once that the limit was reached; empty otherwise.
   std::string take_remark() { return std::exchange(remark_, {}); }
 
  private:

@@ -88,7 +88,7 @@ struct MeanModel {
 };
 MeanModel mean_model(std::span<const float> parameters, Communicator& communicator);
 
-// The quality of a run's model on the test examples. If ranks have their own models, it is that of their mean.
+// The quality of a run's model on the test examples: of the mean model, if ranks have their own models.
 struct TestResult {
   Metrics metrics;
   Metric goal;
@@ -99,22 +99,23 @@ struct TestResult {
   std::string text() const;  // one line
 };
 
-// Collective. Ranks share out the examples of a common model. A rank first evaluates its own model on all
-// examples, if it has one. `after_batch` hears of each evaluation. Nothing if it broke off an evaluation of some rank.
+// Collective. Each rank evaluates the common model on its share of the examples. If ranks have their own models, each
+// first evaluates its own one on all examples. `after_batch` hears of each evaluation. Nothing if `after_batch` broke
+// off an evaluation on some rank.
 std::optional<TestResult> test_together(Replica& replica, bool replicated, const Metric& goal,
                                         Communicator& communicator, const AfterBatch& after_batch);
 
-// Not if a model is so much worse than guessing that it has learned nothing, whatever its parameters are: it diverged.
+// False if the model diverged: its loss is not finite, or far larger than that of guessing.
 bool makes_sense(const TestResult& tested, double loss_of_guessing);
-// NumericError unless it makes sense.
+// NumericError unless makes_sense().
 void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step);
 
 // Whether the ranks average batch-norm statistics in every step. ConfigError if this is requested but the model has no
 // such statistics, or the algorithm does not make all ranks train the same model in lockstep.
 bool averages_batch_norm(const Choices& choices, Task& task, int ranks);
 
-// After a step of a replicated algorithm, whose report gets the seconds that this took. Collective. REQUIRES
-// Algorithm::drain() before.
+// Averages the statistics after a step of a replicated algorithm; adds the seconds that this takes to the step's
+// report. Collective. REQUIRES Algorithm::drain() before.
 void average_batch_norm(Task& task, Communicator& communicator, StepReport& report);
 
 // The first `idle` ranks do not train and have no statistics of their own: they take the mean of the other ranks'

@@ -44,7 +44,8 @@ CsvTable<TensorRow> tensor_table() {
                               {"bytes", &TensorRow::bytes}});
 }
 
-// Buckets are held one after the other, and lie in the model from its end to its beginning.
+// Finds the memory in the state of an algorithm. It holds one bucket after the other; in the model, later buckets lie
+// before earlier ones.
 class HeldBack final : public StateVisitor {
  public:
   HeldBack(std::string_view memory, std::span<const BucketPlan> buckets, std::vector<float>& values)
@@ -74,9 +75,9 @@ class HeldBack final : public StateVisitor {
   std::vector<float>& values_;
 };
 
-// Copies what the memory of an algorithm's recipe holds back to `values`, a vector of the model's layout. In the state
-// of an algorithm that is called memory.NAME, or memory.NAME.v where a memory has several vectors. Returns false if
-// there is none of that name and size, because the memory is split among ranks. REQUIRES drain().
+// Copies the residual of an algorithm's memory to `values`, a vector of the model's layout. The state of the algorithm
+// has it under the name memory.NAME, or memory.NAME.v if the memory has several vectors. Returns false if the state has
+// no such vector of the model's size, because the memory is split among ranks. REQUIRES drain().
 bool copy_held_back(Algorithm& algorithm, std::string_view memory, std::span<const BucketPlan> buckets,
                     std::vector<float>& values) {
   HeldBack visitor(memory, buckets, values);

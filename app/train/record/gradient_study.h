@@ -18,8 +18,8 @@
 
 namespace sotto {
 
-// Measures a codec on gradients of a run. Writes its bytes and errors to codec_errors.csv, and the bytes that each
-// tensor takes to tensor_bytes.csv.
+// Measures a codec on gradients of a run. Writes the bytes and errors of its messages to codec_errors.csv, and the
+// bytes of each tensor to tensor_bytes.csv.
 class CodecErrorCsv {
  public:
   explicit CodecErrorCsv(std::unique_ptr<Codec> codec) : codec_(std::move(codec)) {}
@@ -37,8 +37,8 @@ class CodecErrorCsv {
 
 // What one tensor takes in the messages of a run's gradients: means over the measured steps.
 struct TensorBytes {
-  // Stands for all that belongs to no tensor alone: headers, and what a code adds or saves for several tensors together
-  // (then bytes may be negative).
+  // The row of all bytes that belong to no tensor alone: headers, and bytes that a code adds or saves for several
+  // tensors together. If it saves, they are negative.
   static constexpr std::string_view together = "(together)";
 
   std::string tensor;
@@ -62,8 +62,8 @@ void check_capture_folder(const Choices& choices);
 // ConfigError, on all ranks, if the algorithm cannot tell what its memory holds, which is to be captured.
 void check_captured_memory(const Choices& choices, Algorithm& algorithm, std::span<const BucketPlan> buckets);
 
-// Works on copies of a rank's own gradient, on its own thread, while training continues: captures them, and measures
-// the codec on them. The next gradient that is due waits for the thread.
+// Captures copies of a rank's own gradient, and measures the codec on them, on its own thread while training continues.
+// The next gradient that is due waits for the thread.
 class GradientStudy {
  public:
   // The first `idle` of the ranks compute no gradients.
@@ -71,8 +71,8 @@ class GradientStudy {
   GradientStudy(const GradientStudy&) = delete;
   GradientStudy& operator=(const GradientStudy&) = delete;
 
-  // Prepares what goes into the run folder. `mine`: this rank does what only
-  // one rank does. FileError.
+  // Prepares the files in the run folder. `mine`: this rank is the one that measures, and that captures if only one
+  // does. FileError.
   void begin(const std::filesystem::path& run_folder, std::uint64_t first_step, bool mine);
 
   // Whether this rank uses the gradient of this step.
@@ -101,7 +101,7 @@ class GradientStudy {
   std::string_view memory_name_;
   Capture capture_;
   std::vector<float> gradient_, memory_;  // owned by the thread while it runs, as is `capture_`
-  std::future<void> working_;             // on these: the last member, whose destructor waits
+  std::future<void> working_;             // the last member: its destructor waits for the thread, which uses the others
 };
 
 }  // namespace sotto

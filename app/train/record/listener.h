@@ -18,13 +18,13 @@ struct RunStart {
   std::filesystem::path folder;
   int rank = 0, ranks = 1;
   std::uint64_t first_step = 0;  // of this rank, since this start
-  int shown = 0;                 // the rank that stands for all: 0, unless that is a newcomer that gets its model
+  int shown = 0;                 // the rank that is shown for all: 0, unless rank 0 is a newcomer without a model
 };
 
 // What a listener learns of a step.
 struct TrainedStep : StepRow {
   std::uint64_t epoch_number = 0, iteration = 0;  // the epoch, and the step's number in it
-  Metrics measured;                               // of this step's batches; without values if it was left out
+  Metrics measured;                               // of this step's batches; without values if the step was left out
 };
 
 // Takes note of one rank's run, beside the records in its folder. A FileError ends the run after a checkpoint.
@@ -37,8 +37,8 @@ class Listener {
   virtual void evaluated(std::span<const EvaluationRow> rows, const TestResult& tested) = 0;
 };
 
-// The listeners that the options ask for. Called before the ranks meet, so that what this rank cannot have (a port,
-// say) is a ConfigError in time. `may_change`: the group of ranks may, so another rank may stand in for rank 0.
+// The listeners that the options ask for. Called before the ranks meet, so that a ConfigError (about a port that is
+// taken, say) comes in time. `may_change`: the group of ranks may change, so another rank may take the place of rank 0.
 std::vector<std::unique_ptr<Listener>> make_listeners(const Choices& choices, int rank, bool may_change);
 
 // Rank 0 writes consensus.csv, in runs whose ranks have their own models.

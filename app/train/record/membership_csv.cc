@@ -83,7 +83,7 @@ GenerationRow generation_of(const GenerationLine& line) {
   return row;
 }
 
-// Refuses what could not have followed the generation `before`.
+// Refuses a row that could not have followed the generation `before`.
 void require_follows(const GenerationRow& row, const GenerationRow& before) {
   if (row.step < before.step) {
     throw FileError(fmt::format("step {} is before step {}, with which generation {} began", row.step, before.step,
@@ -96,7 +96,7 @@ void require_follows(const GenerationRow& row, const GenerationRow& before) {
   }
 }
 
-// The place in `rows`, in which each is a start or continues from an earlier one, of what the last row continues from.
+// The index in `rows` of the generation from which the last row continues. REQUIRES that the last row is no start.
 std::size_t place_before(const std::vector<GenerationRow>& rows) {
   const GenerationRow& row = rows.back();
   for (std::size_t at = rows.size() - 1; at-- > 0;) {
@@ -114,7 +114,8 @@ void append_generation(const std::filesystem::path& train_dir, const GenerationR
   const std::size_t whole = text.rfind('\n') + 1;  // a crash can cut the last line off
   const CsvTable<GenerationLine> table = membership_table();
   const std::string line = table.line({row, row.ids.size(), origin_text(row)});
-  if (whole == 0) return write_file_atomic(path, table.header() + line);  // who reads it meanwhile finds no empty file
+  if (whole == 0)
+    return write_file_atomic(path, table.header() + line);  // whoever reads it meanwhile finds no empty file
   if (whole < text.size()) std::filesystem::resize_file(path, whole);
   append_text(path, line);
 }

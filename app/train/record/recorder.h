@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-// Counts times in bins whose ends are 1.1 % apart, so a median takes constant memory.
+// Counts times in bins that are 1.1 % wide, so that a median takes constant memory.
 class TimeHistogram {
  public:
   void add(double seconds);
@@ -32,7 +32,7 @@ class TimeHistogram {
 // Where the time of a step went, in milliseconds.
 struct StepTimes {
   double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, queue_ms = 0;
-  double data_ms = 0;  // the part of compute_ms that waited for data
+  double data_ms = 0;  // the part of compute_ms in which the rank waited for data
 };
 
 // A row of steps.csv: one step of one rank.
@@ -50,9 +50,9 @@ const CsvTable<StepRow>& step_table();
 // or when they fill 64 KiB.
 class Recorder {
  public:
-  // Rank 0 prepares the file before any rank opens it: writes the header, and removes each rank's rows from its first
-  // step on, which a resumed run will repeat, and rows that are damaged. Rows of a rank that no longer exists are cut
-  // at the first step of the last rank. Returns the bytes that the remaining rows have sent.
+  // Rank 0 prepares the file before any rank opens it: writes the header, and removes damaged rows and the rows that a
+  // resumed run will repeat. These are a rank's rows from its entry of `first_steps` on; for a rank that no longer
+  // exists, from the last entry on. Returns the bytes that the remaining rows have sent.
   static std::uint64_t prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
 
   Recorder(const std::filesystem::path& train_dir, int rank);  // FileError if it cannot be opened
@@ -70,7 +70,7 @@ class Recorder {
   struct Figures : StepTimes {
     double bytes_sent = 0;
     void add(const StepRow& row);
-    Figures mean_over(std::uint64_t steps) const;  // of a sum over so many
+    Figures mean_over(std::uint64_t steps) const;  // of a sum over so many steps
     // The share of the exchange time that computing hid; nothing if nothing was sent.
     std::optional<double> hidden() const;
   };
