@@ -14,10 +14,10 @@
 
 namespace sotto {
 
-// Ranks that count together continue from the steps that they have made on average. Each rank keeps what it held back;
-// newcomers get everything else from the first rank that was there before. A generation in which that step was not
-// taken does not count: who came with it is a newcomer again. So what the ranks do next depends on what membership.csv
-// says, and not on how far each of them was.
+// Ranks that count together continue from their mean number of steps. Each rank keeps its residual; newcomers get all
+// other state from the first rank that was there before. A generation that did not reach the kept step does not count:
+// a rank that came with it is a newcomer again. So the course of the run depends on membership.csv alone, and not on
+// how far each rank was.
 bool GroupMembership::rejoin() {
   if (rollback_ == nullptr) return false;
   constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
@@ -28,7 +28,7 @@ bool GroupMembership::rejoin() {
   const bool together = session_.together();
   const std::uint64_t step = together ? std::ranges::max(lasts) : std::ranges::min(lasts);
   RunFolder& folder = session_.folder();
-  if (!session_.world().failure.empty()) {  // a checkpoint is all that is wanted
+  if (!session_.world().failure.empty()) {  // this generation only writes a checkpoint
     const std::uint64_t saved = folder.newest_checkpoint();
     if (saved >= step && saved > 0) end_in_failure(fmt::format("there is a checkpoint of step {} already", saved));
   }
@@ -96,7 +96,7 @@ void GroupMembership::require_group(std::uint64_t done) const {
   if (heartbeat_ == nullptr || !heartbeat_->is_over()) return;
   const std::string reason =
       fmt::format("rank {}: a rank of its group was lost after step {}", session_.world().id, done);
-  session_.communicator().give_up(reason);  // otherwise others would take this rank for one whose connections broke
+  session_.communicator().give_up(reason);  // otherwise others would take this rank for lost
   throw CommError(reason);
 }
 
@@ -128,8 +128,8 @@ void GroupMembership::leave_as_planned(std::uint64_t step, std::uint64_t done) {
   leave(done);
 }
 
-// Whether this is one of the steps to which the ranks go back together if one is lost. Some of them may be ahead of
-// others by Elastic::lead(), and each keeps the last two of these steps.
+// Whether this is one of the steps to which the ranks go back together if one is lost. A rank may be ahead of another
+// by up to Elastic::lead() steps, and each keeps the last two of these steps.
 bool GroupMembership::keeps(std::uint64_t step, std::uint64_t first) {
   // begin_generation() has kept the first one.
   if (rollback_ == nullptr || session_.together() || session_.follows() || step == first) return false;
@@ -150,8 +150,8 @@ void GroupMembership::keep_together(std::uint64_t done) {
   keep(done);
 }
 
-// For ranks that count together: each continues from where it was. It counts as the step that they have made on
-// average, but lies before the meeting that they have not finished.
+// If ranks count together, each keeps its present state. It is kept under the step that the ranks have made on average,
+// but at most the last one before the meeting that they have not finished.
 void GroupMembership::keep_what_is_left(std::uint64_t finished) {
   if (rollback_ == nullptr || !session_.together()) return;
   OwnSpeed& own_speed = *session_.algorithm().own_speed();
@@ -174,12 +174,13 @@ void GroupMembership::end_in_failure(const std::string& checkpoint) const {
               session_.choices().spelling));
 }
 
-// Others want to join, or, with a coordinator, some of its ranks end while the rest continue. If all want to end, the
-// run does. Ranks of one launcher end together, because its signal reaches some hosts later than others.
+// The group changes if others want to join or, with a coordinator, if some ranks end while the rest continue. If all
+// ranks want to end, the run ends. Ranks of one launcher end together, because its signal reaches some hosts later than
+// others.
 bool GroupMembership::agreed_change(std::uint64_t done) {
   if (heartbeat_ == nullptr) return false;
   const bool follows = session_.follows();
-  // Before the agreement, as those that leave close their connections after it.
+  // Before the agreement, since ranks that leave close their connections after it.
   if (session_.algorithm().elastic()->lead() > 0) {
     keep_together(done);
   } else if (!session_.together() && !follows && session_.algorithm().exchanges(done - 1)) {

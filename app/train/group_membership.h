@@ -12,7 +12,7 @@
 
 namespace sotto {
 
-// The group of ranks changes, as all its members have agreed: each of them has left it.
+// All members of the group have agreed to change it, and each leaves it.
 class GroupChange : public CommError {
  public:
   using CommError::CommError;
@@ -40,7 +40,8 @@ class GroupMembership {
   void begin_generation(std::uint64_t step);
   // Runs before a step; `first` is the first one of this rank in this generation, `done` the steps of the run so far.
   void begin_step(std::uint64_t step, std::uint64_t first, std::uint64_t done);
-  // Runs between the batches of an evaluation, too, since the next exchange may be a long way off.
+  // Throws a CommError if a rank of the group was lost. Runs between the batches of an evaluation, too, since the next
+  // exchange may be long after.
   void require_group(std::uint64_t done) const;
   bool wishes_change();
   void note_lap();  // runs after a step in which the ranks exchanged something
@@ -51,10 +52,10 @@ class GroupMembership {
   // last exchange.
   [[noreturn]] void leave(std::uint64_t done);
 
-  // For ranks that may be ahead of others, at a step to which all have come. Collective, and something collective must
-  // follow: no rank may take a step until all have kept this one.
+  // Keeps the state at a step that all ranks have reached, if ranks may be ahead of others. Collective, and another
+  // collective call must follow: no rank may make a step until all have kept this one.
   void keep_together(std::uint64_t done);
-  // After an exchange failed. All that was due up to step `finished` is done.
+  // Runs after an exchange has failed. All that was due up to step `finished` is done.
   void keep_what_is_left(std::uint64_t finished);
   void note_save();  // of a checkpoint
   [[noreturn]] void end_in_failure(const std::string& checkpoint) const;

@@ -82,7 +82,7 @@ void Rollback::give(std::uint64_t step, Replica& replica, Algorithm& algorithm, 
   algorithm.elastic()->take_over({&self, 1});
 }
 
-// Passes on what it visits.
+// Passes the visited values on: from the donor to the first newcomer, and so on.
 class NewcomerState::Chain final : public StateVisitor {
  public:
   Chain(Communicator& communicator, int donor, const std::vector<int>& newcomers, const std::atomic<bool>& stop)
@@ -153,7 +153,8 @@ class NewcomerState::Chain final : public StateVisitor {
     return bytes;
   }
 
-  // Messages of training wait behind a chunk, so it should not take much longer than the shortest message.
+  // Messages of training wait for a chunk on the same link, so a chunk should not take much longer than the shortest
+  // message.
   void choose_chunk(std::size_t bytes, double seconds) {
     least_seconds_ = std::min(least_seconds_, seconds);
     const double wanted = std::max(0.02, 4 * least_seconds_);
@@ -178,7 +179,7 @@ NewcomerState::NewcomerState(std::unique_ptr<Communicator> communicator, int don
     : communicator_(std::move(communicator)) {
   Chain chain(*communicator_, donor, newcomers, stop_);
   if (!chain.is_in()) return;
-  visit(state_);  // a newcomer's tells the names
+  visit(state_);  // a newcomer's state tells the names
   passing_ = begin_work([this, chain]() mutable {
     try {
       const Timer timer;
@@ -206,10 +207,10 @@ void NewcomerState::give(const Visit& visit) {
   visit(state_);
 }
 
-// A scale of the loss, and the choices of a plateau, would have to be known at once; where batch-norm statistics are
-// averaged in each step, so would these. With local steps the newcomer's own optimiser is the donor's of some rounds
-// ago. A mean of iterates would lack the iterates of these rounds; and Adam corrects the bias of its moments by the
-// number of steps, so moments of the first steps would be taken for moments of later ones.
+// A follower would have to know at once the scale of the loss, the choices of a plateau, and batch-norm statistics if
+// they are averaged in each step. With local steps a newcomer starts with the donor's optimiser of some rounds ago. Its
+// mean of iterates would lack the iterates of these rounds. And Adam corrects the bias of its moments by the number of
+// steps, so it would take moments of the first steps for moments of later ones.
 bool Newcomers::may_follow(std::uint64_t step) {
   constexpr std::uint64_t first_steps = 1000;
   Session& run = session_;
@@ -245,7 +246,7 @@ void Newcomers::give_state(int donor, const std::vector<int>& ranks, std::uint64
   }
 }
 
-// What newcomers get from others.
+// Visits the state that newcomers get from others.
 void Newcomers::visit_shared(StateCopy& state) {
   Task& task = session_.task();
   if (!session_.algorithm().elastic()->meets_models()) state.visit("parameters", task.parameters());
@@ -265,7 +266,7 @@ void Newcomers::bring_up_to_date(std::uint64_t done) {
   if (session_.followers().empty()) return;
   Task& task = session_.task();
   const bool follows = session_.follows();
-  std::vector<float> others(task.buffers().begin(), task.buffers().end());  // which keep their own
+  std::vector<float> others(task.buffers().begin(), task.buffers().end());  // others keep their own buffers
   if (!others.empty()) communicator.broadcast(std::as_writable_bytes(std::span(others)), session_.first_trainer());
   if (follows) std::ranges::copy(others, task.buffers().begin());
   if (done == 0 || session_.algorithm().exchanges(done - 1)) return;
@@ -276,7 +277,7 @@ void Newcomers::bring_up_to_date(std::uint64_t done) {
   if (follows) std::ranges::copy(others, task.parameters().begin());
 }
 
-// Whether this rank has nothing more to get, or to give; waits for it, and catches up, for about that time.
+// Receives, passes on and catches up for about `time`. Returns whether this rank is done with all three.
 bool Newcomers::is_up_to_date(std::chrono::milliseconds time) {
   const auto until = Clock::now() + time;
   if (!state_->wait_for(time)) return false;

@@ -45,8 +45,8 @@ void RunLog::say_reached() { say(reached_text()); }
 void RunLog::begin(std::span<const std::uint64_t> first_steps, bool continues) {
   evaluations_.take_up(session_.folder().begin(first_steps, evaluations_));
   if (!continues) return;
-  // Ranks that are gone took their count along. What they sent is in their rows, but for the last second of a rank that
-  // was killed. Bytes of ranks at their own speed belong to no row.
+  // Ranks that have left took their counts with them, but the rows hold their bytes, except those of the last second of
+  // a killed rank. If ranks go at their own speed, bytes belong to no row.
   const std::vector<std::uint64_t> sent = session_.gather(before_.bytes_sent);
   if (session_.rank() != 0 || session_.own_speed()) return;
   const std::uint64_t known = std::reduce(sent.begin(), sent.end());
@@ -97,7 +97,7 @@ void RunLog::add_step(TrainedStep& row, const StepReport& report) {
   if (!session_.follows()) session_.interruption().attempt([&] { recorder_->add(row); });
 }
 
-// Listeners hear nothing more after an error, which may be their own.
+// Listeners hear nothing more after an error, because it may come from one of them.
 void RunLog::tell(TrainedStep& row, const Tally& before) {
   Interruption& interruption = session_.interruption();
   if (!listeners_.empty() && !interruption.failed() && !session_.follows()) {

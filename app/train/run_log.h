@@ -17,19 +17,20 @@
 
 namespace sotto {
 
-// What a run writes of its steps and evaluations, tells its listeners, and prints. Errors of files end the run after a
-// checkpoint (Interruption::attempt()), unless a comment says otherwise.
+// Writes, prints and tells listeners about the steps and evaluations of a run. A FileError ends the run after a
+// checkpoint (Interruption::attempt()), unless a comment says that it is thrown.
 class RunLog {
  public:
-  // Called before the ranks meet. `may_change`: the group of ranks may.
+  // Called before the ranks meet. `may_change`: the group of ranks may change.
   RunLog(Session& session, bool may_change);
 
-  void say(const std::string& line, int rank = 0);   // on that rank
+  void say(const std::string& line, int rank = 0);   // printed on that rank
   void warn(const std::string& text, int rank = 0);  // unless it is empty
   void say_of_start();
   void say_reached();  // the target of `until`
 
-  // Rows continue from these steps of the ranks; `continues` after a change of the group. Collective. FileError.
+  // The rows of each rank continue from its entry of `first_steps`. `continues`: the run goes on after a change of the
+  // group. Collective. FileError.
   void begin(std::span<const std::uint64_t> first_steps, bool continues);
   void begin_listeners(std::uint64_t first_step);  // FileError
   void open();                                     // steps.csv. FileError
@@ -39,26 +40,27 @@ class RunLog {
   // What this rank's steps have used so far, over all starts, without evaluations and checkpoints.
   RunTotals totals() const;
   void take_up(const RunTotals& before) { before_ = before; }  // of earlier starts
-  // What was sent until now belongs to no row.
+  // Bytes that were sent until now belong to no row.
   void skip_traffic() { counted_ = traffic(); }
 
-  // After a step, in this order: its row; what others learn of it, `before` being tally() before the step; the progress
-  // after `done` steps.
+  // These run after a step, in this order: add_step() writes its row; tell() informs the listeners, with `before` as
+  // tally() before the step; show() prints the progress after `done` steps.
   Tally tally() { return listeners_.empty() ? Tally() : session_.task().trained(); }
   void add_step(TrainedStep& row, const StepReport& report);
   void tell(TrainedStep& row, const Tally& before);
   void show(const StepRow& row, std::uint64_t done);
-  void take_choice();  // the aggregator's of the last step, which is not printed
+  void take_choice();  // keeps the aggregator's remark on its last choice, without printing it
 
   const Evaluations& evaluations() const { return evaluations_; }
   void show_evaluation(std::uint64_t done, std::uint64_t examples);
-  // `spent` until the evaluation began. Collective.
+  // `spent`: totals() when the evaluation began. Collective.
   void add_evaluation(std::uint64_t done, const TestResult& tested, const RunTotals& spent);
 
   // Writes summary.json. `first`: this rank's first step in this start. Collective. FileError.
   void summarise(const TrainResult& result, const std::vector<std::uint64_t>& rank_steps, std::uint64_t first,
                  const TestResult& tested, bool diverged);
-  // No step was left to do in this start, but perhaps the test of a run that a signal ended before it. FileError.
+  // Runs if this start has no step to make. Adds the test to summary.json if a signal ended the run before its test.
+  // FileError.
   void note_untrained(std::uint64_t done, const TestResult& tested);
 
  private:
@@ -74,7 +76,7 @@ class RunLog {
   RunTotals before_;    // what earlier starts used
   RunTotals steps_;     // what the steps of this start have used
   Traffic counted_;     // already in rows, or excluded from them
-  std::string remark_;  // what was chosen, after it was printed
+  std::string remark_;  // the last remark on choices that was printed
 };
 
 }  // namespace sotto

@@ -56,7 +56,7 @@ Session::Session(Choices choices, const World& world, const Rollback* rollback)
 
 void Session::meet() {
   communicator_ = connect_ranks(choices_, world_);
-  // Before ranks with different algorithms could send each other anything.
+  // Comes first, before ranks with different algorithms could send each other anything.
   require_same_start(choices_, *task_, *communicator_, may_change_);
   algorithm_ = make_planned_algorithm();
   identity_ = run_identity(choices_, method_, *task_, ranks());

@@ -22,7 +22,8 @@ namespace sotto {
 
 class Rollback;
 
-// Who this rank trains with, where, and what: from the start of a rank, or of a generation of its group, to the end.
+// Who this rank trains with, where, and what. A session lasts from the start of the rank, or of a generation of its
+// group, to its end.
 class Session {
  public:
   // Makes all checks that a rank can make alone. REQUIRES a StopSignal that lives longer. `rollback`: null if the group
@@ -43,17 +44,17 @@ class Session {
     return all;
   }
   int idle() const { return idle_; }  // the first `idle` ranks do not train
-  // Newcomers that take part in exchanges, and do not train yet, in this generation.
+  // Newcomers that take part in the exchanges of this generation, but do not train yet.
   const std::vector<int>& followers() const { return followers_; }
   void set_followers(std::vector<int> ranks);
-  bool follows() const;  // this rank does
+  bool follows() const;  // whether this rank does
   int trainers() const { return ranks() - idle_ - static_cast<int>(followers_.size()); }
   int first_trainer() const;
   Interruption& interruption() { return interruption_; }
 
   // Where:
   RunFolder& folder() { return *folder_; }
-  double seconds() const { return total_.seconds(); }  // since this start
+  double seconds() const { return total_.seconds(); }  // of this start
 
   // With what:
   const Choices& choices() const { return choices_; }
@@ -69,19 +70,19 @@ class Session {
   double lr_at(std::uint64_t step) const { return choices_.optimiser.lr * schedule_(course_.scheduled_step(step)); }
   bool replicated() const { return choices_.algorithm.entry->traits.replicated; }
   bool together() const { return algorithm_->traits().counts_together; }
-  // Ranks go at their own speed: what they send belongs to no step.
+  // Whether ranks go at their own speed: the bytes that they send belong to no step.
   bool own_speed() const { return has_own_speed(choices_.algorithm, world_.size); }
   bool averages_batch_norm() const { return averages_batch_norm_; }
   std::vector<std::string> doubts();  // about the choices; some may be empty
 
-  // Takes up the course of a checkpoint, or of a state `in_memory`. ConfigError if it is of another model, other data,
-  // and so on.
+  // Takes up the course of a checkpoint, or of a state `in_memory`, that belongs to `manifest`. ConfigError if it is of
+  // another model, other data, and so on.
   void take_up(const Manifest& manifest, bool in_memory);
   // Prepares the algorithm for this step of the course.
   void enter(std::uint64_t step);
   // Resumes from the newest intact checkpoint, if there is one.
   void resume(RunTotals& totals, const std::function<void(const std::string&)>& say);
-  // What a state of this session has for a manifest; and a state of all ranks, once followers train too.
+  // The manifest of this session's states; and of a state at `step` in which followers count as trainers.
   Manifest manifest() const;
   Manifest manifest_of_all(std::uint64_t step) const;
 
@@ -104,10 +105,10 @@ class Session {
   RunPlan plan_;
   Calendar calendar_;
   Schedule schedule_;
-  std::string method_, made_method_;  // of the plan, and of the algorithm
+  std::string method_, made_method_;  // the method of the plan, and of the algorithm that was made
   bool averages_batch_norm_;
   Interruption interruption_;
-  std::string former_run_;  // of the state in memory; empty: there is none
+  std::string former_run_;  // the run of the state in memory; empty: there is none
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
   checkpoint::Metadata identity_;
