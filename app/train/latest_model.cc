@@ -31,7 +31,8 @@ void LatestModel::save(Kept kept) {
   log_.flush();  // rows are on disk before their checkpoint
   session_.algorithm().drain();
   session_.algorithm().enter(done_);
-  // No checkpoint may be later than the step to which ranks go back; but at the end they need a step to take again.
+  // No checkpoint may be later than the step to which ranks go back. At the end of the run it may: ranks that go back
+  // need a step to make again.
   if (log_.is_open() && !is_over() && !log_.evaluations().reached()) group_.keep_together(done_);
   lend_batch_norm(session_.task(), session_.idle(), session_.communicator());
   Manifest manifest = session_.manifest_of_all(done_);
@@ -44,7 +45,8 @@ void LatestModel::save(Kept kept) {
 
 void LatestModel::save_if_best_or_late() {
   if (best_step() == done_) save(Kept::as_best);
-  const bool asks = !session_.algorithm().traits().can_go_on;  // others agree on that when they stop
+  const bool asks =
+      !session_.algorithm().traits().can_go_on;  // algorithms that can continue after a stop agree on it then
   if (asks && session_.interruption().agreed_late(session_.communicator())) save(Kept::by_clock);
 }
 
@@ -54,7 +56,7 @@ std::optional<std::uint64_t> LatestModel::best_step() const {
   return best->step;
 }
 
-// With a coordinator no signal breaks it off, since the ranks that were not asked to stop continue.
+// With a coordinator, a signal does not break off the evaluation, since ranks that got no signal continue.
 void LatestModel::evaluate() {
   session_.algorithm().drain();
   const RunTotals spent = log_.totals();
@@ -83,8 +85,8 @@ bool LatestModel::evaluate_due() {
   return true;
 }
 
-// An evaluation that is not due, such as the one at the end of a run, changes no rate: a run that continues from there
-// must have the bits of an undisturbed one.
+// Lets a due evaluation change the learning rate. Others, such as the one at the end of a run, must not: a run that
+// continues from there has the bits of an undisturbed one.
 void LatestModel::follow_evaluation() {
   Plateau* plateau = session_.schedule().plateau();
   if (plateau == nullptr) return;

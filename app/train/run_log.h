@@ -29,8 +29,8 @@ class RunLog {
   void say_of_start();
   void say_reached();  // the target of `until`
 
-  // The rows of each rank continue from its entry of `first_steps`. `continues`: the run goes on after a change of the
-  // group. Collective. FileError.
+  // The rows of each rank continue from its entry of `first_steps`. `continues`: the run continues after a change of
+  // the group. Collective. FileError.
   void begin(std::span<const std::uint64_t> first_steps, bool continues);
   void begin_listeners(std::uint64_t first_step);  // FileError
   void open();                                     // steps.csv. FileError

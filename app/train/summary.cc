@@ -44,8 +44,8 @@ void add_test(Json& json, const TestResult& tested, const Evaluations& evaluatio
   if (!checkpoint.empty()) json["best"]["checkpoint"] = checkpoint;
 }
 
-// Calls change(json), and writes the file if that returns true. Returns whether it did. Does nothing if there is no
-// file.
+// Calls change(json) on the summary, and writes the file if that returns true. Returns whether it wrote the file. Does
+// nothing if there is no file.
 template <class F>
 bool change_summary(const std::filesystem::path& path, F&& change) {
   if (!path_exists(path)) return false;
@@ -61,8 +61,8 @@ bool change_summary(const std::filesystem::path& path, F&& change) {
 
 }  // namespace
 
-// Times are rank 0's means over the steps since the last start, except the median. Bytes are payload handed to the
-// transport since then, one number per rank.
+// Times are rank 0's means over the steps since the last start, except the median. Bytes are the payload that each rank
+// has handed to the transport since the last start.
 void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_t>& rank_steps, std::uint64_t first,
                        const TestResult& tested, bool diverged) {
   Communicator& communicator = session_.communicator();
@@ -78,14 +78,15 @@ void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_
                                              apart ? apart->exchange_count() : 0, scale ? scale->skipped() : 0};
   const auto all = session_.gather(mine);
   double median_ms = recorder_->median_step_ms();
-  if (!session_.followers().empty()) {  // these have no rows
+  if (!session_.followers().empty()) {  // followers have no rows
     communicator.broadcast(std::as_writable_bytes(std::span(&figures, 1)), session_.first_trainer());
     communicator.broadcast(std::as_writable_bytes(std::span(&median_ms, 1)), session_.first_trainer());
   }
   if (session_.rank() != 0) return;
 
   std::vector<std::uint64_t> bytes_sent, bytes_per_step, exchanges;
-  std::uint64_t all_skipped = 0;  // if ranks have their own models, of all; otherwise of rank 0
+  std::uint64_t all_skipped =
+      0;  // steps that were left out: of all ranks if they have their own models, otherwise of rank 0
   for (const auto& [sent, per_step, exchanged, skipped] : all) {
     bytes_sent.push_back(sent);
     bytes_per_step.push_back(per_step);

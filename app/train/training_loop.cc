@@ -63,7 +63,8 @@ void TrainingLoop::begin() {
   log_.warn(folder.lock_doubt());
   if (group_.rejoin()) {
     done_ = folder.start_step();
-    // Before rows of steps are cut that a later checkpoint counts on. While newcomers follow, some ranks have no state.
+    // A checkpoint first, because the newest one, of a later step, needs rows that are cut below. Not while newcomers
+    // follow: they have no state.
     if (folder.newest_checkpoint() > done_ && session_.followers().empty()) model_.save(Kept::by_clock);
     const int ranks = session_.trainers() + session_.idle();
     log_.say(fmt::format("step {}  continues with {} rank{}{}", done_, ranks, ranks == 1 ? "" : "s",
@@ -120,7 +121,7 @@ void TrainingLoop::end(TrainResult& result) {
   result.tested = model_.tested().metrics;
 }
 
-// Runs in place of all steps of a generation that comes after a failure, if that ends the job (OnFailure::checkpoint).
+// Runs in place of the steps of a generation after a failure, if failures end the job (OnFailure::checkpoint).
 void TrainingLoop::end_with_checkpoint() {
   if (!group_.continues() && !session_.options().resume) {
     throw Error(session_.world().failure + "; no rank had begun a step, so there is no checkpoint");
@@ -136,8 +137,8 @@ std::vector<std::uint64_t> TrainingLoop::rank_steps() {
   return std::vector<std::uint64_t>(static_cast<std::size_t>(session_.ranks()), done_);
 }
 
-// A step of the run is one step of each rank. If ranks count together, it is as many steps as there are ranks,
-// whichever ranks made them. Returns the step that they have reached.
+// The step of the run that the ranks have reached. It is one step of each rank or, if ranks count together, as many
+// steps as there are ranks, whichever ranks made them.
 std::uint64_t TrainingLoop::step_of_meeting() {
   const std::vector<std::uint64_t> steps = rank_steps();
   return session_.calendar().step_of_meeting(
@@ -174,7 +175,7 @@ bool TrainingLoop::train_step(std::uint64_t step) {
   if (!together) done_ = step + 1;
   const bool completes = report.stop || report.meets || is_over() || session_.averages_batch_norm() ||
                          session_.calendar().due(before, done_).any() || study_.needs_rest(step);
-  if (completes) {  // others will use the communicator, and rows record the step's cost
+  if (completes) {  // other code will use the communicator, and rows must have the step's cost before that
     report += algorithm.drain();
   }
   if (report.meets) {
@@ -209,7 +210,7 @@ bool TrainingLoop::train_step(std::uint64_t step) {
   return ends;
 }
 
-// All ranks have stopped together. If none wants to end, they continue, after a checkpoint if one is overdue.
+// Runs when all ranks have stopped together. If none wants to end, they continue, after a checkpoint if one is overdue.
 bool TrainingLoop::continue_together() {
   Interruption& interruption = session_.interruption();
   const bool changes = group_.agreed_change(done_);

@@ -16,8 +16,8 @@ namespace sotto {
 class TrainingLoop {
  public:
   TrainingLoop(Session& session, RunLog& log, GroupMembership& group);
-  // Trains, once. REQUIRES Session::meet(). CommError, if the group may change: it continues in another session.
-  // EndedWithCheckpoint if World::failure is set.
+  // Trains. REQUIRES Session::meet(); may be called once. After a CommError the run continues in another session, if
+  // the group may change. EndedWithCheckpoint if World::failure is set.
   TrainResult run();
 
  private:
@@ -35,9 +35,9 @@ class TrainingLoop {
   GroupMembership& group_;
   LatestModel model_;
   GradientStudy study_;
-  std::uint64_t first_ = 0;               // of this rank, since the last start
+  std::uint64_t first_ = 0;               // the first step of this rank since the last start
   std::uint64_t done_ = 0, meeting_ = 0;  // steps of the run so far, and the step at which the ranks meet next
-  std::uint64_t finished_ = 0;            // up to this step, all that was due is done
+  std::uint64_t finished_ = 0;            // everything that was due up to this step is done
 };
 
 }  // namespace sotto

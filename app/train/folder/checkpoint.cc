@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view prefix = "model_step_";
 constexpr std::string_view partial_suffix = ".tmp";
 
-// What follows `model_step_` in the names that begin so.
+// The ends of the names that begin with `model_step_`.
 std::vector<std::string> endings_in(const fs::path& train_dir) {
   std::vector<std::string> found;
   std::error_code ignored;

@@ -44,8 +44,8 @@ Metadata from_text(const std::string& text);
 
 }  // namespace checkpoint
 
-// How long a checkpoint is kept: forever; until there are two later ones made by the clock; or until a later evaluation
-// is better than the one before this checkpoint.
+// How long a checkpoint is kept. `always`: forever. `by_clock`: until there are two later ones that were made by the
+// clock. `as_best`: until an evaluation is better than the one before this checkpoint.
 enum class Kept : std::uint8_t { always, by_clock, as_best };
 
 // The file `manifest` of a checkpoint, which is written last. It says what the other files must be to belong together.
@@ -67,11 +67,11 @@ std::string read_manifest_text(const std::filesystem::path& checkpoint);  // Fil
 
 // The text of a part: the identity and the name of the part.
 std::string part_text(const Manifest& manifest, const std::string& name);
-// Why the file of this name is not the part that was written, as far as can be told; empty if it is.
+// Why the file `name` cannot be the part that was written; empty if nothing speaks against it.
 std::string problem_of_part(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
                             ThreadPool& pool);
 
-// The path of a checkpoint's model file. FileError if problem_of_part() finds one.
+// The path of a checkpoint's model file. FileError if problem_of_part() finds a problem.
 std::filesystem::path whole_model_file(const std::filesystem::path& checkpoint, const Manifest& manifest,
                                        ThreadPool& pool);
 // Writes the model file of a checkpoint, and its hash to the manifest.

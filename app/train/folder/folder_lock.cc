@@ -36,7 +36,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, int (*lock)(int file
     doubt_ =
         path_.string() + ": cannot be locked (" + std::strerror(errno) + "); see to it that no other run writes here";
   }
-  if (locked && lost()) held_ = false;  // seized between the two calls
+  if (locked && lost()) held_ = false;  // another process seized it between open and lock
 }
 
 std::string FolderLock::signature() const {
@@ -53,7 +53,7 @@ void FolderLock::sign(const std::string& text) {
   }
 }
 
-// The lock belongs to a file, not to its name. So a new file gets the name.
+// The holder's lock belongs to its file, not to the name. So a new file gets the name, and this process locks it.
 void FolderLock::seize() {
   const auto made = std::filesystem::path(path_) += std::string(temporary_mark) + std::to_string(::getpid());
   file_ = open_file(made, O_RDWR | O_CREAT | O_EXCL);

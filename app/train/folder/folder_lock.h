@@ -21,11 +21,11 @@ class FolderLock {
   static std::optional<bool> is_held(const std::filesystem::path& folder);
 
   bool held() const { return held_; }  // false: another process holds it
-  // What the holder, whichever it is, says of itself in the lock's file. FileError.
+  // The text with which the present holder has signed the lock's file. FileError.
   std::string signature() const;
   void sign(const std::string& text);
-  // Takes the lock from its holder, which still runs or seems to, but is known to be lost: to be stopped, or on a
-  // machine that cannot be reached. If that process comes back, it finds its lock lost(). FileError.
+  // Takes the lock from a holder that is known to be lost: it is stopped, or on a machine that cannot be reached. If
+  // that process comes back, its lock is lost(). FileError.
   void seize();
   bool lost() const;
   // Why the lock has no effect, if the file system has no locks; empty: it has.

@@ -39,13 +39,13 @@ TrainOptions replayable(TrainOptions options) {
   return options;
 }
 
-// What rank 0 of a generation says of itself in the lock.
+// The text by which rank 0 of a generation signs the lock.
 std::string signature(const std::string& run, std::uint64_t generation) {
   return fmt::format("{} {}", run, generation);
 }
 
-// Whether it is that of a generation of this run before this one. The ranks of a job that does not change are no
-// generation.
+// Whether `found` is the signature of a generation of this run before `generation`. Jobs whose group never changes have
+// no generation.
 bool is_earlier(const std::string& found, const std::string& run, std::uint64_t generation) {
   for (std::uint64_t earlier = 1; earlier < generation && !run.empty(); ++earlier) {
     if (found == signature(run, earlier)) return true;
@@ -189,8 +189,9 @@ void RunFolder::choose(const std::string& run) {
 }
 
 void RunFolder::take_lock(const std::string& run) {
-  constexpr std::chrono::seconds lost_rank_lives(150);  // longer than a share of its job without a launcher
-  constexpr std::chrono::seconds respite(10);           // for a rank that is about to learn that it is lost
+  constexpr std::chrono::seconds lost_rank_lives(
+      150);                                    // longer than a host's ranks live on after they have lost their launcher
+  constexpr std::chrono::seconds respite(10);  // for a rank that is about to learn that it is lost
   const auto begun = Clock::now();
   const auto until =
       begun + (generation_ > 1 ? std::min(lost_rank_lives, std::chrono::seconds(options_.disk_deadline)) : 0s);
@@ -207,10 +208,11 @@ void RunFolder::take_lock(const std::string& run) {
   if (!lock_->held()) {
     throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
   }
-  if (!run.empty()) lock_->sign(signature(run, generation_));  // at once: what is there may be of an earlier one
+  if (!run.empty())
+    lock_->sign(signature(run, generation_));  // at once: the file may hold the signature of an earlier holder
 }
 
-// On rank 0, before it changes what another one may have written since.
+// On rank 0, before it changes files: another rank 0 may have taken the folder since.
 void RunFolder::require_lock() const {
   if (lock_->lost()) throw FileError(path_.string() + ": the others have gone on without this rank, and write there");
 }

@@ -20,7 +20,8 @@
 
 namespace sotto {
 
-// A name that a shell takes as it is, of letters, digits, dots and dashes, 60 at most: "fc-512-10" of "fc(512, 10)".
+// A name that needs no quotes in a shell: at most 60 letters, digits, dots and dashes. "fc(512, 10)" becomes
+// "fc-512-10".
 std::string plain_name(std::string_view text);
 
 // A unique name: "runs/lenet-20261121-051900-4711". Runs that start in the same second differ in the process id.
@@ -28,12 +29,12 @@ std::string new_run_folder(std::string_view name);
 
 // ConfigError if that folder holds a run.
 void require_unused(const std::filesystem::path& folder);
-// ConfigError if a run with these options could not use its folder, as far as that shows before it begins.
+// ConfigError if a run with these options could not use its folder, as far as that is known before the run begins.
 void check_run_folder(const TrainOptions& options);
 
 // File work that all ranks do at the same time. It may take much longer than an exchange, but the communicator's
-// deadline is meant for peers, not for their disks. So while a rank works, it tells the others several times within
-// that deadline that it is alive.
+// deadline is for peers, not for their disks. So a rank at work tells the others, several times within that deadline,
+// that it is alive.
 class FileWork {
  public:
   // The ranks wait for each other for at most `limit`.
@@ -63,20 +64,21 @@ inline std::string broadcast_text(std::string text, Communicator& communicator, 
 class RunFolder {
  public:
   // `choices` must outlive this object. Rank 0 chooses, creates, locks and checks the folder. ConfigError if the folder
-  // already holds a run that is not to be resumed, or if another run is using it. In a later generation that may be the
-  // rank 0 of an earlier one, which the others have given up. If it is, `run` being the id of this run (empty: not
-  // known yet), it has ten seconds to end before the folder is taken from it.
+  // already holds a run that is not to be resumed, or if another run is using it. In a later generation, the user may
+  // be the lost rank 0 of an earlier generation of this run: it has ten seconds to end, then the folder is taken from
+  // it. `run`: the id of this run, by which its earlier generations are known; empty: not known yet.
   RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation, const std::string& run);
 
   const std::filesystem::path& path() const { return path_; }
   // Throws, alike on all ranks, if this run cannot continue from a checkpoint with this manifest.
   using Check = std::function<void(const Manifest&)>;
-  // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
-  // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
+  // To resume: chooses the newest checkpoint whose parts are all intact; start_step() is 0 if there is no checkpoint
+  // yet. Returns a line for each newer checkpoint that is damaged, with the reason. FileError if no checkpoint is
+  // intact.
   std::vector<std::string> choose_checkpoint(const Check& check);
-  std::uint64_t newest_checkpoint();  // its step, whole or not; 0 if there is none
-  // To continue from a state in memory, which belongs to this manifest. Checkpoints of later steps, which another group
-  // made, are removed with the next save(). Not collective, as the next one.
+  std::uint64_t newest_checkpoint();  // the step of the newest checkpoint, intact or not; 0 if there is none
+  // To continue from a state in memory, which belongs to this manifest. The next save() removes checkpoints of later
+  // steps, which another group made. Not collective.
   void go_back_to(const Manifest& manifest);
   std::string run() const;  // Manifest::run
   std::uint64_t start_step() const { return start_step_; }
@@ -86,18 +88,18 @@ class RunFolder {
   // block_hash() of the last saved model, on rank 0.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
-  // Called once it is sure that the run goes ahead. Prepares steps.csv and evaluations.csv: in steps.csv each rank
-  // continues from its own entry of `first_steps`. Returns the rows of evaluations.csv up to start_step().
+  // Called once the run is certain to go ahead. Prepares evaluations.csv, and steps.csv, in which each rank continues
+  // from its entry of `first_steps`. Returns the rows of evaluations.csv up to start_step().
   std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
-  // On rank 0, after begin(): the bytes that the steps before that sent, by the rows of all ranks.
+  // On rank 0, after begin(): the bytes that earlier steps sent, according to the rows of all ranks.
   std::uint64_t recorded_bytes() const { return recorded_bytes_; }
   // Writes config.toml, and link.toml for emulated links. If nothing is left to train, a config.toml that is there
   // stays as it is.
   void write_options(bool trains);
 
-  // Writes model_step_N, completely or not at all, with this manifest, whose run and parts are filled in. Then removes
-  // checkpoints that need not be kept, except the one of step `best`. NumericError if a parameter is not finite: no run
-  // could continue from there.
+  // Writes model_step_N, completely or not at all. Fills in run and parts of the manifest, and writes it, too. Then
+  // removes checkpoints that need not be kept, except the one of step `best`. NumericError if a parameter is not
+  // finite: no run could continue from there.
   void save(Manifest manifest, std::optional<std::uint64_t> best, Replica& replica, Algorithm& algorithm,
             RunTotals totals);
   // Removes all checkpoints that were kept as the best, except the one of step `best`.
@@ -141,10 +143,9 @@ class RunFolder {
 };
 
 // Reads a checkpoint that another number of ranks wrote, and fills in the state of `rank`. Parameters, batch-norm
-// statistics and the optimiser's vectors become the mean of all ranks; where these had equal values, exactly that
-// value. What ranks held back stays as Elastic::take_over() says. Bytes sent and the tally of training are added
-// up, and rank 0 gets the sums. `own_parameters`: each rank's part holds parameters; otherwise they are those of the
-// model file. FileError.
+// statistics and the optimiser's vectors become the mean over the ranks that wrote it; equal values stay exactly the
+// same. Elastic::take_over() divides their residuals. Bytes sent and the tally of training are added up, and rank 0
+// gets the sums. `own_parameters`: each rank's part holds parameters; otherwise the model file does. FileError.
 void read_other_ranks(const std::filesystem::path& folder, int written_by, int rank, bool own_parameters,
                       Replica& replica, Algorithm& algorithm, RunTotals& totals);
 

@@ -70,7 +70,7 @@ struct RunFolder::Shared {
   const Layout &layout, &buffer_layout;
   std::vector<float> buffers;
   MeanModel mean;                     // of ranks with their own models
-  std::span<const float> parameters;  // those to evaluate
+  std::span<const float> parameters;  // the parameters to evaluate
 };
 
 // Whether the model file has other parameters than those that this rank trains.
@@ -118,7 +118,7 @@ void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Repli
     });
     gather_parts(manifest);
     on_first("write the checkpoint", [&] { publish(partial, manifest, best); });
-  } catch (const FileError&) {  // otherwise others may still be writing there
+  } catch (const FileError&) {  // only then: after a CommError others may still be writing there
     if (first && !lock_->lost()) checkpoint::remove_partial(path_);
     throw;
   }
@@ -165,7 +165,7 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::
   fsync_path(partial);
   const fs::path name = checkpoint::folder(path_, manifest.step);
   const fs::path replaced = fs::path(name) += ".replaced.tmp";
-  if (fs::exists(name)) rename_or_fail(name, replaced);  // an incomplete one that was left aside
+  if (fs::exists(name)) rename_or_fail(name, replaced);  // an incomplete checkpoint that was passed over
   rename_or_fail(partial, name);
   fsync_path(path_);
   std::error_code ignored;

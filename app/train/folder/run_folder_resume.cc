@@ -24,12 +24,12 @@ int ranks_of(const Manifest& manifest) {
   return ranks;
 }
 
-// Reads the mean of vectors of floats, and what else the first part has.
+// Reads vectors of floats as their mean over all parts, and all else from the first part.
 class MeanOfParts final : public StateVisitor {
  public:
   explicit MeanOfParts(std::deque<StateReader>& parts) : parts_(parts) {}
 
-  // The sum is one of doubles, so that the mean of equal floats is that float.
+  // Sums doubles, so that the mean of equal floats is exactly that float.
   void visit(std::string_view name, std::vector<float>& values) override {
     parts_.front().visit(name, values);
     std::vector<double> sum(values.begin(), values.end());
@@ -120,7 +120,7 @@ std::vector<std::string> RunFolder::choose_checkpoint(const Check& check) {
   throw FileError(fmt::format("{}: no checkpoint is whole: {}", path_.string(), fmt::join(left_aside, "; ")));
 }
 
-// Why some part differs from the manifest, the same text on all ranks; empty if none does.
+// Why a part differs from the manifest; empty if none does. All ranks get the same text.
 std::string RunFolder::verdict_on(const Manifest& manifest) {
   const fs::path folder = checkpoint::folder(path_, manifest.step);
   const auto ranks = manifest.identity.find("ranks");
@@ -130,7 +130,8 @@ std::string RunFolder::verdict_on(const Manifest& manifest) {
   std::array<char, 512> mine{};
   files_.run("check its part of the checkpoint", [&] {
     ThreadPool pool(static_cast<int>(options_.codec_threads));
-    std::vector<std::string> parts;  // those of this rank; other ranks may have written more, or fewer
+    std::vector<std::string>
+        parts;  // the parts that this rank examines; more or fewer ranks than now may have written the checkpoint
     for (int rank = communicator_.rank(); rank < written_by_; rank += communicator_.size()) {
       parts.push_back(checkpoint::rank_file(rank));
     }

@@ -72,8 +72,8 @@ std::string header_of(std::span<const TensorPart> parts, const std::map<std::str
   return text;
 }
 
-// Says what a file is that is often taken for a safetensors file, and what to do. Its first bytes are not the length of
-// a header.
+// For files that users take for safetensors: says what the file is, and what to do. Its first bytes are not the length
+// of a header.
 std::string not_safetensors(const FileReader& file) {
   struct Other {
     std::string_view begin, is;

@@ -42,7 +42,7 @@ class SafetensorsReader {
   std::vector<std::string> names() const;  // in the order of the values
   // The tensors of floats, in the order of the values.
   Layout layout() const;
-  // Reads a tensor of floats of 16, 32 or 64 bits. FileError for one that is missing, of another type or shape.
+  // Reads a tensor of floats of 16, 32 or 64 bits. FileError if it is missing, or has another type or shape.
   void read(std::string_view name, std::span<const std::int64_t> shape, std::span<float> values) const;
   // Reads all tensors of a layout.
   void read(const Layout& layout, std::span<float> values) const;

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::uint64_t longest_index = 100'000'000;  // as long as a header may be
 
-// The text of a file that begins as JSON does. In a safetensors file the first eight bytes are the length of a header,
-// and as no header has 2^56 bytes, the last of them is zero.
+// The text of a file that begins like JSON; nothing for any other file. A safetensors file begins with the length of
+// its header in eight bytes. The last of these is zero, since no header has 2^56 bytes.
 std::optional<std::string> json_text(const FileReader& file) {
   std::string text(8, '\0');
   if (file.size() < text.size() || file.size() > longest_index) return std::nullopt;
@@ -38,10 +38,10 @@ std::optional<std::string> json_text(const FileReader& file) {
 // Torch counts batches in each batch norm. Nothing here depends on that number.
 bool is_counter(const std::string& name) { return name.ends_with("num_batches_tracked"); }
 
-// Reads a file into the parameters and buffers of a task. A tensor is found by its name in the model, or by this name
-// without the part before its first dot, as published files of some models have it. Tensors that a pattern of `except`
-// matches stay as they are. Returns the names of the other tensors of the file that were not used. FileError, which
-// names the file, for a tensor that is missing, of another shape, or not finite.
+// Reads a file into the parameters and buffers of a task. The file has a tensor under its name in the model or, as in
+// some published files, under this name without the part before the first dot. Tensors that a pattern of `except`
+// matches stay as they are. Returns the names of tensors of the file that were not used. FileError, which names the
+// file, for a tensor that is missing, of another shape, or not finite.
 std::vector<std::string> read_weights(const WeightsFile& file, const std::string& path, Task& task,
                                       std::span<const std::string> except = {}) {
   const std::vector<std::string> names = file.names();

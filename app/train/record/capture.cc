@@ -20,7 +20,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::array<std::string_view, 2> format_names{"safetensors", "npy"};  // as CaptureFormat has them
+constexpr std::array<std::string_view, 2> format_names{"safetensors", "npy"};  // in the order of CaptureFormat
 constexpr std::string_view gradient_name = "gradient", memory_name = "memory";
 
 // Takes a whole number without sign off the beginning of a text.
@@ -71,7 +71,8 @@ GradientFile CapturedFile::read() const {
 }
 
 bool is_safetensors(std::span<const std::byte> file) {
-  constexpr std::size_t length = sizeof(std::uint64_t);  // of the length of the header, which is JSON
+  constexpr std::size_t length =
+      sizeof(std::uint64_t);  // size of the first field: the length of the header, which is JSON
   return file.size() > length + 1 && static_cast<char>(file[length]) == '{' &&
          static_cast<char>(file[length + 1]) == '"';
 }
@@ -119,7 +120,8 @@ std::vector<CapturedFile> captured_files(const std::filesystem::path& folder) {
 }
 
 std::uint64_t most_captured_bytes(const Layout& layout) {
-  constexpr std::uint64_t head = 1024, entry = 256;  // of a file, and of each tensor in its header
+  constexpr std::uint64_t head = 1024,
+                          entry = 256;  // at most: bytes of a header without tensors, and of a tensor's entry
   std::uint64_t bytes = head + layout.size() * sizeof(float);
   for (const Segment& segment : layout.segments()) bytes += entry + 2 * segment.name.size();
   return bytes;
@@ -190,7 +192,7 @@ void Capture::write(std::uint64_t step, const Layout& layout, std::span<const fl
   file.write(layout, memory);
 }
 
-// The bytes of what this rank captured at other steps, before a resume, too.
+// The bytes of the files that this rank captured at other steps, also before a resume.
 std::uint64_t Capture::used(std::uint64_t step) const {
   std::uint64_t bytes = 0;
   for (const CapturedFile& file : captured_files(plan_.folder)) {

@@ -145,7 +145,7 @@ class ConsensusCsv final : public Listener {
  public:
   explicit ConsensusCsv(const Choices& choices) : kinds_(choices.task->metrics), goal_(choices.task->goal) {}
 
-  // With another number of ranks the file begins anew, because its columns are different.
+  // If the number of ranks has changed, the file begins anew, because its columns differ.
   void begin(const RunStart& start) override {
     path_ = start.folder / consensus_file;
     std::vector<std::string> goals;

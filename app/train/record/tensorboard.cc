@@ -68,8 +68,8 @@ std::string record(std::string_view event_text) {
   return text;
 }
 
-// Names begin with the time in seconds. A start in the same second as the last one, or after the clock was set back,
-// counts on from there.
+// Names begin with the time in seconds. If the newest file has this second or a later one (the clock was set back), the
+// name takes the second after that.
 fs::path next_name(const fs::path& folder) {
   auto seconds = static_cast<std::uint64_t>(now());
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -89,7 +89,7 @@ class TensorBoard final : public Listener {
         algorithm_(choices.algorithm),
         examples_of_rank_(choices.options.batch_size * choices.options.accumulate) {
     check_tensorboard(choices.options);
-    make_folder(folder_);  // now, since an error must not leave a run that has begun
+    make_folder(folder_);  // now, since an error after the run has begun would leave a folder behind
   }
 
   // Steps count from 1 here, as in the curves of a report: the number of steps made.
