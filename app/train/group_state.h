@@ -96,8 +96,7 @@ class NewcomerState final {
   std::atomic<bool> stop_ = false;
   std::uint64_t bytes_ = 0;
   double seconds_ = 0;
-  std::future<void>
-      passing_;  // the last member: its destructor waits for the thread, which uses the others; not valid: no thread
+  std::future<void> passing_;  // not valid: no thread; the last member, so that its destructor waits first
 };
 
 class RunLog;

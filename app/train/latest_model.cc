@@ -45,8 +45,7 @@ void LatestModel::save(Kept kept) {
 
 void LatestModel::save_if_best_or_late() {
   if (best_step() == done_) save(Kept::as_best);
-  const bool asks =
-      !session_.algorithm().traits().can_go_on;  // algorithms that can continue after a stop agree on it then
+  const bool asks = !session_.algorithm().traits().can_go_on;  // otherwise ranks agree on that when they stop
   if (asks && session_.interruption().agreed_late(session_.communicator())) save(Kept::by_clock);
 }
 

@@ -85,8 +85,7 @@ void RunLog::summarise(const TrainResult& result, const std::vector<std::uint64_
   if (session_.rank() != 0) return;
 
   std::vector<std::uint64_t> bytes_sent, bytes_per_step, exchanges;
-  std::uint64_t all_skipped =
-      0;  // steps that were left out: of all ranks if they have their own models, otherwise of rank 0
+  std::uint64_t all_skipped = 0;  // void steps: of all ranks if they have their own models, otherwise of rank 0
   for (const auto& [sent, per_step, exchanged, skipped] : all) {
     bytes_sent.push_back(sent);
     bytes_per_step.push_back(per_step);

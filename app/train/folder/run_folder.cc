@@ -189,9 +189,8 @@ void RunFolder::choose(const std::string& run) {
 }
 
 void RunFolder::take_lock(const std::string& run) {
-  constexpr std::chrono::seconds lost_rank_lives(
-      150);                                    // longer than a host's ranks live on after they have lost their launcher
-  constexpr std::chrono::seconds respite(10);  // for a rank that is about to learn that it is lost
+  constexpr std::chrono::seconds lost_rank_lives(150);  // longer than ranks live without their launcher
+  constexpr std::chrono::seconds respite(10);           // for a rank that is about to learn that it is lost
   const auto begun = Clock::now();
   const auto until =
       begun + (generation_ > 1 ? std::min(lost_rank_lives, std::chrono::seconds(options_.disk_deadline)) : 0s);
@@ -208,8 +207,7 @@ void RunFolder::take_lock(const std::string& run) {
   if (!lock_->held()) {
     throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
   }
-  if (!run.empty())
-    lock_->sign(signature(run, generation_));  // at once: the file may hold the signature of an earlier holder
+  if (!run.empty()) lock_->sign(signature(run, generation_));  // at once: an earlier holder may have signed the file
 }
 
 // On rank 0, before it changes files: another rank 0 may have taken the folder since.

@@ -144,8 +144,8 @@ class RunFolder {
 
 // Reads a checkpoint that another number of ranks wrote, and fills in the state of `rank`. Parameters, batch-norm
 // statistics and the optimiser's vectors become the mean over the ranks that wrote it; equal values stay exactly the
-// same. Elastic::take_over() divides their residuals. Bytes sent and the tally of training are added up, and rank 0
-// gets the sums. `own_parameters`: each rank's part holds parameters; otherwise the model file does. FileError.
+// same. Their residuals become the mean (Elastic::take_over()). Bytes sent and the tally of training are added up, and
+// rank 0 gets the sums. `own_parameters`: each rank's part holds parameters; otherwise the model file does. FileError.
 void read_other_ranks(const std::filesystem::path& folder, int written_by, int rank, bool own_parameters,
                       Replica& replica, Algorithm& algorithm, RunTotals& totals);
 

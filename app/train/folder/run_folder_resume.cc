@@ -130,8 +130,7 @@ std::string RunFolder::verdict_on(const Manifest& manifest) {
   std::array<char, 512> mine{};
   files_.run("check its part of the checkpoint", [&] {
     ThreadPool pool(static_cast<int>(options_.codec_threads));
-    std::vector<std::string>
-        parts;  // the parts that this rank examines; more or fewer ranks than now may have written the checkpoint
+    std::vector<std::string> parts;  // those that this rank checks; there may be more or fewer parts than ranks
     for (int rank = communicator_.rank(); rank < written_by_; rank += communicator_.size()) {
       parts.push_back(checkpoint::rank_file(rank));
     }

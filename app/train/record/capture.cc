@@ -71,8 +71,7 @@ GradientFile CapturedFile::read() const {
 }
 
 bool is_safetensors(std::span<const std::byte> file) {
-  constexpr std::size_t length =
-      sizeof(std::uint64_t);  // size of the first field: the length of the header, which is JSON
+  constexpr std::size_t length = sizeof(std::uint64_t);  // the file begins with a length, then a header in JSON
   return file.size() > length + 1 && static_cast<char>(file[length]) == '{' &&
          static_cast<char>(file[length + 1]) == '"';
 }
@@ -120,8 +119,7 @@ std::vector<CapturedFile> captured_files(const std::filesystem::path& folder) {
 }
 
 std::uint64_t most_captured_bytes(const Layout& layout) {
-  constexpr std::uint64_t head = 1024,
-                          entry = 256;  // at most: bytes of a header without tensors, and of a tensor's entry
+  constexpr std::uint64_t head = 1024, entry = 256;  // bytes at most: of an empty header, and of a tensor in it
   std::uint64_t bytes = head + layout.size() * sizeof(float);
   for (const Segment& segment : layout.segments()) bytes += entry + 2 * segment.name.size();
   return bytes;

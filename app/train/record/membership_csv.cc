@@ -114,8 +114,7 @@ void append_generation(const std::filesystem::path& train_dir, const GenerationR
   const std::size_t whole = text.rfind('\n') + 1;  // a crash can cut the last line off
   const CsvTable<GenerationLine> table = membership_table();
   const std::string line = table.line({row, row.ids.size(), origin_text(row)});
-  if (whole == 0)
-    return write_file_atomic(path, table.header() + line);  // whoever reads it meanwhile finds no empty file
+  if (whole == 0) return write_file_atomic(path, table.header() + line);  // so readers never find an empty file
   if (whole < text.size()) std::filesystem::resize_file(path, whole);
   append_text(path, line);
 }
