@@ -24,8 +24,8 @@ enum class Fetched : std::uint8_t { already_there, done, cancelled };
 // Downloads a file to `path`; does nothing when a file with the right length and md5 is already there. Received bytes
 // go to `path`.part, where a later call resumes after a cut connection, a cancel or a kill; a server without range
 // requests sends the whole file again. The part is renamed to `path` (after fsync) once length and md5 are right.
-// FileError, which names the file: refused or cut connection, a minute of silence, HTTP error, disk error, wrong length
-// or md5 (the part is then removed).
+// FileError, which names the file, for a refused or cut connection, a minute of silence, an HTTP error, a disk error,
+// and a wrong length or md5 (then the part is removed).
 Fetched download(const Download& source, const std::filesystem::path& path, const Progress& progress);
 
 // Where get_dataset() loads a data set from.

@@ -34,7 +34,7 @@ std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
   return examples / (ranks * options.batch);
 }
 
-constexpr std::size_t length_step = 4;  // lengths that differ by less are taken as the same
+constexpr std::size_t length_step = 4;  // lengths are rounded up to multiples
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void ExampleOrder::go_on(const ReadingStart& start, Share share) {
 void ExampleOrder::make_round(std::uint64_t round) {
   if (!order_.empty() && round == round_) return;
   order_.resize(own_.empty() ? examples_ : own_.size());
-  // Otherwise ranks with equal numbers of examples would go through them in the same order.
+  // Distinguishes ranks: those with equal numbers of examples would go through them in the same order.
   const std::uint64_t of_rank = own_.empty() ? 0 : (static_cast<std::uint64_t>(options_.rank) + 1) << 44;
   shuffle(order_, options_.seed, of_rank | round);
   round_ = round;
@@ -130,7 +130,7 @@ std::span<const std::uint32_t> LengthOrder::examples_of(std::uint64_t batch) con
   return std::span(sorted_).subspan(found.begin, found.end - found.begin);
 }
 
-// Removes the examples that others have read, of those that were dealt to them.
+// Removes the examples that others have read. REQUIRES deal() as for them before.
 void LengthOrder::remove(const Reading& read) {
   if (read.positions > positions_.size()) throw reads_too_much(epoch_);
   std::vector<bool> is_read(lengths_.size());

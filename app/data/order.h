@@ -20,12 +20,12 @@ struct Share {
   int rank = 0, ranks = 1;
 };
 
-// Where a run continues after its number of ranks, or its batches, have changed: first with the rest of the epoch that
-// was begun.
+// Where a run continues after its number of ranks or its batch size has changed. It first reads the rest of the begun
+// epoch.
 struct ReadingStart {
   std::uint64_t position = 0;   // the first position of the new ranks
-  std::uint64_t epoch = 0;      // the epoch that was begun
-  std::vector<Reading> read{};  // the stretches of it that were read, in this order
+  std::uint64_t epoch = 0;      // the begun epoch
+  std::vector<Reading> read{};  // the stretches of this epoch that were read, in their order
 };
 
 inline FileError reads_too_much(std::uint64_t epoch) {
@@ -35,13 +35,13 @@ inline FileError reads_too_much(std::uint64_t epoch) {
 // Which batch of which epoch a position is. Positions count over all epochs.
 struct Epochs {
   std::uint64_t each = 1;                        // positions of a whole epoch
-  std::uint64_t first = 0, epoch = 0, left = 1;  // position `first` is the first of the `left` that `epoch` still has
+  std::uint64_t first = 0, epoch = 0, left = 1;  // `epoch` still has `left` positions, from position `first` on
 
   static Epochs of(std::uint64_t each) { return {each, 0, 0, each}; }
 
   struct Place {
     std::uint64_t epoch = 0, index = 0;
-    std::uint64_t positions = 1;  // of this epoch, or of the rest of it
+    std::uint64_t positions = 1;  // of this epoch, or of its rest
     bool operator==(const Place&) const = default;
   };
   // REQUIRES position >= first.
@@ -50,7 +50,7 @@ struct Epochs {
     if (made < left) return {epoch, made, left};
     return {epoch + 1 + (made - left) / each, (made - left) % each, each};
   }
-  // The first position of an epoch; `first` for those that were begun before.
+  // The first position of epoch `other`; `first` for the begun epoch and those before it.
   std::uint64_t begin_of(std::uint64_t other) const {
     return other <= epoch ? first : first + left + (other - epoch - 1) * each;
   }
@@ -67,24 +67,23 @@ struct OrderOptions {
 // (seed, e) alone, not on the number of ranks. Each position takes the next ranks*batch examples of it, and rank r gets
 // the r-th batch of these. Examples that do not fill a last global batch are left out of the epoch.
 //
-// If ranks have their own examples, each takes the next `batch` of them at each position, goes round them without end,
-// and shuffles them for each round. An epoch has the same length for all ranks, by the mean number of examples: a rank
-// with fewer sees some several times in an epoch, and one with more needs more than an epoch for a round.
+// If ranks have their own examples, each takes the next `batch` of them at each position. It goes round them without
+// end, and shuffles them for each round. An epoch has the same length for all ranks, from their mean number of
+// examples: a rank with fewer examples makes more than a round in an epoch, and one with more makes less.
 class ExampleOrder {
  public:
-  // `own`: the examples of this rank alone; empty: all ranks share all. ConfigError when the examples cannot fill one
-  // global batch.
+  // `own`: the examples of this rank; empty: all ranks share all examples. ConfigError when the examples cannot fill
+  // one global batch.
   ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own = {});
 
   const Epochs& epochs() const { return epochs_; }
-  // Continues where other ranks stopped reading, as this rank of so many: the rest of their epoch comes before the next
-  // one. FileError when they cannot have read that much. REQUIRES the same share as before if ranks have their own
-  // examples.
+  // Continues where other ranks stopped reading, with this share: the rest of their epoch comes first. FileError if the
+  // epoch has less than they read. REQUIRES the same share as before if ranks have their own examples.
   void go_on(const ReadingStart& start, Share share);
   // The examples at this position, which counts over all epochs; valid until the next call.
   std::span<const std::uint32_t> at(std::uint64_t position);
-  // The round that example number `i` of the batch at this position belongs to: an epoch, or a rank's round through its
-  // examples. No round has an example twice.
+  // The round to which example number `i` of the batch at this position belongs. A round is an epoch or, if ranks have
+  // their own examples, one pass through them. No round has an example twice.
   std::uint64_t round(std::uint64_t position, std::size_t i) const;
 
  private:
@@ -134,7 +133,7 @@ class LengthOrder {
   // Of epoch `epoch_`, without what others have read; empty before the first call:
   std::vector<std::uint32_t> sorted_, positions_;
   std::vector<Batch> batches_;
-  std::size_t left_out_ = 0;  // batches before the first one
+  std::size_t left_out_ = 0;  // batches of batches_ before the first one in use
   std::uint64_t epoch_ = 0;
 };
 

@@ -61,8 +61,8 @@ Hands deal_shards(const ShardsOptions& options, const Labels& labels, const Deal
   return hands;
 }
 
-// The logarithm of a gamma variate of this shape and scale 1, which would be too small for a double where the shape is
-// small (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000).
+// The logarithm of a gamma variate of this shape and scale 1. For small shapes the variate itself is too small for a
+// double. (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.)
 double log_gamma_variate(double shape, Philox& random) {
   if (shape < 1) return log_gamma_variate(shape + 1, random) + std::log(1 - random.uniform()) / shape;
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
@@ -84,8 +84,8 @@ std::vector<double> dirichlet_shares(double alpha, std::size_t count, Philox& ra
   return shares;
 }
 
-// Hsu et al., 2019, in the form of Yurochkin et al., 2019: each class is divided into shares, so that no example is
-// used twice or never. As the latter do, draws again if a rank would have nothing.
+// Hsu et al., 2019, in the form of Yurochkin et al., 2019: each class is divided into shares, so that every example is
+// used exactly once. Like Yurochkin et al., it draws again if a rank would have nothing.
 Hands deal_dirichlet(const DirichletOptions& options, const Labels& labels, const Dealing& dealing) {
   if (labels.are_numbers) {
     throw ConfigError("the labels are numbers, and this deals classes; shards(n) deals numbers, too");

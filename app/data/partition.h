@@ -17,7 +17,7 @@ namespace sotto {
 struct Labels {
   std::vector<std::uint32_t> classes;  // of each example, an index in `names`
   std::vector<std::string> names;      // in ascending order
-  bool are_numbers = false;            // labels are values, whose order means something, not classes
+  bool are_numbers = false;            // labels are values, not classes: their order has a meaning
 };
 // The names are the different labels in ascending order.
 Labels labels_of(std::span<const float> labels, bool are_numbers);
@@ -43,7 +43,7 @@ const Table<PartitionEntry>& partition_table();
 // Whether ranks get their own examples, so that a Partition must be made.
 inline bool deals(const PartitionSpec& spec) { return spec && spec.entry->deal != nullptr; }
 
-// Examples that were dealt, a pure function of the arguments.
+// The examples of each rank: a pure function of the constructor's arguments.
 class Partition {
  public:
   Partition() = default;  // nothing is dealt: all ranks have all

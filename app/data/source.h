@@ -20,9 +20,9 @@ struct SourceEntry {
   std::unique_ptr<Data> (*open)(const DataOptions& options, Split split);
 };
 
-// ConfigError when `options` do not fit a data set with this `name` and `files`, as in SourceEntry.
+// ConfigError if `options` do not fit the data set; `name` and `files` as in SourceEntry.
 void check_source(const DataOptions& options, std::string_view name, std::string_view files);
-// ConfigError if an option for data of another kind is set.
+// ConfigError if an option is set that only another kind of data has.
 void check_kind(const DataOptions& options, std::string_view kind);
 
 // The mark (core/error.h) of the option, `train-size` or `test-size`, with the value `wanted`; for errors.

@@ -43,7 +43,7 @@ std::vector<std::byte> unxz(const std::filesystem::path& path, std::span<const s
   return content;
 }
 
-// The program that has packed a file, by its name; empty if the name says nothing of one.
+// The program that the ending of a file's name stands for; empty if it stands for none.
 std::string_view packer_of(const std::filesystem::path& path) {
   struct Ending {
     std::string_view ending, packer;
@@ -128,7 +128,7 @@ class Zip {
   void read_list() {
     const std::uint64_t tail = std::min<std::uint64_t>(file_.size(), end_record + 65535);  // a comment may follow
     const std::string last = read(file_.size() - tail, tail);
-    constexpr std::string_view mark = "PK\x05\x06";  // which the comment may have, too
+    constexpr std::string_view mark = "PK\x05\x06";  // the comment may contain this mark, too
     std::size_t end = last.rfind(mark);
     while (end != std::string::npos && end > 0 && !ends_at(last, end)) end = last.rfind(mark, end - 1);
     require(end != std::string::npos && ends_at(last, end));
@@ -161,7 +161,7 @@ class Zip {
     return value;
   }
 
-  // Whether the last record of a file begins there: its comment is the rest.
+  // Whether the last record of a file begins at `at`: its comment must be the rest of `last`.
   static bool ends_at(std::string_view last, std::size_t at) {
     return last.size() - at >= end_record && last.size() - at - end_record == number(last, at + 20, 2);
   }

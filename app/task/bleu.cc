@@ -73,7 +73,7 @@ std::vector<std::string> words_13a(std::string_view said) {
   for (const char c : text + " ") {
     spaced += stands_alone(c) ? std::string{' ', c, ' '} : std::string{c};
   }
-  // Full stops and commas, unless between digits; a dash after a digit.
+  // Sets apart full stops and commas, unless they are between digits, and a dash after a digit.
   spaced = split_pairs(
       spaced, [](char a, char b) { return !is_digit(a) && is_stop(b); }, "", " ", " ");
   spaced = split_pairs(

@@ -18,8 +18,7 @@
 namespace sotto {
 namespace {
 
-// Help for the options of all models, and for the options of each family: the models that one function makes with the
-// same options.
+// Help for the options of all models, and then of each family: models with the same options that one function makes.
 std::string image_model_options() {
   const std::string common = help_options(image_model_table().begin()->options());
   std::string text = "Options of all models:\n" + common;
@@ -51,7 +50,7 @@ DataOptions with_threads(DataOptions options, int ranks) {
   return options;
 }
 
-constexpr std::size_t most_floats = std::size_t{1} << 23;  // in the images that are evaluated at once
+constexpr std::size_t most_floats = std::size_t{1} << 23;  // at most, in the images that are evaluated at once
 
 ImageModelSpec spec_of(const ModelChoice& choice) {
   const bool own = choice.name == library_entry().name;
@@ -163,7 +162,7 @@ class ImageTask final : public ModelTask<ImageModel, Dataset, Loader> {
   ThreadPool readers_;  // of evaluations
 };
 
-// ConfigError for an option that another model of the family has, but that this model's name decides.
+// ConfigError for an option that this model's name decides, though others of its family have it.
 void require_name_alone(const Expression& expression, const ImageModelEntry& model) {
   const Call& call = expression.calls.front();
   const auto has = [](const ImageModelEntry& entry, const std::string& option) {

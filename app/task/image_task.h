@@ -12,14 +12,14 @@
 
 namespace sotto {
 
-// What one task over labelled images does in its own way. Such tasks share the data sets, the table of models, and all
-// that make_image_task() does.
+// The parts in which tasks over labelled images differ. They share the data sets, the table of models, and everything
+// else in make_image_task().
 struct ImageTraits {
   std::span<const Metric> metrics;
   Loss loss;
   std::int64_t (*outputs)(const Dataset& data);  // of the model, for each example
-  // A tally is the sum of the losses, the number of examples, and `sums` more numbers, to which this function adds a
-  // batch. `outputs`: of one example after the other.
+  // A tally is the sum of the losses, the number of examples, and `sums` more numbers. add() adds a batch to these;
+  // `outputs` holds one example after the other.
   std::size_t sums;
   void (*add)(std::span<const float> outputs, const Batch& batch, std::span<double> sums);
   // The values of the metrics, from the tally of at least one example.
@@ -32,8 +32,8 @@ std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits&
 
 // A line for each model, and their options, for help.
 std::string image_models();
-// ConfigError, with a caret, for an unknown model or wrong options. `rate` scales the models' learning rates, which are
-// meant for classification.
+// ConfigError, with a caret, for an unknown model or wrong options. `rate` scales the default learning rate of the
+// model, which is meant for classification.
 ModelChoice read_image_model(const Expression& expression, double rate = 1);
 
 // The task of classifying labelled images; the loss is cross entropy.

@@ -8,7 +8,7 @@
 namespace sotto {
 namespace {
 
-// The number of classes ranked above the right one. Of equal logits the first ranks higher, and NaN ranks highest.
+// The number of classes ranked above the right one. Among equal logits the first ranks higher; NaN ranks highest.
 std::int64_t better_classes(std::span<const float> logits, std::int64_t label) {
   const float right = logits[static_cast<std::size_t>(label)];
   std::int64_t better = 0;

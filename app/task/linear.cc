@@ -21,8 +21,8 @@ namespace sotto {
 namespace {
 
 // The parts in which the two tasks differ. A tally begins with the sum of the losses, the number of examples, and three
-// more sums. In an evaluation, the output of each example of the split follows, and then all labels; each rank has
-// zeros at the examples of others, so that tallies can be added.
+// more sums. In an evaluation, the outputs of all examples of the split follow, and then their labels. A rank has zeros
+// for examples of other ranks, so that tallies can be added.
 struct LinearTraits {
   const Table<LinearModelEntry>& (*models)();
   std::span<const Metric> metrics;
@@ -88,7 +88,7 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
     return traits_.values(tally[0] / tally[1], tally[1], std::span(tally).subspan(2, 3), each.first(each.size() / 2),
                           each.subspan(each.size() / 2));
   }
-  double loss_of_guessing() const override {  // few test rows may have nearly the same label
+  double loss_of_guessing() const override {  // the larger one: few test rows may have nearly equal labels
     return std::max(traits_.loss_of_guessing(*test_), train_ ? traits_.loss_of_guessing(*train_) : 0);
   }
   std::vector<std::string> remarks() const override {
@@ -113,7 +113,7 @@ class LinearTask final : public ModelTask<LinearModel, Rows, ExampleOrder> {
   }
 
   LinearTraits traits_;
-  double origin_ = 0;  // sums count labels from here, so that they lose nothing where labels are far from zero
+  double origin_ = 0;  // subtracted from labels in sums, so that labels far from zero lose no precision
   Partition partition_;
   std::size_t test_batch_;
   std::vector<Row> batch_;

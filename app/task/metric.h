@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// A value for people: four decimals, or four digits where these would show nothing or too much.
+// A value for people: four decimals, or four digits if four decimals would show only zeros or too many digits.
 std::string value_text(double value);
 
 // A quantity that a task measures of its model. Metrics are constants of the task.
@@ -63,10 +63,10 @@ struct Target {
 // accuracy above 1.
 Target read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds);
 
-// The sum of the squared distances of so many numbers from their mean; `sum` and `squares` are theirs.
+// The sum of squared distances of `count` numbers from their mean, from their sum and the sum of their squares.
 double squares_around_mean(double count, double sum, double squares);
 // R2: 1 - (sum of squared errors) / (sum of squared distances of the labels from their mean). If all labels are the
-// same, no share of their variance can be explained: 1 without an error, else 0, as in scikit-learn.
+// same, they have no variance: 1 without an error, else 0, as in scikit-learn.
 double r2_of(double errors, double count, double sum, double squares);
 
 }  // namespace sotto

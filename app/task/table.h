@@ -44,10 +44,10 @@ struct TaskSetup {
   DataOptions data{};
   std::uint64_t seed = 1;         // of the initial parameters and of the order of the examples
   Share share{};                  // this rank's share of the examples of each step
-  PartitionSpec partition{};      // of the training examples; none: `iid`. REQUIRES TaskEntry::has_labels
+  PartitionSpec partition{};      // of the training examples; none: `iid`; others REQUIRE TaskEntry::has_labels
   std::size_t batch = 64;         // examples per position; 0: evaluates only, and reads no training data
   std::size_t test_batch = 1000;  // examples per batch of an evaluation
-  std::string meaning{};          // Task::meaning() of the data that the model was trained on; empty: these
+  std::string meaning{};          // Task::meaning() of the data that the model was trained on; empty: of `data`
   Precision precision = Precision::f32;
   std::size_t prefetch = 2;  // batches that are read ahead
 };
@@ -65,7 +65,7 @@ struct TaskEntry {
   ModelChoice (*read_model)(const Expression& expression);
   // ConfigError or FileError for a model, data or share that cannot be used. Needs no connection between the ranks.
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
-  bool has_labels = false;       // its examples have labels, by which a partition can deal them
+  bool has_labels = false;       // examples have labels; a partition can deal examples by them
   bool takes_libraries = false;  // as models
 
   const Metric& goal_metric() const { return *metric_table(metrics).find(goal); }
@@ -77,13 +77,13 @@ Expression parse_model(std::string_view option, std::string_view model);
 // The text as it is recorded: names in lower case, paths absolute.
 std::string recorded_model(std::string_view model);
 
-// The first model of the task with this name; for `auto`, of the first task that takes the data. ConfigError for an
-// unknown name.
+// The first model of the task `name`; if that is `auto`, of the first task that takes `data`. ConfigError for an
+// unknown task.
 std::string_view default_model(std::string_view name, std::string_view data);
 
-// The task with this name; `auto`: the first that has both this model and these data, or, if none has, the first with
-// the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has; for data
-// that go with other models or tasks.
+// The task with this name. `auto`: the first task that has both this model and these data; if there is none, the first
+// that has the model, or else the data. ConfigError for an unknown name (with a caret for a model that no task has),
+// and for data that go with other models or tasks.
 const TaskEntry& find_task(std::string_view name, const Expression& model, std::string_view data);
 
 }  // namespace sotto

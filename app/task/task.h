@@ -24,12 +24,12 @@ namespace sotto {
 // be added element by element, also across ranks; Task::metrics() computes metrics from the sum.
 using Tally = std::vector<double>;
 
-// Hears after each batch of an evaluation how many of its examples are done. It may throw.
+// Called after each batch of an evaluation with the number of examples done so far. It may throw.
 using AfterBatch = std::function<void(std::uint64_t examples)>;
 
-// What one rank trains: a model with its data, loss and metrics, seen as flat vectors. Code above this folder knows
-// models only in this form; ModelTask, from which tasks derive, is a template. All ranks of a run have the same task,
-// each with its own share of the examples.
+// What one rank trains: a model with its data, loss and metrics, as flat vectors. Code above this folder knows models
+// only in this form. Tasks derive from the template ModelTask. All ranks of a run have the same task, each with its own
+// share of the examples.
 class Task {
  public:
   virtual ~Task() = default;
@@ -41,12 +41,13 @@ class Task {
   virtual std::span<float> buffers() = 0;
 
   virtual std::uint64_t examples(Split split) const = 0;
-  // A hash of the number of examples, and of a sample spread over all of them. A run is not resumed if it differs.
+  // A hash of the number of examples, and of a sample spread over all examples. A run cannot be resumed if the hash
+  // differs.
   virtual std::uint64_t sample_hash(Split split) const = 0;
   // Which batch of which epoch a position is.
   virtual const Epochs& epochs() const = 0;
-  // Continues where other ranks stopped reading, with this share of the examples from then on. FileError when they
-  // cannot have read that much.
+  // Continues reading where `start` says that other ranks stopped, and takes this share of the examples from then on.
+  // FileError if an epoch has less than they read.
   virtual void go_on(const ReadingStart& start, Share share) = 0;
 
   // gradient() += scale * d(mean loss of a batch)/d(parameters); returns that loss. The examples of the batch are a
@@ -62,20 +63,22 @@ class Task {
 
   // The tally of this share of the examples of a split, in evaluation mode: no gradients, no random draws.
   virtual Tally evaluate(Split split, Share share, const AfterBatch& after_batch = nullptr) = 0;
-  // One text for each example of the test data, in their order, such as a translation: what the last evaluate() of that
-  // split made, empty for examples of other shares. No texts at all if the task makes none; only `translate` does.
+  // One text for each test example, such as its translation, as the last evaluate() of the test data made it; empty for
+  // examples of other shares. Only `translate` makes texts; other tasks return none.
   virtual std::span<const std::string> texts() const { return {}; }
   // The tally of all accumulate_gradient() calls since it was last set to zeros. It is part of a checkpoint.
   virtual Tally& trained() = 0;
-  // The metrics of a tally; without values when the tally counted no examples. Metrics that training does not count are
-  // NaN.
+  // The metrics of a tally; without values if the tally counted no examples. Metrics of test data only are NaN for a
+  // tally of training.
   virtual Metrics metrics(const Tally& tally) const = 0;
   // The loss of a model that has learned nothing; 0 if it cannot be known.
   virtual double loss_of_guessing() const = 0;
   // What the numbers in examples stand for: the names of columns or classes, or the vocabulary. A model is of use only
-  // for data with the same meaning. Of two that are known to different degrees, one begins with the other.
+  // for data with the same meaning. If one of two data sets tells less of its meaning, its text is the beginning of the
+  // other's.
   virtual std::string meaning() const { return ""; }
-  // Lines about the data that the user ought to know, such as examples that are left out. They name options by marks.
+  // Lines about the data that the user ought to know, such as how many examples are left out. Options in them are
+  // marked, for spelled().
   virtual std::vector<std::string> remarks() const { return {}; }
 };
 
@@ -100,8 +103,8 @@ class ModelTask : public Task {
   }
 
  protected:
-  // `train` is null if the task evaluates only. A tally of training examples has `sums` numbers. Called with braces, so
-  // that training data are opened first.
+  // `train` is null if the task evaluates only. A tally of training examples has `sums` numbers. Call it with braces:
+  // arguments are then evaluated in order, and training data are opened first.
   ModelTask(std::unique_ptr<Data> train, std::unique_ptr<Data> test, std::size_t sums, std::span<const Metric> kinds)
       : train_(std::move(train)), test_(std::move(test)), trained_(sums), kinds_(kinds) {}
 

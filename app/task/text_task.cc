@@ -23,7 +23,7 @@ constexpr std::size_t most_logits = std::size_t{1} << 24;
 // A text in pieces of `context` tokens and the one after them.
 class Pieces {
  public:
-  // For the first `wanted` examples, or for all if that is 0. ConfigError when there are fewer, or none.
+  // Uses the first `wanted` pieces; 0: all. ConfigError if there are fewer, or none.
   Pieces(std::unique_ptr<Text> text, std::size_t context, std::int64_t wanted, std::string_view option)
       : text_(std::move(text)), context_(context) {
     const std::size_t size = text_->tokens.size();
@@ -43,7 +43,7 @@ class Pieces {
   std::size_t size() const { return count_; }
   std::int64_t vocabulary() const { return text_->vocabulary; }
   const std::string& meaning() const { return text_->meaning; }
-  // Piece `index`, after leaving out the first `offset` tokens of the text, fewer than the context; none of tests.
+  // Piece `index` of the text without its first `offset` tokens. REQUIRES offset < context; 0 for a test text.
   TextPiece at(std::size_t index, std::size_t offset) const {
     const std::size_t begin = index * context_ + offset;
     TextPiece piece{std::span(text_->tokens).subspan(begin, context_ + 1), vocabulary(), static_cast<double>(context_)};
@@ -187,9 +187,9 @@ std::unique_ptr<Task> make_language(const TaskSetup& setup) {
       setup, {.metrics = language_metrics, .models = language_model_table, .add = add_next, .values = loss_and_bits});
 }
 
-// Every example has the same number of hidden places, so the mean over a batch is the mean over its examples. The
-// probability that a place is hidden is the share of the places from there on that must still be hidden, so all choices
-// are equally likely.
+// Every example has the same number of hidden places, so the mean over a batch is the mean over its examples. Goes
+// through the places; the probability of hiding one is (places still to hide) / (places left), so all choices are
+// equally likely.
 void hide_tokens(std::span<const std::uint16_t> piece, std::int64_t mask, Philox random, TextBatch& batch) {
   const std::size_t size = piece.size();
   std::size_t left = std::max<std::size_t>(1, (share_hidden * size + 50) / 100);

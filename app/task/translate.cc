@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t tokens_tested = 2000;  // how many, pads included, are translated at a time, about
+constexpr std::size_t tokens_tested = 2000;  // about so many, with pads, are translated at a time
 
 // Some sentences, filled up to the same length.
 struct Filled {

@@ -27,9 +27,9 @@ std::unique_ptr<Task> make_translate(const TaskSetup& setup);
 // The words of a text as sacrebleu's tokenisation "13a" makes them (NIST's mteval-v13a, for UTF-8).
 std::vector<std::string> words_13a(std::string_view text);
 
-// The counts from which BLEU is computed (Papineni et al., ACL 2002): for n from 1 to 4 the number of n-grams of the
-// output that are in the reference (each at most as often as there), and of all n-grams of the output; then the numbers
-// of words of the output and of the reference. Counts of several sentences are added.
+// The counts from which BLEU is computed (Papineni et al., ACL 2002): for n from 1 to 4, how many n-grams of the output
+// are in the reference (an n-gram counts at most as often as the reference has it); for n from 1 to 4, how many n-grams
+// the output has; the number of words of the output; that of the reference. Counts of several sentences are added.
 using BleuCounts = std::array<double, 10>;
 BleuCounts bleu_counts(std::string_view output, std::string_view reference);
 

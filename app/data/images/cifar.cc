@@ -27,7 +27,7 @@ struct CifarForm {
   std::string_view pickled_labels;
 
   std::size_t labels() const { return classes[0] > 0 ? 2 : 1; }
-  // Of a split; they end in .bin in the binary version alone.
+  // The files of a split; only names of the binary version end in .bin.
   std::vector<std::string> files(Split split) const {
     if (!numbered) return {split == Split::train ? "train" : "test"};
     if (split == Split::test) return {"test_batch"};

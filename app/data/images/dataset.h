@@ -67,11 +67,12 @@ std::unique_ptr<Dataset> open_digits(const DataOptions& options, Split split);
 // (data_seed, split, i), the same bytes on every machine.
 std::unique_ptr<Dataset> open_made_cifar(const DataOptions& options, Split split);
 
-// The same with ImageNet's shape and normalisation, or a side of options.image_size.
+// The same images with ImageNet's normalisation and size, or with sides of options.image_size pixels.
 std::unique_ptr<Dataset> open_made_images(const DataOptions& options, Split split);
 
-// The pictures of the folder options.data_dir (picture_set.h), or of the pack of this name (picture_pack.h). FileError,
-// which names the file, for a pack that is none, truncated or damaged; damage of a picture is found when it is read.
+// The pictures in options.data_dir: a folder (picture_set.h), or a pack (picture_pack.h). FileError, which names the
+// file, for a pack that is truncated, damaged or of another format. Damage of a single picture is found when that
+// picture is read.
 std::unique_ptr<Dataset> open_pictures(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -55,7 +55,7 @@ struct LoaderOptions {
 };
 
 // The training images of one rank, in the order of ExampleOrder. A batch is a pure function of its position, so there
-// is no state to save. A thread reads ahead, and may have others help.
+// is no state to save. A thread reads ahead, with the help of others if there are several `threads`.
 class Loader {
  public:
   // ConfigError when the data cannot fill one global batch.
@@ -64,8 +64,7 @@ class Loader {
   // The batch of this position (counted from 0 over all epochs); valid until the next call. Any order is allowed, but
   // only consecutive positions benefit from reading ahead.
   Batch at(std::uint64_t position);
-  const Epochs& epochs() const { return order_.epochs(); }  // which only the caller changes
-  // As ExampleOrder::go_on().
+  const Epochs& epochs() const { return order_.epochs(); }  // changed only by go_on(), not by the thread
   void go_on(const ReadingStart& start, Share share);
 
  private:

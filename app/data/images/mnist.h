@@ -18,7 +18,7 @@ struct MnistForm {
   std::string_view name;
   std::uint8_t classes;  // labels are below it
   Normalisation normalisation;
-  std::uint8_t first_label = 0;  // the lowest that occurs
+  std::uint8_t first_label = 0;  // the lowest label that occurs
   std::string_view hint = "";    // how to get the files, for errors
 
   std::string stem(Split split) const;  // how the names of a split's files begin

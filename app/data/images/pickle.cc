@@ -42,7 +42,7 @@ class Pickle::Machine {
 
   const Object& object(Reference reference) const { return objects_[reference]; }
 
-  // The value of a key of the dictionary, the last one as in Python.
+  // The value of a key of the dictionary. The last one counts if there are several, as in Python.
   const Object& value(std::string_view key) const {
     const auto& items = objects_[*root_].items;
     for (std::size_t i = items.size(); i > 0; i -= 2) {
@@ -84,7 +84,7 @@ class Pickle::Machine {
   void push_integer(std::int64_t number) { push({.kind = Kind::integer, .number = number}); }
   void push_bytes(std::uint32_t count) { push({.kind = Kind::bytes, .bytes = take(count)}); }
 
-  // Objects below the last mark belong to an unfinished outer one, and are out of reach.
+  // Objects below the last mark belong to an outer object that is not finished; opcodes cannot reach them.
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   Reference top() const {
     if (stack_.size() <= floor()) fail("an operand is missing");
@@ -152,8 +152,8 @@ class Pickle::Machine {
     }
   }
 
-  // Protocol 2 has no bytes of Python 3, which therefore writes encode(text, "latin1"): each character of the text is a
-  // byte. No bytes at all are bytes().
+  // Protocol 2 has no type for bytes. So Python 3 writes them as encode(text, "latin1"), where each character of the
+  // text is a byte, and empty bytes as bytes().
   std::span<const std::byte> latin1(const Object& arguments) {
     const auto part = [&](std::size_t i) -> const Object& { return objects_[arguments.items[i]]; };
     if (arguments.items.size() != 2 || part(0).kind != Kind::bytes || as_text(part(1).bytes) != "latin1") {
@@ -249,7 +249,7 @@ class Pickle::Machine {
   std::size_t at_ = 0;
   std::size_t opcode_at_ = 0;
   std::vector<Object> objects_;
-  std::deque<std::vector<std::byte>> decoded_;  // to which objects refer
+  std::deque<std::vector<std::byte>> decoded_;  // objects refer to these
   std::vector<Reference> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::uint64_t, Reference> memo_;

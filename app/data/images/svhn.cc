@@ -117,7 +117,7 @@ void read_array(std::span<const std::byte> matrix, std::span<const std::string_v
   if (each == 0) throw WireError(fmt::format("the values of {} are of type {}", wanted, values.type));
   MatlabArray& array = results[static_cast<std::size_t>(place - names.begin())];
   array = {.shape = {}, .type = values.type, .values = {}};
-  std::size_t left = values.data.size() / each;  // numbers for each place in the dimensions so far
+  std::size_t left = values.data.size() / each;  // numbers that the dimensions so far leave to the others
   for (const std::int32_t side : shape) {
     const auto length = static_cast<std::size_t>(std::max(side, 0));
     array.shape.push_back(length);

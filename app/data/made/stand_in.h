@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-// Files in the format of a data set, with generated examples: the reader of the real files reads them, too.
+// Files with generated examples in the format of a data set. The reader of the real files reads them, too.
 
 // Writes such files to options.data_dir, which is made if needed, and returns their paths. train_size and test_size are
 // the numbers of examples (for a text: of bytes); 0: as many as in the generated data sets. The bytes are the same on

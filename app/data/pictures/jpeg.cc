@@ -68,7 +68,7 @@ class JpegPicture final : public Picture {
   }
 
   void check() override {
-    Pixels row;  // at an eighth, which is quick: only entropy decoding takes time, where damage shows
+    Pixels row;  // at an eighth, which is quick: damage shows in entropy decoding, and little else is done
     guarded([&] { start(8); });
     row.part = {0, 0, file_.output_width, file_.output_height};
     row.bytes.resize(std::size_t{4} * file_.output_width);
@@ -90,8 +90,8 @@ class JpegPicture final : public Picture {
     jpeg_start_decompress(&file_);
   }
 
-  // Widens the window by two pixels on each side, as far as there are pixels, because chroma is interpolated across its
-  // edges, and further to libjpeg's own borders. Leaves the columns chosen in libjpeg.
+  // Widens the window by two pixels on each side, within the picture, because chroma is interpolated across its edges.
+  // Widens it further to libjpeg's own borders. Then tells libjpeg the columns.
   void crop(const Window& wanted, Window& part) {
     const std::size_t margin = 2;
     const auto begin = [&](std::size_t at) { return at - std::min(at, margin); };
@@ -115,7 +115,7 @@ class JpegPicture final : public Picture {
     }
   }
 
-  // Cyan, magenta, yellow and black: the light that each pair lets through.
+  // Converts CMYK: the light that a colour and black let through together.
   void to_rgb(std::vector<std::uint8_t>& bytes) const {
     if (!has_four_channels()) return;
     const unsigned flip = file_.saw_Adobe_marker ? 0 : 255;
@@ -154,7 +154,7 @@ class JpegPicture final : public Picture {
     std::longjmp(self.jump_, 1);
   }
   static void on_message(j_common_ptr file, int level) {
-    if (level >= 0) return;  // a trace
+    if (level >= 0) return;  // a trace, not a warning
     JpegPicture& self = of(file);
     if (self.is_damaged_ || std::ranges::count(harmless, file->err->msg_code) > 0) return;
     file->err->format_message(file, self.message_.data());

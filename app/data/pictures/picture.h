@@ -14,13 +14,14 @@ struct Window {
   std::size_t left, top, width, height;
 };
 
-// Decoded pixels of four bytes each: red, green, blue, and an unused one. `part` is their place in the picture.
+// Decoded pixels of four bytes: red, green, blue, and an unused one. `part` is the window that they fill in the
+// picture.
 struct Pixels {
   std::vector<std::uint8_t> bytes;
   Window part{};
 };
 
-// Buffers are kept for the next picture, but not those that a huge one made large.
+// Frees a buffer that a huge picture made large; smaller buffers are kept for the next picture.
 template <class T>
 void keep_small(std::vector<T>& buffer) {
   constexpr std::size_t most = std::size_t{1} << 24;
@@ -69,8 +70,8 @@ std::unique_ptr<Picture> open_picture(std::span<const std::byte> bytes);
 std::string why_broken(std::span<const std::byte> bytes);
 
 // A JPEG file, by libjpeg-turbo: baseline or progressive, grey, YCbCr, RGB, CMYK or YCCK. Four-channel files with
-// Adobe's mark hold inverted values, as in Pillow. At full size pixels have the bits of libjpeg-turbo's slow, exact
-// transform, whatever window is decoded. Null for a file that does not begin as JPEG.
+// Adobe's mark hold inverted values, as in Pillow. At full size the pixels have the bits of libjpeg-turbo's slow, exact
+// transform, and do not depend on the decoded window. Null for a file that does not begin as JPEG.
 std::unique_ptr<Picture> open_jpeg(std::span<const std::byte> bytes);
 
 // A PNG file, by libpng, of any colour type, depth and interlacing. If samples have 16 bits, the upper 8 are used.

@@ -173,7 +173,7 @@ std::optional<PackReport> write_picture_pack(const fs::path& folder, const fs::p
   report.bytes = pack_head.size();
   std::vector<std::vector<std::byte>> contents(at_once);
   std::vector<std::string> problems(at_once);
-  std::vector<std::size_t> of_class(listings[0].classes.size());  // of those to train with
+  std::vector<std::size_t> of_class(listings[0].classes.size());  // pictures of each class in the training split
   std::size_t done = 0;
   for (std::size_t split = 0; split < 2; ++split) {
     const FolderListing& listing = listings.at(split);

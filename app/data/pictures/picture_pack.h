@@ -25,7 +25,7 @@ struct PackReport {
   std::uint64_t bytes = 0;
   std::vector<std::string> broken;
 };
-// Called with the number of pictures that are done, and of all. Returning false cancels.
+// Called with the numbers of finished pictures and of all. Returning false cancels.
 using PackProgress = std::function<bool(std::size_t done, std::size_t all)>;
 
 // Packs the files that list_folder() lists; the pack appears as a whole or not at all. Broken pictures are left out and

@@ -90,7 +90,8 @@ class PictureSet final : public Dataset {
   std::vector<std::string> remarks_;
 };
 
-// Decodes all pictures once, or the first ones until `wanted` could be decoded. FileError when a file cannot be read.
+// Decodes the pictures in order, each once, until `wanted` of them are readable or none is left. FileError when a file
+// cannot be read.
 CheckedPictures check_pictures(const PictureStore& store, std::size_t wanted, ThreadPool& pool) {
   CheckedPictures checked;
   std::vector<std::string> problems;

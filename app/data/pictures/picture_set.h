@@ -26,14 +26,14 @@ class PictureStore {
 // The pictures that can be decoded. That depends on their bytes alone, so all ranks and epochs have the same examples.
 struct CheckedPictures {
   std::vector<std::uint32_t> readable;  // in ascending order
-  std::vector<std::string> broken;      // where the others are, and what is wrong with them
-  std::size_t tried = 0;                // the number of pictures in both, unless only some are used
+  std::vector<std::string> broken;      // for each other picture, where it is and what is wrong with it
+  std::size_t tried = 0;                // the number of readable and broken pictures, unless only some of them are used
 };
 
 // All readable pictures as square images of options.image_size pixels, normalised as it is usual for ImageNet. `place`
-// is where they are, for remarks() about broken ones. FileError for a broken picture with options.strict, ConfigError
-// if there are fewer pictures than the options require. read() gives the middle (middle_view), and a FileError, which
-// names the picture, when it cannot be decoded any more.
+// names the set in remarks() about broken pictures. FileError for a broken picture with options.strict, ConfigError if
+// there are fewer pictures than the options require. read() gives the middle of a picture (middle_view). FileError,
+// which names the picture, if it cannot be decoded any more.
 std::unique_ptr<Dataset> make_picture_set(const DataOptions& options, Split split, std::unique_ptr<PictureStore> store,
                                           CheckedPictures checked, std::vector<std::string> classes,
                                           const std::string& place);
@@ -41,7 +41,7 @@ std::unique_ptr<Dataset> make_picture_set(const DataOptions& options, Split spli
 // The contents of one split of a folder of pictures.
 struct FolderListing {
   std::filesystem::path folder;      // train, val or test
-  std::vector<std::string> classes;  // the folders in train, in the order of their bytes; a label is a place there
+  std::vector<std::string> classes;  // the folders in train, ordered by the bytes of their names; a label is an index
   struct File {
     std::uint32_t label;
     std::string name;
@@ -66,7 +66,7 @@ void require_all_classes(const FolderListing& listing, std::span<const std::size
 std::unique_ptr<PictureStore> folder_store(FolderListing listing);
 
 // ImageNet's layout of files in the folder options.data_dir. All pictures are decoded once when the set is opened.
-// Those that cannot be are left out and named in remarks(), or a FileError with options.strict.
+// A picture that cannot be decoded is left out and named in remarks(); with options.strict it is a FileError.
 std::unique_ptr<Dataset> open_image_folder(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -9,7 +9,7 @@ namespace {
 
 std::size_t nearest(double value) { return static_cast<std::size_t>(std::floor(value + 0.5)); }
 
-// Python's round() of half a number of pixels: to the even one of two neighbours.
+// Half of `pixels`, rounded as Python's round() does: between two numbers, to the even one.
 std::size_t half_of(std::size_t pixels) { return pixels / 2 + (pixels % 4 == 3 ? 1 : 0); }
 
 // e^x for small x by its series: libm's last bits differ between machines.
@@ -24,7 +24,7 @@ double exponential(double x) {
 
 Stretch whole(std::size_t begin, std::size_t pixels, std::size_t side) { return {begin, begin + pixels, side, 0}; }
 
-// The stretch of the same pixels, counted from the other end of a picture of this size; outputs are in the opposite
+// The same stretch, with pixels counted from the other end of a picture of this size. Its outputs are in the opposite
 // order.
 Stretch turned(const Stretch& stretch, std::size_t size, std::size_t side) {
   return {size - stretch.end, size - stretch.begin, stretch.outputs, stretch.outputs - stretch.first - side};

@@ -10,7 +10,8 @@
 
 namespace sotto {
 
-// One axis of a view: the pixels [begin, end) are resized to `outputs` pixels, and those from `first` on are used.
+// One axis of a view: the pixels [begin, end) are resized to `outputs` pixels, of which View::side are used, from
+// `first` on.
 struct Stretch {
   std::size_t begin, end, outputs, first;
 };
@@ -31,8 +32,8 @@ View middle_view(std::size_t width, std::size_t height, std::size_t side);
 View random_view(std::size_t width, std::size_t height, std::size_t side, Philox& random);
 
 // Draws views of pictures. Resizing is bilinear with antialias, across and then down, and has the same bits as Pillow
-// 10.4 (later versions resize tall pictures down first, which differs by rounding). Pictures are decoded at reduced
-// size if that leaves at least as many pixels as the image needs; their views differ a little.
+// 10.4 (later versions resize tall pictures down first, which differs by rounding). A picture is decoded at reduced
+// size if that leaves at least as many pixels as the image needs; its view then differs a little from Pillow's.
 class ViewReader {
  public:
   // The side*side pixels of a view of the picture, of four bytes each as in Pixels; valid until the next call.
@@ -40,7 +41,7 @@ class ViewReader {
   std::span<const std::uint8_t> read(Picture& picture, const View& view);
 
  private:
-  // The means that resize a stretch, in pixels of the stored and reduced picture.
+  // The weighted means that resize a stretch. Indices are in pixels of the stored, reduced picture.
   struct Axis {
     std::vector<kernels::Taps> taps;
     std::vector<std::int32_t> weights;

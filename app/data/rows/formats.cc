@@ -55,8 +55,8 @@ std::string other_labels(const std::vector<std::string_view>& names, std::size_t
   return fmt::format("{} {}", fmt::join(others, " and "), others.size() == 1 ? "is a feature" : "are features");
 }
 
-// pandas numbers columns that have no names, and writes the numbers into the first line. Read as a row, they would be
-// an example.
+// FileError for a first line of column numbers, as pandas writes it for columns without names: they would be read as an
+// example.
 void refuse_column_numbers(std::span<const std::string_view> cells, const TextLines& lines) {
   constexpr std::size_t least = 4;  // fewer may well be values
   std::size_t next = 0;
@@ -68,7 +68,8 @@ void refuse_column_numbers(std::span<const std::string_view> cells, const TextLi
                   cells.size() - 1));
 }
 
-// pandas gives its row numbers no name; they are neither a label nor a feature.
+// FileError for a column without a name (pandas writes its row numbers so, which are no feature), or for a name that
+// occurs twice.
 void check_names(std::span<const std::string_view> cells, const TextLines& lines) {
   std::vector<std::string> names;
   for (const std::string_view cell : cells) {

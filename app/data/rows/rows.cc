@@ -29,7 +29,7 @@ constexpr std::array row_entries{
 };
 constexpr Table<RowEntry> row_sets("data set", row_entries);
 
-// The rows whose number modulo 10 is 9, or all others.
+// The rows with number 9, 19, 29 and so on if `these`; otherwise all others.
 Rows every_tenth(const Rows& all, bool these) {
   Rows some;
   some.layout = all.layout;
@@ -160,7 +160,7 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
   auto rows = std::make_unique<Rows>(std::move(split == Split::train ? train : test));
   const Rows& other = split == Split::train ? test : train;
   rows->features = std::max(rows->features, other.features);
-  if (rows->size() == 0) {  // one file, and of less than ten rows none is for tests
+  if (rows->size() == 0) {  // a single file of fewer than ten rows has no test row
     throw FileError(
         fmt::format("{}: too few rows for tests: every tenth is for them, and there are {}; ten are needed, "
                     "or a file {} with rows for tests",

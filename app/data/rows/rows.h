@@ -14,20 +14,20 @@
 
 namespace sotto {
 
-// Labelled sparse rows, compressed one after the other.
+// Labelled sparse rows, one after the other, in compressed form.
 struct Rows {
-  // Indices of columns are below it: a model of this many features has at most 2^28 parameters.
+  // Indices of columns are below this, so a linear model has about 2^28 weights at most.
   static constexpr std::size_t most_features = std::size_t{1} << 28;
 
   std::vector<std::size_t> ends;  // of each row, in `columns` and `values`
   std::vector<std::uint32_t> columns;
   std::vector<float> values;
   std::vector<float> labels;
-  std::string layout{};      // what the columns of the file are, for formats in which files may differ in that
-  std::string label_at{};    // which column the label is, for such formats: the column `y`
+  std::string layout{};      // what the columns of the file are, for formats in which this varies
+  std::string label_at{};    // for such formats, where the label is: "the column `y`"
   std::string remark{};      // what the user ought to know about the file; empty: nothing
-  std::size_t features = 0;  // of training and test rows together; a last one may be 0 in all of them
-  // The first labels that differ in the files of both, three at most: a classifier wants two.
+  std::size_t features = 0;  // of training and test rows together; the last feature may be 0 in all rows
+  // The first different labels in the files of training and test rows, three at most: a classifier wants two.
   struct SeenLabel {
     float label = 0;
     std::size_t rows = 1;
@@ -36,14 +36,15 @@ struct Rows {
   std::vector<SeenLabel> seen_labels{};
 
   std::size_t size() const { return labels.size(); }
-  // As Task::meaning(): "3 features", and their names if they have any.
+  // See Task::meaning(): "3 features", and their names if they have any.
   std::string meaning() const;
-  // Takes rows for a model of data with that meaning(): features that these lack are 0. ConfigError if they have more.
+  // Adapts the rows to a model of data with this meaning(). Features that the rows lack are 0. ConfigError if the rows
+  // have more features.
   void fit(std::string_view meaning, std::string_view where);
   Row at(std::size_t index) const;
-  // Adds a row that consists of the columns, which ascend, and values added since the last row.
+  // Ends a row: it has the columns and values that were appended since the last row. REQUIRES ascending columns.
   void end_row(float label);
-  void end_row(float label, const TextLines& at);  // a row of a file, whose label was seen there
+  void end_row(float label, const TextLines& at);  // the same; `at`: where the row is in its file
 };
 
 using RowEntry = SourceEntry<Rows>;
@@ -55,15 +56,15 @@ std::unique_ptr<Rows> open_rows(const DataOptions& options, Split split);
 // The file of test rows that belongs to a file of training rows; empty if there is none.
 std::filesystem::path test_rows_beside(std::filesystem::path file);
 
-// The rows of options.data_dir: of its files train.KIND and test.KIND or, if it is itself a file, of that file and a
-// second one with test rows, named as in LIBSVM's collection (a9a and a9a.t). Without a second file every tenth row is
-// for tests. Either may be packed by gzip or xz. `read` adds the rows of a text to `rows`; `file` is for its errors.
+// The rows of options.data_dir. A folder has files train.KIND and test.KIND. If it is a file, a second file may have
+// the test rows, named as in LIBSVM's collection (a9a and a9a.t); without it, every tenth row is for tests. All files
+// may be packed by gzip or xz. `read` adds the rows of a text to `rows`; `file` is for its errors.
 std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, std::string_view kind,
                                      void (*read)(std::string_view text, const std::string& file, Rows& rows));
 
 // Lines of numbers with commas between them. A first line with anything but numbers names the columns; the label is
 // the first of label, target, class and y among these names, else the first column. FileError, with file and line, for
-// other numbers of columns than before, for cells that are empty or hold no finite number, and for a first line that
+// a row with another number of columns, for cells that are empty or hold no finite number, and for a first line that
 // numbers the columns.
 std::unique_ptr<Rows> open_csv(const DataOptions& options, Split split);
 
@@ -73,8 +74,8 @@ std::unique_ptr<Rows> open_csv(const DataOptions& options, Split split);
 std::unique_ptr<Rows> open_libsvm(const DataOptions& options, Split split);
 
 // Rows of two classes, -1 and 1. Each row draws about 100 of a million features, the first ones most often, like words
-// in texts. Its class is the side of a hidden plane on which it lies, but for one row in twenty it is the other. The
-// same on every machine.
+// in texts. A hidden plane divides the classes, except that one row in twenty has the other class. The same on every
+// machine.
 std::unique_ptr<Rows> open_made_rows(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -34,8 +34,8 @@ struct PairLanguages {
 };
 PairLanguages pair_languages(const DataOptions& options);
 
-// The vocabulary in the folder of parallel text, which make_pair_vocabulary() writes from the training text of both
-// languages. FileError for a bad or missing file, ConfigError for a size that the text is too short for.
+// The vocabulary file in the folder of parallel text. make_pair_vocabulary() makes it from the training text of both
+// languages. FileError for a bad or missing text, ConfigError if the text is too short for `size`.
 std::filesystem::path pair_vocabulary_file(const std::filesystem::path& folder);
 void make_pair_vocabulary(const DataOptions& options, std::int64_t size);
 

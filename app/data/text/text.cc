@@ -57,7 +57,7 @@ Half read_half(const DataOptions& options, Split split) {
 
 struct Line {
   std::string_view text;
-  bool ends = false;  // as all but the last one of a half may
+  bool ends = false;  // whether a line break follows; only the last line of a half may lack it
 };
 
 // FileError for a line that is no UTF-8.

@@ -29,9 +29,9 @@ std::unique_ptr<Text> open_text(const DataOptions& options, Split split);
 std::filesystem::path text_vocabulary_file(const std::filesystem::path& data_dir);
 void make_text_vocabulary(const DataOptions& options, std::int64_t size);
 
-// Sentences from a language that options.data_seed makes: some hundred words of syllables, each followed by a few
-// others, the first of them most often. A model learns spelling first, and then which words follow each other. The same
-// on every machine.
+// Sentences of a made-up language, drawn from options.data_seed. It has some hundred words of syllables. Each word has
+// a few successors, of which the first is most frequent. A model learns spelling first, and then which words follow
+// each other. The same on every machine.
 std::unique_ptr<Text> open_made_text(const DataOptions& options, Split split);
 
 }  // namespace sotto

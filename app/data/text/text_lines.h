@@ -17,7 +17,8 @@ class TextLines {
   bool has_text() const;                                 // whether some line after this one is not blank
   std::string place() const;                             // of the line: file:line
   [[noreturn]] void fail(const std::string& why) const;  // FileError: file:line: why
-  // The finite number that the whole `text` is; otherwise fail(). A number too small for a float is 0.
+  // Reads all of `text` as a finite number, called `what` in the error; fail() if it is none. A number too small for a
+  // float is 0.
   float number(std::string_view text, std::string_view what) const;
 
  private:

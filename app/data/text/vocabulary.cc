@@ -77,7 +77,7 @@ class Sentences final : public sentencepiece::SentenceIterator {
   std::size_t next_ = 0;
 };
 
-// Our error for the trainer's message about a size, with the number that the message names.
+// Our error text in place of the trainer's message about a size. It repeats the number in that message.
 std::string refusal_of(const std::string& message) {
   const auto number_after = [&](std::string_view words) -> std::string_view {
     const std::size_t at = message.find(words);

@@ -10,8 +10,8 @@
 
 namespace sotto {
 
-// Cuts sentences into tokens, and joins tokens to sentences. The first tokens are marks: 0 pads, 1 is unknown, 2 begins
-// and 3 ends a sentence.
+// Cuts sentences into tokens, and joins tokens to sentences. The first tokens are marks: 0 is a pad, 1 stands for
+// unknown pieces, 2 begins and 3 ends a sentence.
 class Vocabulary {
  public:
   virtual ~Vocabulary() = default;
@@ -31,12 +31,12 @@ class SentencePieces : public Vocabulary {
 // FileError if the file holds no such model, a model with other marks, or more than 65,536 tokens.
 std::unique_ptr<SentencePieces> open_sentencepiece(const std::filesystem::path& file);
 
-// A line in parts of at most 4096 bytes, cut before a space or else between two characters, since a line of a book may
-// be too long for SentencePiece. REQUIRES UTF-8.
+// Cuts a line into parts of at most 4096 bytes, since a line of a book may be too long for SentencePiece. Cuts before a
+// space, if there is one, or else between two characters. REQUIRES UTF-8.
 std::vector<std::string_view> parts_of_line(std::string_view line);
 
-// The part of a text that a model keeps: the words of sentences (in Unicode's form NFKC, with single spaces between),
-// or every byte, with tokens for single bytes where it has no piece.
+// What a model keeps of a text. `words`: the words, in Unicode's form NFKC, with single spaces between them. `bytes`:
+// every byte; a character without a piece becomes tokens of single bytes.
 enum class Keeps : std::uint8_t { words, bytes };
 // Trains such a model of `size` tokens, by byte-pair encoding, on the lines of some texts, and writes it to `file`. The
 // same lines give the same model. ConfigError when the lines have too few different pieces for that size, or too many.
