@@ -38,7 +38,8 @@ class Stack : public ImageNetwork {
         drops_inputs_(drops_inputs),
         modules_(register_module("features", std::make_shared<torch::nn::Module>())) {}
 
-  // The convolution has this `number` in torchvision's count; `pooled` is the side of the pooling that follows, or 0.
+  // Adds a convolution. `number`: its index in torchvision's `features`; `pooled`: the side of the pooling after it, or
+  // 0.
   void add(int number, const torch::nn::Conv2dOptions& shape, bool normed, std::int64_t pooled) {
     const bool binarise = options().binarise && !features_.empty();
     Feature feature{.conv = modules_->register_module(std::to_string(number), Conv(shape, binarise)), .pooled = pooled};
@@ -48,7 +49,7 @@ class Stack : public ImageNetwork {
     }
     features_.push_back(feature);
   }
-  // The layers after `in` channels; `names`: of the hidden ones.
+  // Adds the layers after the features, which have `in` channels. `names`: of the hidden layers.
   void end(std::int64_t in, const std::array<const char*, 2>& names, std::int64_t hidden, std::int64_t outputs) {
     auto classifier = register_module("classifier", std::make_shared<torch::nn::Module>());
     hidden_.push_back(
@@ -66,8 +67,8 @@ class Stack : public ImageNetwork {
     torch::nn::BatchNorm2d norm = nullptr;
     std::int64_t pooled = 0;
   };
-  std::int64_t pool_side_;  // of what the hidden layers get
-  bool drops_inputs_;       // of the hidden layers; otherwise their outputs
+  std::int64_t pool_side_;  // side of the features that the hidden layers get
+  bool drops_inputs_;       // dropout acts on inputs of the hidden layers; otherwise on their outputs
   std::shared_ptr<torch::nn::Module> modules_;
   std::vector<Feature> features_;
   std::vector<Dense> hidden_;
@@ -120,7 +121,7 @@ class Vgg final : public Stack {
       return std::max<std::int64_t>(1, std::llround(static_cast<double>(channels) * options.width));
     };
     std::int64_t in = images.channels;
-    int number = 0;  // of a layer among those that torchvision counts: convolution, norm, ReLU, pooling
+    int number = 0;  // index in torchvision's `features`, which counts convolutions, norms, ReLUs and poolings
     const std::vector<std::int64_t> plan = plan_of(options.depth);
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const std::int64_t out = widened(plan[i]);

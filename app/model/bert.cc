@@ -67,8 +67,8 @@ struct BertHead final : torch::nn::Module {
   torch::nn::LayerNorm norm = nullptr;
 };
 
-// BERT (Devlin et al., NAACL 2019), named and laid out as Hugging Face's BertForMaskedLM. All tokens are of the first
-// of its two types. Attention weights are not dropped, as in gpt_lstm.cc.
+// BERT (Devlin et al., NAACL 2019), named and laid out as Hugging Face's BertForMaskedLM. BERT has two types of tokens;
+// here all are of the first. Attention weights are not dropped, as in gpt_lstm.cc.
 class Bert final : public LanguageNetwork {
  public:
   Bert(const BertOptions& options, std::int64_t vocabulary) : options_(options) {

@@ -30,10 +30,10 @@ auto in_torch(std::string_view model, Call&& call) {
   }
 }
 
-// The numbers as a tensor that borrows them, and must not be written to.
+// A tensor that borrows the numbers. It must not be written to.
 at::Tensor row_of(std::span<const std::int64_t> values);
 
-// ConfigError for a token that a model of this name and vocabulary does not have.
+// ConfigError for a token that is not below `vocabulary`; `model` names the model in it.
 void check_tokens(std::span<const std::int64_t> tokens, std::int64_t vocabulary, std::string_view model);
 
 // A torch module whose parameters, gradients and float buffers were moved into three flat vectors. Invariants: every

@@ -107,8 +107,8 @@ class Gpt final : public LanguageNetwork {
   torch::nn::LayerNorm ln_f_ = nullptr;
 };
 
-// Long short-term memory (Hochreiter, Schmidhuber, 1997), dropout between the layers as Zaremba, Sutskever and Vinyals
-// (2014) place it. Every piece of text begins with an empty memory. Named as in PyTorch's word_language_model.
+// Long short-term memory (Hochreiter, Schmidhuber, 1997). Dropout is between the layers, as in Zaremba, Sutskever and
+// Vinyals (2014). Every piece of text begins with an empty memory. Named as in PyTorch's word_language_model.
 class Lstm final : public LanguageNetwork {
  public:
   Lstm(const LstmOptions& options, std::int64_t vocabulary)
@@ -125,7 +125,7 @@ class Lstm final : public LanguageNetwork {
   at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) override {
     Dropouts drop{is_training() ? options_.dropout : 0, random};
     at::Tensor x = drop(through(encoder_, tokens));
-    // Few processors have a kernel for an LSTM in float16, so it then stays in floats.
+    // Few processors have a kernel for an LSTM in float16, so with float16 it computes in floats.
     std::optional<c10::impl::ExcludeDispatchKeyGuard> in_floats;
     if (at::autocast::is_autocast_enabled(at::kCPU) && at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf) {
       in_floats.emplace(c10::DispatchKey::AutocastCPU);

@@ -110,7 +110,7 @@ std::unique_ptr<ImageModel> make_image_model(const ImageModelSpec& spec, ImageSh
                       entry.least_side, entry.least_side, shape.channels, shape.height, shape.width));
     }
     if (outputs < 1) throw ConfigError(fmt::format("{} outputs; at least 1 is wanted", outputs));
-    if (&entry == &library_entry()) seed_torch(seed);  // the others have no weights before initialise()
+    if (&entry == &library_entry()) seed_torch(seed);  // weights of all others come from initialise()
     return in_torch(name, [&] {
       std::shared_ptr<ImageNetwork> network = entry.make(spec.options, shape, outputs);
       if (loss != Loss::cross_entropy && network->options().label_smoothing > 0) {

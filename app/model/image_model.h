@@ -23,7 +23,7 @@ enum class Loss : std::uint8_t {
 // A model from images to outputs.
 class ImageModel : public Model {
  public:
-  // Gets the outputs of a batch, one example after the other.
+  // Called with the outputs of a batch, one example after the other.
   using SeeOutputs = std::function<void(std::span<const float> outputs)>;
 
   // gradient() += scale * d(mean loss of the batch)/d(parameters); returns the mean loss. Dropout masks are a pure
@@ -44,7 +44,7 @@ struct ImageModelEntry {
   std::string_view summary;  // one line, with its parameter count
   ImageShape shape;          // of the images that it is usually trained on
   std::int64_t classes;      // of these images
-  std::int64_t least_side;   // the smallest height and width that its convolutions and poolings allow
+  std::int64_t least_side;   // the smallest height and width that the model's layers allow
   double default_lr;
   double default_momentum;
   AnyOptions (*options)();  // the default options

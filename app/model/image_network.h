@@ -40,8 +40,8 @@ class ImageNetwork : public Network {
   // numbers, if any, are a pure function of `random`.
   virtual at::Tensor forward(const at::Tensor& images, std::uint64_t random) = 0;
 
-  // The module whose parameters are trained: this one, unless it stands for another, as the one for a user's library
-  // does.
+  // The module whose parameters are trained: this one, unless it wraps another, such as the network of a user's
+  // library.
   virtual std::shared_ptr<torch::nn::Module> trained() { return shared_from_this(); }
 
   const ImageOptions& options() const { return options_; }
@@ -119,7 +119,8 @@ struct VggOptions : FormOptions {
 };
 MadeNetwork make_vgg(const VggOptions& options, const ImageShape& shape, std::int64_t outputs);
 
-// On small images its poolings leave a few pixels, for which reordering the weights in each step costs too much.
+// channels_last is off, because poolings leave a few pixels of small images, and for these it costs too much to reorder
+// the weights in each step.
 struct AlexnetOptions : FormOptions {
   AlexnetOptions() { channels_last = false; }
 };

@@ -17,9 +17,9 @@ namespace sotto {
 struct TokenBatch {
   std::span<const std::int64_t> tokens;  // one piece after the other, each of `length`
   std::size_t length = 1;
-  std::span<const std::int64_t> wanted;  // what is predicted,
+  std::span<const std::int64_t> wanted;  // the tokens to predict
   std::span<const std::int64_t>
-      places{};  // and for each where it is predicted: an index of `tokens`. Empty: everywhere
+      places{};  // for each of them, the index in `tokens` where it is predicted; empty: everywhere
   std::size_t count() const { return tokens.size() / length; }
 };
 
@@ -29,8 +29,8 @@ struct TokenSums {
   double right = 0;  // predicted tokens that were the likeliest
 };
 
-// A model that predicts tokens of a text: at each place the next token from those up to there, or hidden tokens from
-// all others. Abstract so that tasks need no header of LibTorch.
+// A model that predicts tokens of a text: at each place the next token from those so far, or hidden tokens from all
+// others. Abstract so that tasks need no header of LibTorch.
 class LanguageModel : public Model {
  public:
   virtual std::size_t context() const = 0;  // the longest piece
@@ -54,8 +54,8 @@ struct LanguageModelEntry {
   // ConfigError if the options do not fit.
   std::shared_ptr<LanguageNetwork> (*make)(const AnyOptions& options, std::int64_t vocabulary);
 };
-const Table<LanguageModelEntry>& language_model_table();  // of those that predict the next token
-const Table<LanguageModelEntry>& masked_model_table();    // of those that predict hidden tokens
+const Table<LanguageModelEntry>& language_model_table();  // models that predict the next token
+const Table<LanguageModelEntry>& masked_model_table();    // models that predict hidden tokens
 
 using LanguageModelSpec = Spec<LanguageModelEntry>;
 

@@ -16,9 +16,9 @@ namespace sotto {
 class LanguageNetwork : public Network {
  public:
   virtual std::int64_t context() const = 0;
-  // (count, length) of 64-bit tokens -> (count, length, width): the state at each place. `length` is at most context().
+  // (count, length) of 64-bit tokens -> (count, length, width): the state at each place. REQUIRES length <= context().
   virtual at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) = 0;
-  // (places, width) -> (places, vocabulary): the logits of the token to predict at each of these places.
+  // (places, width) -> (places, vocabulary): at each place, the logits of the token to predict.
   virtual at::Tensor logits(const at::Tensor& states) = 0;
 };
 
@@ -31,7 +31,7 @@ struct GptOptions {
   std::string problem() const;
 
  protected:
-  // `inner` visits an option after the width.
+  // Calls `inner` after the width, to visit one more option there.
   template <class Inner>
   void visit(OptionVisitor& v, const Inner& inner) {
     v.option("layers", layers, "blocks of attention and two dense layers", Bounds{1, 1000});
@@ -74,13 +74,12 @@ template <bool decodes>
 struct TransformerLayer;
 
 // The Transformer (Vaswani et al., NIPS 2017): norms after each addition, sines as positions, one table of embeddings
-// for source, target and the last layer. Named and laid out as Hugging Face's MarianMTModel, without its parts that are
-// not trained.
+// for source, target and the last layer. Named and laid out as the trained parts of Hugging Face's MarianMTModel.
 class Transformer final : public Network {
  public:
   Transformer(const TransformerOptions& options, std::int64_t vocabulary);
 
-  // A source as the decoder sees it: (count, length, width), and which places are not pads.
+  // A source as the decoder sees it. `states`: (count, length, width); `seen`: which places are not pads.
   struct Memory {
     at::Tensor states, seen;
   };

@@ -18,7 +18,7 @@ namespace sotto {
 // straight through to elements within [-1, 1] (Courbariaux, Bengio, David, NeurIPS 2015).
 at::Tensor binarised(const at::Tensor& weight);
 
-// torch's layers, which may forward with binarised weights.
+// torch's layers; if `binarise`, they forward with binarised weights.
 class ConvImpl final : public torch::nn::Conv2dImpl {
  public:
   ConvImpl(const torch::nn::Conv2dOptions& shape, bool binarise) : Conv2dImpl(shape), binarise_(binarise) {}
@@ -43,7 +43,7 @@ inline torch::nn::LayerNorm layer_norm(std::int64_t width, double eps = 1e-5) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(eps));
 }
 
-// Registers a list of options.layers layers, each made of the options.
+// Registers a list of options.layers layers, each made from `options`.
 template <class Layer, class Options>
 std::vector<std::shared_ptr<Layer>> register_layers(torch::nn::Module& parent, const std::string& name,
                                                     const Options& options) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view ending = ".so";
 
-// Where the options begin, or the end.
+// The index at which the options begin; without options, the end.
 std::size_t end_of_path(std::string_view model) {
   const std::size_t end = model.find(std::string(ending) + "(");
   if (end != std::string_view::npos) return end + ending.size();
@@ -43,21 +43,22 @@ class LibraryNetwork final : public ImageNetwork {
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t random) override {
     seed_torch(random);
-    for (const auto& module : own_.module->modules()) announce(*module);  // it knows nothing of through()
+    for (const auto& module : own_.module->modules()) announce(*module);  // a user's network does not call through()
     return own_.forward(images);
   }
 
  private:
   static ImageOptions in_torchs_order() {
     ImageOptions options;
-    options.channels_last = false;  // `view` fails in another order
+    options.channels_last = false;  // view() of a user's network fails with channels last
     return options;
   }
   OwnNetwork own_;
 };
 
 const OwnNetworkLibrary& load(const std::string& path) {
-  // Never unloaded: its code is in use as long as a network lives. All symbols at once, so that none is missed later.
+  // Never unloaded: its code is in use as long as a network lives. RTLD_NOW: a missing symbol is an error here, not in
+  // training.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = ::dlerror();
@@ -106,7 +107,7 @@ auto guarded(std::string_view what, Call&& call) {
   }
 }
 
-// FlatModule moves parameters; those that it cannot move are refused.
+// ConfigError for parameters that FlatModule cannot move into flat vectors.
 void check_parameters(const torch::nn::Module& module) {
   const auto parameters = module.named_parameters();
   if (parameters.is_empty()) throw ConfigError("the network has no parameters");
@@ -173,7 +174,7 @@ bool names_library(std::string_view model) {
 
 Expression parse_model(std::string_view option, std::string_view model) {
   if (!names_library(model)) return parse_expression(option, model);
-  // A path is not a valid name, so a name of the same length takes its place.
+  // The parser takes names only, so a name of the same length stands for the path.
   const std::size_t end = end_of_path(model);
   Expression expression = parse_expression(option, std::string(end, 'x') + std::string(model.substr(end)));
   expression.text = model;

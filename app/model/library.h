@@ -17,12 +17,12 @@ Expression parse_model(std::string_view option, std::string_view model);
 // The same text with an absolute path.
 std::string with_absolute_path(std::string_view model);
 
-// Reads the path and the options of a library; it is loaded when the model is made. ConfigError, with a caret, if there
-// is no such file.
+// Reads the path and the options of a library, which is loaded later, when the model is made. ConfigError, with a
+// caret, if there is no such file.
 ImageModelSpec read_library(const Expression& expression);
 // The SHA-256 of the library's file, in hexadecimal.
 std::string fingerprint_of(const ImageModelSpec& spec);
-// The entry of all libraries. It is in no table.
+// The entry that all libraries share. No table has it.
 const ImageModelEntry& library_entry();
 
 }  // namespace sotto

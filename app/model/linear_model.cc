@@ -9,7 +9,7 @@ namespace sotto {
 namespace {
 
 struct LossAndSlope {
-  double loss, slope;  // the slope by the output
+  double loss, slope;  // slope: the derivative by the output
 };
 
 // log(1 + exp(-m)) of the margin m = label * output, without overflow.

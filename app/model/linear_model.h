@@ -13,12 +13,12 @@
 
 namespace sotto {
 
-// A linear function of sparse rows: output = weight . row + bias. Its gradient is zero except for the features of the
-// rows, unless l1 or l2 is set.
+// A linear function of sparse rows: output = weight . row + bias. The gradient is zero at features that no row has,
+// unless l1 or l2 is set.
 class LinearModel : public Model {
  public:
   // gradient() += scale * d(mean loss of the rows + l1 |weight|_1 + l2/2 |weight|^2)/d(parameters); returns the mean
-  // loss, without the two penalties. `outputs`, one for each row, are written, too.
+  // loss, without the two penalties. Also writes `outputs`, one for each row.
   virtual double accumulate_gradient(std::span<const Row> rows, float scale, const SegmentCalls& calls,
                                      std::span<float> outputs) = 0;
   // Writes the output of each row, and returns the sum of their losses.

@@ -13,8 +13,8 @@ namespace sotto {
 enum class Precision : std::uint8_t { f32, bf16, f16 };
 
 // A model as flat vectors: parameters, gradient, and buffers (batch-norm statistics). Every torch parameter, its .grad
-// and every float buffer is a view into them, so the network computes with the values written here. What a model
-// computes depends on its examples: see ImageModel. No header of models includes torch.
+// and every float buffer is a view into them, so the network computes with the values written here. Derived classes
+// compute, each with its kind of examples: see ImageModel. Headers of models do not include torch.
 class Model {
  public:
   virtual ~Model() = default;

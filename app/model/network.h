@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// How the initial elements of a weight are drawn.
+// The distribution from which the initial elements of a weight are drawn.
 struct InitialWeight {
   enum class Distribution : std::uint8_t { uniform, normal };
   Distribution distribution = Distribution::uniform;
@@ -23,8 +23,8 @@ struct InitialWeight {
 
 // Base class of all networks: a torch module whose parameters and float buffers FlatModule moves into flat vectors.
 // Therefore a network may neither replace a parameter nor keep pointers into one. Networks call layers that have
-// parameters as through(layer, x). Random numbers, if any, are a pure function of an argument: torch's own
-// generator is shared by everything in the process.
+// parameters as through(layer, x). Random numbers, if any, are a pure function of an argument, and not torch's, since
+// everything in the process shares its generator.
 class Network : public torch::nn::Module {
  public:
   // How the weight of this layer is drawn. By default as in torch: uniform within 1/sqrt(fan_in).
@@ -35,7 +35,7 @@ class Network : public torch::nn::Module {
 // machine. Other parameters keep their values: 1 and 0 in a norm.
 void initialise(Network& network, std::uint64_t seed);
 
-// Seeds torch's own generator, which everything in the process shares, for a user's own network, which draws from it.
+// Seeds torch's own generator, for a user's own network, which draws from it.
 void seed_torch(std::uint64_t seed);
 
 // The number of inputs, or outputs, that each element of a linear layer's or convolution's weight has.
@@ -43,7 +43,7 @@ double fan_in(const at::Tensor& weight);
 double fan_out(const at::Tensor& weight);
 
 // Sets a share of the elements to zero, and scales the others by 1/(1 - share). The mask is a pure function of `random`
-// and `layer`, which tells the dropouts of a network apart.
+// and `layer`; each dropout of a network has its own `layer`.
 at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random, std::uint32_t layer = 0);
 
 // The dropouts of one forward pass, each with its own number.
@@ -73,7 +73,8 @@ class NeedScope {
 void announce(const torch::nn::Module& module);
 
 // Networks call modules with parameters through this function. The parameters may still be on their way when forward
-// begins; announce() waits for them. Nested calls compute `input` first, and so announce modules in the order of use.
+// begins; announce() waits for them. In nested calls C++ computes `input` first, so modules are announced in the order
+// of use.
 template <typename Holder>
 at::Tensor through(Holder& module, const at::Tensor& input) {
   announce(*module);

@@ -42,10 +42,10 @@ class NetworkRequest {
   std::int64_t channels() const { return shape_.channels; }  // of the images
   std::int64_t height() const { return shape_.height; }
   std::int64_t width() const { return shape_.width; }
-  std::int64_t outputs() const { return outputs_; }  // of the network for an image: the number of classes
+  std::int64_t outputs() const { return outputs_; }  // outputs of the network for an image, one for each class
 
-  // The value of an option, or `usual` if the user does not give it. std::invalid_argument if it must be a number and
-  // is none. An option that the function does not ask for is refused, since it would have no effect.
+  // The value of an option, or `usual` if the user does not give it. std::invalid_argument if the value must be a
+  // number and is none. sotto refuses options that make_network() has not asked for, since they would have no effect.
   std::string text(const std::string& name, const std::string& usual) {
     asked_.insert(name);
     const auto found = options_.find(name);
@@ -83,7 +83,7 @@ struct OwnNetwork {
 
   OwnNetwork(std::shared_ptr<torch::nn::Module> its_module, std::function<at::Tensor(const at::Tensor&)> its_forward)
       : module(std::move(its_module)), forward(std::move(its_forward)) {}
-  // From the holder of a module with forward(images), as TORCH_MODULE makes it, or a torch::nn::Sequential.
+  // Converts the holder of a module that has forward(images): a class by TORCH_MODULE, or a torch::nn::Sequential.
   template <class Holder>
   requires requires(Holder holder) { holder.ptr(); }
   OwnNetwork(Holder network)  // NOLINT(google-explicit-constructor): `return network;` is all that a maker says
@@ -91,8 +91,8 @@ struct OwnNetwork {
         forward([network](const at::Tensor& images) mutable { return network->forward(images); }) {}
 };
 
-// The symbol of a library. sotto reads `make` only if all members before it match its own. Plain C, which never
-// changes.
+// The symbol that a library exports. sotto reads `make` only if all members before it match its own. They are plain C,
+// so any version of sotto can read them.
 struct OwnNetworkLibrary {
   std::uint32_t interface_version;
   std::uint32_t has_new_strings;  // _GLIBCXX_USE_CXX11_ABI

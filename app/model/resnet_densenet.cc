@@ -107,7 +107,7 @@ class Resnet final : public ImageNetwork {
     const auto widened = [&](std::int64_t channels) {
       return std::max<std::int64_t>(1, std::llround(static_cast<double>(channels) * options.width));
     };
-    // The width of a bottleneck means its 3x3 convolution alone.
+    // The option `width` widens only the 3x3 convolution of a bottleneck.
     std::int64_t in = shape.bottleneck ? shape.channels[0] : widened(shape.channels[0]);
     stem_ = register_module("conv1", convolution(images.channels, in, large ? 7 : 3, large ? 2 : 1, false));
     norm_ = register_module("bn1", torch::nn::BatchNorm2d(in));
@@ -146,7 +146,7 @@ class Resnet final : public ImageNetwork {
   torch::nn::Linear fc_ = nullptr;
 };
 
-constexpr std::int64_t bottleneck = 4;  // channels inside a layer, in multiples of what it adds
+constexpr std::int64_t bottleneck = 4;  // channels inside a layer, as a multiple of those that it adds
 
 // A layer whose input is all earlier outputs of its block; it adds `growth` channels.
 struct DenseLayer final : torch::nn::Module {

@@ -43,9 +43,9 @@ class FullyConnected final : public ImageNetwork {
 
 // Two convolutions of 5x5, each with a pooling, and two dense layers.
 struct Sizes {
-  std::int64_t first, second, hidden;  // outputs of the convolutions, and of the first dense layer
+  std::int64_t first, second, hidden;  // outputs of both convolutions, and of the first dense layer
   std::int64_t padding;
-  double dropout;  // of what the last layer gets
+  double dropout;  // of the last layer's inputs
 };
 // LeNet in Caffe's sizes (LeCun et al. 1998 with max-pooling), with a ReLU after every layer but the last. Without the
 // ReLUs after the convolutions, as Caffe has it, it is barely stable at its default rate, and diverges with `ef |

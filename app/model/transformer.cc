@@ -126,11 +126,11 @@ std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const a
   const auto repeat = [&](const at::Tensor& x) { return x.repeat_interleave(beam, 0); };
   Transformer::Memory memory{repeat(once.states), repeat(once.seen)};
 
-  // For each hypothesis, by its own sentence: the other sentences of a batch must not matter.
+  // The longest length of each hypothesis. It depends on its own sentence alone, and not on others of the batch.
   const at::Tensor limits = repeat((source.ne(pad_token).sum(1) + most_more).clamp_max(options.context));
   const auto longest = limits.max().item<std::int64_t>();
   at::Tensor prefixes = at::full({rows, 1}, begin_token, at::kLong);
-  at::Tensor scores = at::full({count, beam}, -HUGE_VAL);  // log probabilities; at first one hypothesis a sentence
+  at::Tensor scores = at::full({count, beam}, -HUGE_VAL);  // log probabilities; at first one for each sentence
   scores.select(1, 0).zero_();
   at::Tensor ended = at::zeros({rows}, at::kBool);
   at::Tensor lengths = at::zeros({rows}, at::kFloat);
@@ -153,7 +153,7 @@ std::vector<std::vector<std::int64_t>> beam_search(Transformer& network, const a
     ended = ended.logical_or(token.eq(end_token));
   }
   const at::Tensor penalty = ((lengths + 5) / 6).pow(options.length_penalty).view({count, beam});
-  // A hypothesis without an end is chosen only if no hypothesis has ended.
+  // A hypothesis that has not ended is chosen only if none of its sentence has ended.
   const at::Tensor open = at::where(ended.view({count, beam}), 0.0, -1e9);
   const at::Tensor winners = (scores / penalty + open).argmax(1) + at::arange(count) * beam;
   const at::Tensor texts = prefixes.index_select(0, winners).contiguous();

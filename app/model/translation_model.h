@@ -17,7 +17,7 @@ namespace sotto {
 // Tokens that every vocabulary of sentences has.
 inline constexpr std::int64_t pad_token = 0, unknown_token = 1, begin_token = 2, end_token = 3;
 
-// Sentences of one length, borrowed: shorter ones are filled up with pad_token.
+// Borrowed sentences, all of the same length: shorter ones are filled up with pad_token.
 struct SentenceBatch {
   std::span<const std::int64_t> tokens;
   std::size_t length = 1;

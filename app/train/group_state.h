@@ -65,7 +65,7 @@ class Rollback {
 
 // Gives newcomers the state of rank `donor`, on its own thread, so that others may train meanwhile. The link of each
 // rank carries the state once: the donor sends each chunk to the first newcomer, and each newcomer passes a chunk on to
-// the next one while it receives another. So all newcomers together need about as long as one. Other ranks keep their
+// the next one while it receives another. All newcomers together need about as long as one. Other ranks keep their
 // values.
 class NewcomerState final {
  public:

@@ -19,8 +19,8 @@ std::sig_atomic_t now() {
   return static_cast<std::sig_atomic_t>(time.tv_sec);
 }
 
-// Starters often forward a signal that the whole process group got already. So only a signal that comes later ends the
-// process at once.
+// Starters often forward a signal that the whole process group got already. Only a signal that comes two seconds later
+// ends the process at once.
 void note(int signal) {
   if (signal == SIGHUP) signal = SIGTERM;
   if (caught_signal != 0 && signal == SIGUSR1) return;

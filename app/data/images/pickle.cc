@@ -152,8 +152,8 @@ class Pickle::Machine {
     }
   }
 
-  // Protocol 2 has no type for bytes. So Python 3 writes them as encode(text, "latin1"), where each character of the
-  // text is a byte, and empty bytes as bytes().
+  // Protocol 2 has no type for bytes. Python 3 writes them as encode(text, "latin1"), where each character of the text
+  // is a byte, and empty bytes as bytes().
   std::span<const std::byte> latin1(const Object& arguments) {
     const auto part = [&](std::size_t i) -> const Object& { return objects_[arguments.items[i]]; };
     if (arguments.items.size() != 2 || part(0).kind != Kind::bytes || as_text(part(1).bytes) != "latin1") {
