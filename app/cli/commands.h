@@ -12,7 +12,7 @@ struct Command {
   std::string_view summary;
   int (*run)(std::span<const std::string> arguments);
   bool starts_ranks = false;
-  bool computes = false;  // with all cores, in this process
+  bool computes = false;  // the command computes in this process, with all cores
 };
 std::span<const Command> command_table();
 

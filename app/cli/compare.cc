@@ -123,12 +123,12 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
              named("train-dir", options.train_dir), run.folder);
     }
   }
-  std::vector<std::string> refused(rows.size());  // why a row cannot be trained; all are told before the first run
+  std::vector<std::string> refused(rows.size());  // why a row cannot be trained; told for all before the first run
   for (std::size_t r = 0; r < rows.size() && !Signals::pending(); ++r) {
     refused[r] = refusal_of(job_of(options, rows[r].algorithm, rows[r].codec));
     if (!refused[r].empty()) tell_error(fmt::format("{}, {}", rows[r].algorithm, rows[r].codec), refused[r]);
   }
-  const Signals signals;  // one between two runs ends the comparison with its table, too
+  const Signals signals;  // a signal between two runs also ends the comparison with its table
   int status = 0;
   RunWarnings warnings;
   std::size_t begun = 0;
@@ -139,7 +139,7 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
       run.error = refused[r];
       const std::string label = fmt::format("{}/{} {}  ", ++begun, count, run.name);
       const int ended = run.error.empty() ? run_job(job, label, run, warnings) : 2;
-      const bool at_its_end = run.summary.has_value();  // of the run: the signal came too late for it
+      const bool at_its_end = run.summary.has_value();  // whether the run came to its end before the signal
       const bool stops = is_stop_status(ended) && !(at_its_end && begun == count);
       if (stops || (status == 0 && !at_its_end)) status = ended;
       if (!stops) continue;
@@ -240,7 +240,7 @@ int run_demo(std::span<const std::string> arguments) {
   flags.add_list("codecs", codecs, "what to compare, each codec in quotes");
   add_train_flags(flags, options);
   if (!flags.parse(arguments)) return 0;
-  const Signals signals;  // Ctrl-C ends it with the table of what there is
+  const Signals signals;  // Ctrl-C ends the comparison with the table of the runs so far
   const std::int64_t ranks = options.ranks;
   assign_train_flags(flags, options);
   if (options.ranks == 0) options.ranks = ranks;

@@ -12,7 +12,7 @@
 namespace sotto {
 namespace {
 
-// A figure over the seeds, of the runs that have it; empty if none has.
+// A figure over the seeds, from the runs that have it; empty if no run has it.
 template <class Figure, class Text>
 std::string over_seeds(std::span<const RunSummary> runs, Figure&& figure, Text&& text) {
   const std::optional<Spread> found = spread_over(runs, figure);

@@ -25,7 +25,7 @@ struct ComparedRow {
   std::string algorithm, codec;
   std::vector<ComparedRun> runs{};
 
-  std::vector<RunSummary> ended() const;  // the summaries of those that came to their end
+  std::vector<RunSummary> ended() const;  // the summaries of the runs that came to their end
 };
 
 // A line for each row, with means and deviations over the seeds. `goal` is the metric of their task, and `until` the

@@ -91,7 +91,7 @@ class Flags::Impl {
     return option != nullptr && option->count() > 0 ? option : nullptr;
   }
 
-  // Refuses an option without a value, for which CLI11 would take the next option, and an option that is given twice.
+  // Refuses an option that is given twice, and one without a value: CLI11 would take the next option for the value.
   void require_values(std::span<const std::string> arguments) const {
     std::set<const CLI::Option*> seen;
     for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
@@ -111,7 +111,7 @@ class Flags::Impl {
     }
   }
 
-  // Refuses --overlap with --no-overlap, of which the last one would count.
+  // Refuses --overlap together with --no-overlap: CLI11 would use the last one.
   void require_one_way() const {
     for (const CLI::Option* option : app.get_options()) {
       const auto& said = option->results();
@@ -142,7 +142,7 @@ class Flags::Impl {
 
   CLI::App app;
   std::map<std::string, std::string, std::less<>> aliases;
-  std::map<std::string, std::string> texts;  // where CLI11 puts values; they are read as results()
+  std::map<std::string, std::string> texts;  // CLI11 needs a place for values; we read them by results()
 };
 
 namespace {
@@ -265,7 +265,7 @@ std::vector<std::string> to_flags(AnyOptions options) {
   Each writer([&](const Option& option) {
     const std::string text = option.text();
     if (!text.empty()) return flags.push_back(fmt::format("--{}={}", option.name, text));
-    // An empty string is written, too: otherwise a resumed run would take the value from its record.
+    // An empty string is a flag, too: without it a resumed run would take the value from its record.
     flags.push_back(fmt::format("--{}", option.name));
     flags.emplace_back();
   });

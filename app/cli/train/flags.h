@@ -20,7 +20,7 @@ struct TrainFlagOptions {
 void add_train_flags(Flags& flags, TrainOptions& options);
 // Overwrites `options` with the values in --config, and then with the flags. `ranks` is 0 if neither gives it.
 void assign_train_flags(const Flags& flags, TrainOptions& options);
-// Flags::read(), for a command that has options of its own and all of those.
+// Flags::read(), for a command that has its own options besides all of TrainOptions.
 template <class Own>
 bool read_with_train_flags(Flags& flags, std::span<const std::string> arguments, Own& own, TrainOptions& options) {
   flags.add(own);
@@ -37,7 +37,7 @@ std::string train_lists();
 // All options of a run by name.
 Settings read_settings(const TrainOptions& options);
 
-// The line that repeats a run: all settings that are not the usual ones.
+// The command that repeats a run, with all settings that are not the defaults.
 std::string train_command(const Settings& settings);
 
 }  // namespace sotto

@@ -41,7 +41,7 @@ LaunchResult run_labelled(const TrainOptions& options, const std::string& label)
 }
 
 void print_result(const std::string& train_dir, Console& console) {
-  // A run that was killed after its last checkpoint has none, and nothing is left to do for it.
+  // A run that was killed after its last checkpoint has no summary, and nothing is left to do for it.
   if (!path_exists(std::filesystem::path(train_dir) / "summary.json")) return;
   const RunSummary run = read_summary(train_dir);
   console.line(stdout, fmt::format("test {} {} after {} steps; {} sent a rank{} ({} a step, dense {}); {}",

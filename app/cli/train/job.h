@@ -13,43 +13,45 @@
 
 namespace sotto {
 
-// The job of `sotto train` with exactly these options, as a command that starts trainings runs it.
+// The job of `sotto train` with exactly these options, for commands that start trainings.
 LaunchSpec train_job(TrainOptions options);
 
 // Runs a job of such a command, and removes what an unfinished checkpoint left in its run folder.
 LaunchResult run_train_job(const LaunchSpec& spec, const std::string& train_dir, Console& console);
 
-// The same, which shows how far the job is, after a label, and not its lines.
+// The same, but shows the job's progress after a label, and not its lines.
 LaunchResult run_labelled(const TrainOptions& options, const std::string& label);
 
-// The result of a run, in words.
+// Prints the result of a run in words.
 void print_result(const std::string& train_dir, Console& console);
 
-// Refuses what a command that trains several times cannot do with each of its trainings. `command`: "sotto compare".
+// ConfigError for options that a command that trains several times cannot pass to each training. `command`: "sotto
+// compare".
 void require_several(std::string_view command, const TrainOptions& options);
 
-// What several runs warned of.
+// The warnings of several runs.
 class RunWarnings {
  public:
   // `run`: its name in the table.
   void add(const std::string& run, std::span<const std::string> lines);
-  // On stderr, below what was printed on stdout. Each line is there once: "warning (none; int8): text".
+  // Prints to stderr, after everything on stdout. Each line is printed once, with its runs: "warning (none; int8):
+  // text".
   void print() const;
 
  private:
-  std::vector<std::pair<std::string, std::vector<std::string>>> runs_;  // of each line, in the order of the first
+  std::vector<std::pair<std::string, std::vector<std::string>>> runs_;  // of each line, in the order of the lines
 };
 
-// The name of one of `count` run folders: "03-ef-topk-0.01" of number 3 and "ef | topk(0.01)".
+// The name of run folder `number` of `count`: number 3 and "ef | topk(0.01)" make "03-ef-topk-0.01".
 std::string folder_name(std::size_t number, std::size_t count, std::string_view text);
 
-// `sotto train --replay RUN`: repeats the training of the run in the folder `run`, in a new folder, and compares. `own`
-// are the names of the options of the command itself. Returns the exit status: 0 if nothing differs. ConfigError or
-// FileError if that cannot be done.
+// `sotto train --replay RUN`: repeats the training of the run in the folder `run`, in a new folder, and compares.
+// `own`: the options that belong to the command and not to the training. Returns the exit status: 0 if nothing differs.
+// ConfigError or FileError if the run cannot be repeated.
 int run_replay(const std::string& run, const Flags& flags, std::span<const std::string> own);
 
-// Makes glibc keep freed memory. Each step allocates again what the step before freed, and by default glibc returns
-// large blocks to the system; to map and zero them again takes a fifth of each step (docs/performance.md).
+// Makes glibc keep freed memory. By default glibc returns large blocks to the system, though the next step allocates
+// the same again. To map and zero them again takes a fifth of each step (docs/performance.md).
 void keep_freed_memory();
 
 }  // namespace sotto

@@ -37,16 +37,17 @@ struct HostFlags {
   }
 };
 
-// Where the ranks of a job run; nothing if it is this machine. Sets `ranks`, and what depends on the ranks of a host.
-// ConfigError if the options cannot be used on several machines.
+// The hosts of a job; nothing if all ranks run on this machine. Sets `ranks`, and the options that depend on the number
+// of ranks per host. ConfigError if the options cannot be used on several machines.
 std::optional<JobHosts> read_job_hosts(const HostFlags& flags, TrainOptions& options);
 
-// Takes the secret out of the options of a job on hosts, which get it over ssh. Makes one if none is given and the
+// Moves the secret from the options to `hosts`, because hosts get it over ssh. Makes one if none is given and the
 // transport can use it.
 void take_secret(JobHosts& hosts, const Transport& transport, TrainOptions& options);
 
-// Reads --elastic. Sets the number of ranks to the greatest one, unless it is known already, and returns the least one;
-// 0 if the text is empty. ConfigError; `ranks_said` says what has given the number: "--ranks says".
+// Reads --elastic. Returns the least number of ranks; 0 if the text is empty. Sets `ranks` to the greatest number,
+// unless it is known already. ConfigError, in which `ranks_said` says where the known number comes from: "--ranks
+// says".
 std::int64_t read_elastic(const std::string& text, std::int64_t& ranks, std::string_view ranks_said);
 
 // ConfigError, about that option, if the group of ranks of a run with these choices cannot change between these sizes.

@@ -31,12 +31,12 @@ constexpr std::array<std::string_view, 14> free_options{
     "keep-best",   "csv-format",  "check-replicas", "measure-errors", "csv-tag",          "capture",
     "tensorboard", "metrics-port"};
 
-// What a run has recorded of itself, since its last start.
+// The records of a run since its last start.
 struct Record {
   std::vector<GenerationRow> generations;
-  std::uint64_t end = 0;   // it has made so many steps
-  bool whole = false;      // and came to its end by itself
-  std::string parameters;  // their hash at the end; empty: not known
+  std::uint64_t end = 0;   // the number of steps that it has made
+  bool whole = false;      // whether the run came to its end by itself
+  std::string parameters;  // the hash of the parameters at the end; empty: not known
   std::uint64_t first() const { return generations.front().step; }
 };
 
@@ -53,7 +53,7 @@ void require_free(const Flags& flags, std::span<const std::string> own) {
   }
 }
 
-// The options of the run, but for what it wrote elsewhere, and for what belongs to the machines it ran on.
+// The options of the run, without those of files outside its folder and of the machines on which it ran.
 TrainOptions options_of(const fs::path& run, const Flags& flags) {
   TrainOptions options;
   from_toml((run / "config.toml").string(), options);
@@ -77,8 +77,8 @@ void require_same_bits(const std::string& said, const Choices& choices) {
          choices.recipe.source_text);
 }
 
-// The steps that all ranks of the last generation have made, according to their rows. Newcomers may have none: they
-// take part before they train.
+// The steps that all ranks of the last generation have made, according to their rows. Newcomers that have no row yet do
+// not count: they take part before they train.
 std::uint64_t steps_made(const GenerationRow& last, std::span<const StepFigures> rows) {
   std::vector<std::uint64_t> made(last.ids.size(), last.step);
   for (const StepFigures& row : rows) {

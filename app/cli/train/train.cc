@@ -137,7 +137,7 @@ int join_coordinator(const TrainOptions& options, const World& coordinator) {
   return result.status;
 }
 
-// Finds the coordinator. Sets the number of ranks to the most that the job may have, and `least_ranks`.
+// Finds the coordinator. Sets `least_ranks`, and the number of ranks in `options` to the most that the job may have.
 World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_t& least_ranks) {
   const std::string& text = own.coordinator;
   const std::string said = named("coordinator", text);
@@ -147,7 +147,7 @@ World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_
   refuse(options.train_dir.empty(),
          "{}: needs --train-dir, the same for all ranks, since ranks that join later continue that run", said);
   if (!options.transport.secret.empty())
-    static_cast<void>(read_secret(options.transport.secret));  // before anybody is waited for
+    static_cast<void>(read_secret(options.transport.secret));  // an error here comes before the rank waits for others
   options.master = text;
   World world;
   world.host = place.host;
@@ -192,9 +192,9 @@ int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_rank
     spec.least_ranks = least_ranks;
     spec.on_failure = read_on_failure(own.on_failure);
     spec.replacements = std::exchange(restarts, 0);
-    spec.patience = std::chrono::seconds(2 * options.deadline);  // a rank may be about to meet the others
+    spec.patience = std::chrono::seconds(2 * options.deadline);  // until then a rank may still come to meet the others
   }
-  const Signals signals;  // one between two starts ends the job, too
+  const Signals signals;  // a signal between two starts also ends the job
   LaunchResult result = run_train_job(spec, options.train_dir, console);
   // Does not retry after a refused option, or after a request to stop, even to a single rank.
   const auto failed = [&] {
@@ -235,8 +235,8 @@ int run_train(std::span<const std::string> arguments) {
   const bool started = world.starter != "single";
   flags.refuse_empty({"hosts", "elastic", "coordinator"});
   if (world.starter != "sotto" && !options.resume)
-    flags.refuse_empty({"secret", "relay", "master"});  // else of a record
-  if (started) {  // for `ps` and `top`; without a space, since Slurm cannot find the processes of a name that has one
+    flags.refuse_empty({"secret", "relay", "master"});  // an empty one would be taken from the record
+  if (started) {  // for `ps` and `top`; no space, since Slurm cannot find processes whose name has one
     prctl(PR_SET_NAME, fmt::format("sotto-rank{}", world.starter == "sotto" ? world.id : world.rank).c_str());
   }
   // A number from a record or a file of options counts only if nothing else says how many ranks there are now.
@@ -281,16 +281,16 @@ int run_train(std::span<const std::string> arguments) {
   refuse(!own.elastic.empty() && started, "--elastic: {} started this rank; only ranks that sotto starts can be lost",
          world.starter);
   if (least_ranks > 0) {
-    const bool saves = !joins && read_on_failure(own.on_failure) == OnFailure::checkpoint;  // however few are left
+    const bool saves = !joins && read_on_failure(own.on_failure) == OnFailure::checkpoint;  // with any number left
     require_elastic(joins ? "coordinator" : "elastic", choices, saves ? 1 : least_ranks, options.ranks);
   }
   if (own.dry_run) {
-    if (joins && !options.resume) choices.options.train_dir.clear();  // it may hold the run that this rank joins
+    if (joins && !options.resume) choices.options.train_dir.clear();  // it may hold the run of this job already
     return print_dry_run(choices);
   }
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);
-  // Whether hosts have what the transport needs is for their ranks to say, unless it starts no ranks by ssh at all.
+  // On hosts, the ranks check what the transport needs, unless it is a transport that does not start ranks by ssh.
   if (!hosts || !transport.own_meeting.empty()) transport.require(wanted);
   if (hosts) take_secret(*hosts, transport, choices.options);
   // A single rank is launched, too, because OpenMP reads its variables before main().

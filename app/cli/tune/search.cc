@@ -33,14 +33,14 @@ std::uint64_t first_step(const std::string& folder) {
   return steps.empty() ? 0 : steps.back();
 }
 
-// A trial that was killed between its last checkpoint and its summary has nothing left to do, and no result. Without
-// that checkpoint it makes its last steps again.
+// Removes the last checkpoint of a trial that was killed between it and the summary: the trial would have nothing left
+// to do, and no result. Now it makes its last steps again.
 void remove_if_unsummarised(const std::string& folder) {
   const std::vector<std::uint64_t> steps = checkpoint::find(folder);
   if (steps.empty()) return;
   const std::filesystem::path last = checkpoint::folder(folder, steps.back());
   try {
-    if (Manifest::of_text(read_manifest_text(last)).kept != Kept::always) return;  // in the middle
+    if (Manifest::of_text(read_manifest_text(last)).kept != Kept::always) return;  // it has steps left to make
     if (path_exists(folder + "/summary.json") && read_summary(folder).steps >= steps.back()) return;
   } catch (const FileError&) {  // it is damaged; the training will say so
     return;
@@ -61,7 +61,7 @@ Search::Search(std::vector<Trial>& trials, std::size_t seeds, std::vector<Round>
       jobs_(jobs) {}
 
 int Search::run() {
-  const Signals signals;  // one between two rounds ends the search, too
+  const Signals signals;  // a signal between two rounds also ends the search
   since_.lap();
   std::vector<std::size_t> members(contenders_.size());
   std::iota(members.begin(), members.end(), std::size_t{0});
@@ -84,7 +84,7 @@ int Search::run() {
   return status_;
 }
 
-// The most steps that all trials make in the rounds after this one.
+// An upper bound of the steps that all trials make in the rounds after this one.
 std::uint64_t Search::steps_after(std::size_t round) const {
   std::uint64_t steps = 0;
   for (std::size_t later = round + 1; later < rounds_.size(); ++later) {
@@ -153,7 +153,7 @@ void Search::ended(std::size_t index, std::size_t round, const LaunchResult& res
   record_.write(trials_);
 }
 
-// Returns what it says, in words. FileError.
+// Takes the result of a run into the trial, and returns it in words. FileError.
 std::string Search::take_result(Trial& trial, std::size_t round) {
   const TrialResult found = read_result(trial, scoring_);
   trial.diverged = !std::isfinite(found.score);
@@ -196,13 +196,13 @@ std::string Search::so_far() const {
 
 std::vector<Contender> Search::order() const {
   std::vector<Contender> order;
-  // Contenders that diverged or failed come last, even if in a later round than others reached.
+  // Contenders that diverged or failed come last, even if they came to a later round than others.
   for (const bool sound : {true, false}) append_in_order(sound, order);
   return order;
 }
 
-// Members whose scores are finite, the best one first. Scores of different steps say less than who was earlier at the
-// target.
+// Members whose scores are finite, the best one first. Lateness counts before scores, since scores after different
+// numbers of steps say little.
 std::vector<std::size_t> Search::ranked(std::span<const std::size_t> members, std::span<const double> scores) const {
   std::vector<std::size_t> best;
   for (const std::size_t at : best_of(scores, scores.size(), scoring_.rises())) best.push_back(members[at]);

@@ -17,21 +17,21 @@
 
 namespace sotto {
 
-// Runs the trials of a search, round by round, several at a time, and shows how far they are.
+// Runs the trials of a search round by round, several at a time, and shows their progress.
 class Search {
  public:
-  // The record holds the trials, `seeds` for each contender; a round counts contenders. `jobs`: how many trials may run
-  // at a time.
+  // `seeds`: the trials of each contender. `rounds`: their sizes count contenders. `jobs`: how many trials may run at a
+  // time. `record` is written whenever a trial ends.
   Search(std::vector<Trial>& trials, std::size_t seeds, std::vector<Round> rounds, Scoring scoring,
          const TrialRecord& record, std::size_t jobs);
 
   // Runs the trials that are not done. A trial that diverged is done; one that ended in another error is tried again.
-  // Returns 0, or the status of the first trial that ended in another error, or the status of a signal, which ends all
-  // trials.
+  // Returns 0, or the status of the first trial that ended in another error. A signal ends all trials; its status is
+  // returned.
   int run();
 
-  // The contenders, best first. Later rounds come before earlier ones; in a round, those that reached their target come
-  // first, by fewest steps. Those that diverged or failed come last.
+  // The contenders, best first. A contender that came to a later round is better. Within a round, those that reached
+  // their target come first, by fewest steps. Contenders that diverged or failed come last of all.
   std::vector<Contender> order() const;
 
   // Warnings of the trials that run() has started.
@@ -56,24 +56,24 @@ class Search {
   std::size_t jobs_;
   Console console_;
   RunWarnings warnings_;
-  std::map<std::size_t, std::string> running_;  // how far each trial is
+  std::map<std::size_t, std::string> running_;  // the progress of each running trial
   std::size_t pending_ = 0, ended_ = 0;         // trials of this round
-  // Steps that trials make in this round and start; steps of all trials that have ended, or are to end.
+  // The steps that each trial makes in this start; the steps that are made, and that are left, for all trials together.
   std::map<std::size_t, std::uint64_t> to_make_;
   std::uint64_t made_ = 0, left_ = 0;
-  Timer since_;         // the beginning of the search, or of this start of it
-  double seconds_ = 0;  // from there to the last end of a trial
+  Timer since_;         // since the beginning of this start
+  double seconds_ = 0;  // from then to the last end of a trial
   int status_ = 0;
-  bool is_short_ = false;  // a training had fewer steps than a trial was to make
+  bool is_short_ = false;  // a training has fewer steps than a trial should make
 };
 
-// The contenders in this order, with means and deviations over their seeds. Those that are not done are left out.
-// `goal` is the metric of their task.
+// A row for each contender that is done, in this order, with means and deviations over the seeds. `goal` is the metric
+// of their task.
 TextTable to_table(std::span<const Contender> order, std::span<const Dimension> space, const Scoring& scoring,
                    std::string_view goal);
 // All contenders in this order.
 std::string to_json(std::span<const Contender> order, std::span<const Dimension> space);
-// "best: sotto train ..", and which contenders are as good, as far as the spread of seeds tells. REQUIRES that the
+// "best: sotto train ..", and the contenders that are as good, as far as the spread of seeds tells. REQUIRES that the
 // first one is sound and has a score.
 std::string best_text(std::span<const Contender> order, std::span<const Dimension> space, const Scoring& scoring);
 

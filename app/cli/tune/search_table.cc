@@ -12,7 +12,8 @@
 namespace sotto {
 namespace {
 
-// The results of those trials that can be read: one that failed in a later round may have none.
+// The results of the contender's trials, as far as they can be read: a trial that failed in a later round may have
+// none.
 std::vector<TrialResult> results_of(const Contender& contender, const Scoring& scoring) {
   std::vector<TrialResult> results;
   for (const Trial& trial : contender.trials()) {
@@ -25,7 +26,7 @@ std::vector<TrialResult> results_of(const Contender& contender, const Scoring& s
   return results;
 }
 
-// The command that makes the whole training of which the first trial of a contender is the beginning.
+// The command for the whole training that the contender's first trial has begun.
 std::string command_of(const Contender& contender) {
   return train_command(read_settings(contender.trials().front().options));
 }
@@ -114,7 +115,7 @@ std::string best_text(std::span<const Contender> order, std::span<const Dimensio
   if (best.trials().size() == 1) return text;
   std::vector<Spread> scores;
   std::vector<std::string> names;
-  for (const Contender& one : order) {  // of the same round, and no later at their target
+  for (const Contender& one : order) {  // contenders of the same round, of which as many trials reached the target
     if (!one.is_sound() || one.rounds() != best.rounds() || one.lateness().first != best.lateness().first) continue;
     scores.push_back(one.score(one.rounds() - 1));
     names.push_back(text_of(space, one.trials().front().point));

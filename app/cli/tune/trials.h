@@ -18,9 +18,9 @@ struct Trial {
   Point point;
   std::string name;                        // "lr=0.5, codec=none", with the seed if there are several
   std::string folder;                      // its run folder
-  TrainOptions options;                    // of the whole training, of which a trial makes the first steps
+  TrainOptions options;                    // of the whole training; a trial makes its first steps
   std::vector<double> scores;              // one for each round that it has ended
-  std::optional<std::uint64_t> reached{};  // the steps that it took to its target, if it has one
+  std::optional<std::uint64_t> reached{};  // the step at which it reached its target, if it did
   std::string error;                       // why it ended in an error
   bool diverged = false;                   // that error is a loss, gradient or parameter that is not finite
 };
@@ -34,19 +34,20 @@ struct Scoring {
   std::string text(double score) const;
 };
 
-// What competes in a search: the trials of one point, which differ in their seed alone.
+// A contender of a search: the trials of one point, which differ in their seed alone.
 class Contender {
  public:
   explicit Contender(std::span<const Trial> trials) : trials_(trials) {}  // REQUIRES one
 
   std::span<const Trial> trials() const { return trials_; }
-  std::size_t rounds() const;                        // that all of its trials have ended
+  std::size_t rounds() const;                        // the number of rounds that all of its trials have ended
   bool is_sound() const { return error().empty(); }  // none has diverged or failed
-  bool is_done() const;                              // each has a score or an error
-  bool diverged() const;                             // one has
+  bool is_done() const;                              // each trial has a score or an error
+  bool diverged() const;                             // whether one of them has
   std::string error() const;                         // of the first trial that has one
   Spread score(std::size_t round) const;             // of that round, from 0 on; REQUIRES that all have ended it
-  // Smaller is better: how many trials did not reach the target, and the mean of the steps that the others took to it.
+  // How many trials did not reach the target, and the mean number of steps in which the others reached it. Smaller is
+  // better.
   std::pair<std::size_t, double> lateness() const;
 
  private:
@@ -56,10 +57,10 @@ class Contender {
 // The contenders of a search. `seeds`: how many trials each has, one after another.
 std::vector<Contender> contenders_of(std::span<const Trial> trials, std::size_t seeds);
 
-// How good a run is, and what it cost.
+// The score and the cost of a run.
 struct TrialResult {
   double score = 0;                        // not finite: it diverged
-  std::optional<std::uint64_t> reached{};  // as of a trial
+  std::optional<std::uint64_t> reached{};  // as Trial::reached
   std::uint64_t steps = 0;
   Metric goal;                     // of its task
   std::optional<double> tested{};  // its value on the test examples
@@ -76,9 +77,9 @@ class TrialRecord {
   // `plan`: by name, everything that decides which trials there are and how they are judged.
   TrialRecord(std::string folder, Settings plan, std::span<const Dimension> space);
 
-  // Gives the trials what an earlier start of the same search has recorded, unless their folder was removed; returns
-  // whether there was one. ConfigError if the folder holds another search, or anything else. FileError if the record is
-  // damaged.
+  // Fills in the results that an earlier start of the same search has recorded, except of trials whose folder was
+  // removed. Returns whether there was an earlier start. ConfigError if the folder holds another search, or anything
+  // else. FileError if the record is damaged.
   bool take_up(std::vector<Trial>& trials) const;
   void write(std::span<const Trial> trials) const;
 

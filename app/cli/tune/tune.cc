@@ -90,7 +90,7 @@ void check_names(const Flags& flags, std::span<const Dimension> space) {
   }
 }
 
-// Reads everything that a trial says. ConfigError, which names the trial.
+// Makes the trial of a point, and reads its options. ConfigError, which names the trial.
 Trial make_trial(const TrainOptions& training, std::span<const Dimension> space, Point point, std::int64_t seed,
                  bool names_seed) {
   Trial trial{.point = std::move(point), .name = {}, .folder = {}, .options = training, .scores = {}, .error = {}};
@@ -104,7 +104,7 @@ Trial make_trial(const TrainOptions& training, std::span<const Dimension> space,
   return trial;
 }
 
-// Refuses a trial that cannot be trained, and returns the metric that is asked for.
+// ConfigError for a trial that cannot be trained. Returns the metric that trials are judged by, if any.
 std::optional<Metric> check(const Trial& trial, const TuneOptions& own, const TaskEntry*& task) {
   try {
     const Choices choices = read_choices(trial.options);
@@ -152,7 +152,7 @@ std::vector<std::string> folders_of(std::span<const Trial> trials) {
 struct Contest {
   std::vector<Dimension> space;
   std::vector<std::int64_t> seeds;
-  bool names_seeds = false;  // trials are named by them
+  bool names_seeds = false;  // names of trials include the seed
 };
 
 // Takes the seeds out of what varies: contenders are compared over all seeds.
