@@ -37,7 +37,7 @@ Examples:
   sotto advise --model lenet --link 20mbit,5ms --ranks 2 --codecs "ef | topk(0.01)" "power(2)" --check 200)text";
 
 constexpr std::size_t shown = 5;
-constexpr double busy = 0.9;             // with a smaller share of the time a rank is disturbed
+constexpr double busy = 0.9;             // a rank that has a core for a smaller share of the time is disturbed
 constexpr std::int64_t most_ranks = 64;  // each is a thread with its own vectors
 
 struct AdviseOptions {
@@ -110,7 +110,7 @@ std::vector<Method> known_methods(Quality least, const Expression& aggregator, s
   for (const Candidate& candidate : candidates()) {
     if (candidate.quality > least) continue;
     const Expression expression = parse_expression("codec", candidate.codec);
-    const bool dense = candidate.codec == "none";  // it stays as it is, for a comparison
+    const bool dense = candidate.codec == "none";  // `none` keeps the default aggregator, for a comparison
     try {
       methods.push_back({read_recipe(expression, dense ? nullptr : &aggregator), candidate.quality});
     } catch (const ConfigError& error) {
@@ -143,16 +143,16 @@ struct CheckedRun {
   std::string tested{"-"};                                       // the goal metric on the test examples
 };
 
-// Trains with `none` and each codec that is shown, each in a new run folder under `folder`: from the same parameters,
-// on the same examples, by ranks of this machine, without the emulated link, on which no loss depends. Judges its loss
-// by the loss of `none`. Leaves out codecs whose training failed. Returns 0, or the status of a signal that ended the
-// check. Error if the training with `none` fails.
+// Trains with `none` and with each codec that is shown, each in a new run folder under `folder`. All trainings have the
+// same initial parameters and examples. They run on this machine, and without the emulated link, on which no loss
+// depends. Judges each loss by that of `none`. Leaves out codecs whose training failed. Returns 0, or the status of a
+// signal that ended the check. Error if the training with `none` fails.
 int check(const TrainOptions& options, const AdviseOptions& own, const std::string& folder, Advice& advice) {
   std::vector<Prediction*> checked{&*std::ranges::find(advice.ranked, "none", &Prediction::codec)};
   for (Prediction& prediction : std::span(advice.ranked).first(count_of_shown(advice, own))) {
     if (&prediction != checked[0]) checked.push_back(&prediction);
   }
-  const Signals signals;  // one between two trainings ends the check, too
+  const Signals signals;  // a signal between two trainings also ends the check
   std::vector<CheckedRun> runs;
   for (const Prediction* prediction : checked) {
     CheckedRun& run = runs.emplace_back(CheckedRun{.codec = prediction->codec});
@@ -160,7 +160,7 @@ int check(const TrainOptions& options, const AdviseOptions& own, const std::stri
     job.link.reset();
     job.max_steps = job.epochs = job.eval_freq.emplace(*own.check);
     job.codec = run.codec;
-    if (runs.size() == 1) job.aggregator = TrainOptions{}.aggregator;  // which is for the others
+    if (runs.size() == 1) job.aggregator = TrainOptions{}.aggregator;  // the aggregator is for the other codecs
     job.train_dir = fmt::format("{}/{}", folder, folder_name(runs.size(), checked.size(), job.codec));
     const LaunchResult launched =
         run_labelled(job, fmt::format("check {}/{} {}  ", runs.size(), checked.size(), job.codec));
@@ -269,7 +269,7 @@ int run_advise(std::span<const std::string> arguments) {
   flags.alias("codecs", "codec");
   flags.add_list("codecs", codecs, "what to predict, each codec in quotes; by default those in the program's table");
   if (!read_with_train_flags(flags, arguments, own, options)) return 0;
-  options.codec = TrainOptions{}.codec;  // the flag has a list here
+  options.codec = TrainOptions{}.codec;  // --codec is a list here
   if (options.ranks == 0) options.ranks = 2;
   Choices choices = read_choices(options);
   choices.spelling = flag_spelling;

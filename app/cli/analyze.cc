@@ -104,12 +104,12 @@ int run_analyze(std::span<const std::string> arguments) {
   }
   GradientAnalysis analysis;
   {
-    Console console;  // ends before tables are printed, since it ignores SIGPIPE
+    Console console;  // a scope of its own: it ignores SIGPIPE, which printing the tables needs
     const AnalysisProgress progress = [&](std::string_view part) { console.progress(part); };
     analysis = analyse(files, spectra, progress);
     study(codecs, files, static_cast<int>(repeats), merges, progress, studied);
   }
-  // Before the files are written, so that a failure there does not lose the results.
+  // Printed before files are written, so that a failure to write loses no results.
   fmt::print("{}\n{}", step_figures(analysis, most_steps).text(), tensor_figures(analysis).text());
   if (!studied.empty()) fmt::print("\n{}", codec_figures(studied).text());
   if (!merges.empty()) fmt::print("\n{}", merge_figures(studied).text());

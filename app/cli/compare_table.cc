@@ -43,7 +43,7 @@ std::string until_text(std::span<const RunSummary> runs) {
                      of(&TargetReport::bytes_sent, bytes_text));
 }
 
-// Why a contender has no run that ended.
+// Why no run of the row came to its end.
 std::string failure_of(const ComparedRow& row) {
   const auto any = [&](auto is) { return std::ranges::any_of(row.runs, is); };
   return any(&ComparedRun::interrupted) ? "interrupted" : any(&ComparedRun::diverged) ? "diverged" : "failed";

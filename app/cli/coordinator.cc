@@ -39,7 +39,7 @@ std::string exposition(const Coordinator& coordinator) {
   return out.take();
 }
 
-// The figures as they were when the coordinator last looked.
+// Serves the figures that the coordinator saw last.
 class MetricsPage {
  public:
   explicit MetricsPage(std::uint16_t port)
@@ -101,7 +101,7 @@ int run_coordinator(std::span<const std::string> arguments) {
                           console);
   const StopSignal signals;
   const std::string host = listen.substr(0, listen.rfind(':'));
-  const bool is_any = host == "0.0.0.0" || host == "[::]";  // which says nothing to another machine
+  const bool is_any = host == "0.0.0.0" || host == "[::]";  // from which another machine learns nothing
   console.line(stderr, fmt::format("sotto: ranks join with --coordinator {}:{}{}", is_any ? "HOST" : host,
                                    coordinator.port(), is_any ? ", where HOST is an address of this machine" : ""));
   std::unique_ptr<MetricsPage> page;

@@ -213,7 +213,8 @@ int prepare(std::span<const std::string> arguments) {
   return 0;
 }
 
-// The first examples as grey squares, the colours of each averaged and stretched from its darkest to its brightest.
+// The first examples as grey squares: colours are averaged, and each image is stretched from its darkest to its
+// brightest pixel.
 std::string sheet(const Dataset& data, std::size_t count) {
   const ImageShape shape = data.shape();
   const auto height = static_cast<std::size_t>(shape.height), width = static_cast<std::size_t>(shape.width);

@@ -38,7 +38,7 @@ class Report {
     flush_output();
     failed_ = failed_ || verdict == Verdict::fail;
   }
-  // Runs a check; its errors are findings, too.
+  // Runs a check; an error that it throws is a finding, too.
   template <class Check>
   void try_to(std::string_view topic, std::string_view advice, Check check) {
     try {

@@ -40,12 +40,12 @@ std::string absolute(const std::string& path) { return std::filesystem::absolute
 
 // What the hosts are asked.
 struct Wanted {
-  std::vector<std::string> paths;  // must be there
-  std::string train_dir;           // all must see the same one, and write in it; empty: there is none
-  std::string mark;                // a file in it, without the number of the host, which each host makes for the others
+  std::vector<std::string> paths;  // must exist on each host
+  std::string train_dir;           // a folder that all hosts must share, and can write in; empty: none
+  std::string mark;  // the beginning of the name of the file that each host makes in train_dir; its number follows
 };
 
-// What one host is asked, and its row of the table.
+// The questions to one host, and its row of the table.
 class HostCheck {
  public:
   HostCheck(Remote& remote, const JobHost& host, const Wanted& wanted, std::size_t number)
@@ -54,7 +54,7 @@ class HostCheck {
     if (!wanted.train_dir.empty()) own_mark_ = fmt::format("{}-{}", wanted.mark, number);
   }
 
-  // Takes the answers that have come. Returns whether no more are expected.
+  // Takes the answers that have come. Returns whether all have come.
   bool done() {
     while (!done_) {
       const std::optional<HostMessage> answer = remote_.receive();
@@ -94,7 +94,7 @@ class HostCheck {
       timer_ = Timer();
       for (const Question& question : questions_) remote_.send({"look", question.path});
       if (!own_mark_.empty()) remote_.send({"mark", own_mark_});
-    } else {  // it need not understand our questions
+    } else {  // another version may not understand our questions
       add_problem("has " + hello.text);
       done_ = true;
     }
@@ -110,13 +110,13 @@ class HostCheck {
   void add_problem(const std::string& text) { problems_ += (problems_.empty() ? "" : "; ") + text; }
 
   struct Question {
-    std::string path, problem;  // if it is not there
+    std::string path, problem;  // `problem`: the text if the path does not exist
   };
 
   Remote& remote_;
   const JobHost& host_;
   std::vector<Question> questions_;
-  std::string own_mark_;  // to be made; empty: no answer is due
+  std::string own_mark_;  // the mark that the host is to make; empty: it has answered, or there is none
   std::string mark_;
   std::vector<std::string> row_;
   std::string problems_;
@@ -125,7 +125,7 @@ class HostCheck {
   bool done_ = false;
 };
 
-// Lets the hosts look for the file of the first one that has made one.
+// Lets the other hosts look for the mark of the first host that has made one.
 void compare_folders(std::deque<HostCheck>& checks, const std::string& train_dir) {
   const auto has_mark = [](const HostCheck& check) { return !check.mark().empty(); };
   const auto first = std::ranges::find_if(checks, has_mark);
@@ -153,13 +153,13 @@ std::vector<std::vector<std::string>> ask(const Ssh& ssh, const std::vector<JobH
   const Timer start;
   const auto take_answers = [&] {
     wait_for(remotes, [&] { return done() || start.seconds() > longest; });
-    done();  // takes the answers that came with their ends
+    done();  // takes answers that came just before a host ended
   };
   take_answers();
   if (!wanted.train_dir.empty()) {
     compare_folders(checks, wanted.train_dir);
     take_answers();
-    for (Remote& remote : remotes) remote.close();  // it removes its file
+    for (Remote& remote : remotes) remote.close();  // the host then removes its mark
     const Timer end;
     wait_for(remotes, [&] { return end.seconds() > farewell; });
   }
@@ -211,7 +211,7 @@ int check(std::span<const std::string> arguments) {
   return good ? 0 : 1;
 }
 
-// A file that is cut short on its way never has its name on the host.
+// The command writes another file and renames it, so a file that is cut short on its way never has the name.
 std::string push_command(const std::string& path, const struct stat& about) {
   constexpr std::string_view script =
       "[ ! -d \"$2\" ] || { echo \"a folder has this name there\" >&2; exit 1; }; "
@@ -227,7 +227,7 @@ std::string push_command(const std::string& path, const struct stat& about) {
 bool push_file(const Ssh& ssh, const std::vector<JobHost>& hosts, const std::string& path) {
   std::deque<Remote> copies;
   for (const JobHost& host : hosts) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // each has its own position
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // for each host: it has a position
     struct stat about {};
     refuse(!file.open() || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode),
            "hosts push: {} is no file that can be read", path);

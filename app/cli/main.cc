@@ -57,13 +57,13 @@ int run_program(const std::vector<std::string>& arguments);
 bool is_rank() {
   try {
     return find_world("", false).starter != "single";
-  } catch (const ConfigError&) {  // its variables are malformed, as the command will say if it needs them
+  } catch (const ConfigError&) {  // its variables are malformed; a command that needs them will say so
     return true;
   }
 }
 
-// OpenMP has read its variables already, so this program begins again with another one. Ranks do not inherit it: their
-// launcher decides for them.
+// Sets a variable of OpenMP. OpenMP has read its variables already, so the program starts itself again. Ranks do not
+// inherit the variable: their launcher decides for them.
 void spin_briefly(std::span<const std::string> arguments) {
   const auto& [variable, value] = spin_variable;
   if (const char* spins = std::getenv(variable); spins != nullptr && std::string_view(spins) == value) {
@@ -115,7 +115,8 @@ int fail(int status, const std::string& whole, Reason reason = Reason::other) {
   return status;
 }
 
-// Standard output could not be written to, as on a full disk. A reader that closes its pipe early is no error.
+// Reports that standard output could not be written to, for example on a full disk. A reader that closes its pipe early
+// is no error.
 int lost_output(int error) {
   return error == EPIPE ? 0 : fail(1, fmt::format("standard output cannot be written to: {}", std::strerror(error)));
 }
@@ -156,7 +157,7 @@ void end_at_once(int status, void* /*unused*/) {
 }
 
 int run_program(const std::vector<std::string>& arguments) {
-#ifndef __SANITIZE_ADDRESS__  // which looks for leaks at the end
+#ifndef __SANITIZE_ADDRESS__  // it looks for leaks at the end
   ::on_exit(end_at_once, nullptr);
 #endif
   prctl(PR_SET_NAME, "sotto");  // it may have been started as /proc/self/exe, and would be called `exe`

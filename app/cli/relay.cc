@@ -25,7 +25,7 @@ Example, on a machine that all reach, and for each rank behind NAT:
   sotto relay --listen 0.0.0.0:29600
   sotto train --codec int8 --secret job.secret --relay relay.example.org:29600)text";
 
-// Each pair of ranks needs two files. What the system refuses is left as it is.
+// Raises the limit of open files, since each pair of ranks needs two. If the system refuses, the limit stays.
 void allow_many_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

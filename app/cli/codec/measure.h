@@ -57,16 +57,16 @@ std::vector<MeasuredCodec> measure_all(std::span<const std::string> expressions,
 // Prints in the form that the options choose. In JSON one codec is an object, several are an array of objects.
 std::string to_text(std::span<const MeasuredCodec> codecs, const MeasureOptions& options);
 
-// A codec that was made from a text in which {} stood for a value.
+// A codec of a sweep: its text, and the value that replaced {} in it.
 struct SweptCodec {
   std::string text, value;
 };
 
 // Whether there is a {} in the text.
 bool is_swept(std::string_view expression);
-// The codec with each of the values in place of {}. A text is one value, or a range such as "1..8". ConfigError about
-// --codec or --values if there is no {}, or only in the memory, which is not measured, or if a range is bad or too
-// long.
+// The codec with each of the values in place of {}. Each of `texts` is one value, or a range such as "1..8".
+// ConfigError about --codec or --values if {} is missing, or is only in the memory, which is not measured, or if a
+// range is bad or too long.
 std::vector<SweptCodec> sweep(const std::string& expression, std::span<const std::string> texts);
 
 }  // namespace sotto

@@ -25,7 +25,7 @@ void add_values(const std::string& text, std::vector<std::string>& values) {
   constexpr std::uint64_t most = 1001;
   if (text.find(',') != text.npos && text.find_first_not_of("0123456789.,%/eE+- ") == text.npos) {
     std::string apart = text;
-    std::ranges::replace(apart, ',', ' ');  // a comma would separate two arguments of one call
+    std::ranges::replace(apart, ',', ' ');  // a comma would separate arguments of the call
     throw ConfigError(fmt::format("--values {}: separate values by spaces, as in --values {}", text, apart));
   }
   const auto range = ValueRange::of_text("--values", text);
@@ -48,7 +48,7 @@ std::string filled_in(std::string_view expression, const std::string& value) {
   return text.append(expression);
 }
 
-// Measurements leave the memory out, so a sweep of its options alone would make equal rows.
+// ConfigError if only the memory varies: measurements leave it out, so all rows would be equal.
 void require_swept_codec(const std::string& expression, const std::string& filled) {
   const std::size_t codec = expression.find('|');
   if (codec < expression.size() && expression.rfind(place) > codec) return;
@@ -69,7 +69,7 @@ struct SweepOptions {
   }
 };
 
-// Finds a file that cannot be written before anything is measured.
+// FileError, before anything is measured, if the plot could not be written.
 void require_plot(const std::string& file) {
   require_ending("plot", file, ".svg");
   const auto folder = std::filesystem::absolute(file).parent_path() / ".";

@@ -47,9 +47,9 @@ std::uint64_t number(ByteReader& reader, std::size_t bytes) {
   return value;
 }
 
-// Reads through a pickle without building its objects. WireError if its numbers would make a reader allocate memory
-// that the pickle's length does not justify (a memo index above the number of its bytes, or a string that is longer
-// than the remaining bytes), or if it is no pickle.
+// Reads through a pickle without building its objects. WireError if it is no pickle, or if its numbers would make a
+// reader allocate far more memory than the pickle has bytes: a memo index above its length, or a string longer than its
+// rest.
 void check_pickle(std::span<const std::byte> pickle) {
   ByteReader reader(pickle);
   for (;;) {
@@ -90,7 +90,7 @@ struct Archive {
   std::unordered_map<const void*, std::size_t> sizes;
 };
 
-// The file is not kept in memory in addition to its content.
+// Lets LibTorch read the file in parts, so that the file is not in memory besides its content.
 class FileAdapter final : public caffe2::serialize::ReadAdapterInterface {
  public:
   explicit FileAdapter(const FileReader& file) : file_(file) {}
@@ -105,7 +105,7 @@ class FileAdapter final : public caffe2::serialize::ReadAdapterInterface {
   const FileReader& file_;
 };
 
-// Like torch::jit::pickle_load(), which does not keep sizes.
+// Like torch::jit::pickle_load(), but keeps the size of each storage.
 Archive read_archive(const FileReader& file) {
   caffe2::serialize::PyTorchStreamReader reader(std::make_shared<FileAdapter>(file));
   const auto record = [&](const std::string& name) {
@@ -113,7 +113,7 @@ Archive read_archive(const FileReader& file) {
     return reader.getRecord(name);
   };
   const auto [pickle, size] = record("data.pkl");
-  check_pickle({static_cast<const std::byte*>(pickle.get()), size});  // because LibTorch believes its numbers
+  check_pickle({static_cast<const std::byte*>(pickle.get()), size});  // because LibTorch trusts its numbers
   std::string_view rest(static_cast<const char*>(pickle.get()), size);
   const auto read = [&rest](char* to, std::size_t most) {
     const std::size_t count = rest.copy(to, most);
@@ -130,8 +130,8 @@ Archive read_archive(const FileReader& file) {
   return archive;
 }
 
-// LibTorch believes a pickle's storages, sizes and strides, so they are checked here. A value that stands for several
-// elements is refused, too: a few bytes could stand for terabytes.
+// LibTorch trusts a pickle's storages, sizes and strides, so they are checked here. Tensors in which elements share a
+// value are refused, too: a few bytes could make terabytes.
 bool lies_within_storage(const at::Tensor& tensor, const Archive& archive) {
   const auto found = archive.sizes.find(tensor.storage().data());
   const std::size_t there = found == archive.sizes.end() ? 0 : std::min(found->second, tensor.storage().nbytes());
@@ -236,7 +236,7 @@ GradientFile read_torch_file(const FileReader& file) {
     std::string message =
         "LibTorch cannot read it; save a tensor, or a plain list or dictionary of tensors, such as "
         "dict(model.state_dict())";
-    // An OrderedDict makes an assertion of LibTorch fail, whose text would call that a bug.
+    // An OrderedDict makes an assertion of LibTorch fail. Its text calls that a bug, so it is not shown.
     if (what.find("INTERNAL ASSERT") == what.npos) {
       message += fmt::format(": {}", what.substr(0, std::min(what.find('\n'), std::size_t{160})));
     }

@@ -14,7 +14,7 @@ namespace sotto {
 // float32. FileError names the file and what is wrong with it.
 GradientFile read_vector(const std::filesystem::path& path);
 
-// Whether a file begins like a file of torch.save, which is a zip archive.
+// Whether a file begins like a zip archive, which torch.save writes.
 bool is_torch_file(std::span<const std::byte> begin);
 // Reads a file of torch.save: a floating-point tensor, or a list, tuple or dictionary of them. Each tensor becomes a
 // segment with its name and shape. LibTorch's own reader reads the file; it makes tensors and containers and runs no

@@ -52,8 +52,8 @@ class Axis {
   double high_ = -std::numeric_limits<double>::infinity();
 };
 
-// The first series of the plot as lines of text, for a terminal: `width` columns and `height` lines with axes and
-// title. A character is two columns of four dots (Braille). REQUIRES width >= 30, height >= 6.
+// The first series of the plot as text for a terminal, in `width` columns and `height` lines with axes and title. Each
+// character has two columns of four dots (Braille). REQUIRES width >= 30, height >= 6.
 std::vector<std::string> to_lines(const Plot& plot, int width, int height);
 
 // Colours that colour-blind readers can tell apart, also in grey (Okabe, Ito).

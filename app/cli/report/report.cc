@@ -28,14 +28,15 @@ std::string said_of(const Report& report, const std::string& out, std::size_t by
   return text;
 }
 
-// Whether it is a file among run folders, which `runs/x/*` also matches: the record of a search, or a page.
+// Whether the path is a file that lies among run folders, so that `runs/x/*` matches it: the record of a search, or a
+// page.
 bool is_beside_runs(const std::filesystem::path& path) {
   std::error_code missing;
   return std::filesystem::is_regular_file(path, missing) &&
          (path.filename() == "tune.json" || path.extension() == ".html" || path.extension() == ".svg");
 }
 
-// Nothing if the run cannot be shown and is left out. A folder that does not exist is an error.
+// Nothing if the run cannot be shown; it is then added to `left_out`. FileError if the folder does not exist.
 std::optional<RecordedRun> read_or_leave_out(const std::string& folder, bool alone, std::vector<LeftOut>& left_out) {
   try {
     RecordedRun run = read_recorded_run(folder);
@@ -49,7 +50,7 @@ std::optional<RecordedRun> read_or_leave_out(const std::string& folder, bool alo
   return std::nullopt;
 }
 
-// Takes the target if the task of this run has its metric. Otherwise the run says so.
+// Takes the target if the task of this run has its metric; otherwise adds a note to the run.
 void take_target(const std::string& text, RecordedRun& run, std::optional<Target>& target) {
   const std::string name = text.substr(0, text.find('='));
   if (metric_table(run.task->metrics).find(name) != nullptr) {

@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// Reads runs for one page. One that is damaged or has made no step is left out, with a warning if it is damaged.
+// Reads runs for one page. A run that is damaged or has made no step is left out; a damaged one with a warning.
 // FileError if a folder is missing, or no run is left; ConfigError if a folder is given twice, or no run has the
 // target's metric.
 Report read_report(std::span<const std::string> folders, const std::optional<std::string>& target = {});
@@ -20,8 +20,8 @@ Report read_report(std::span<const std::string> folders, const std::optional<std
 std::string write_report(std::span<const std::string> folders, const std::optional<std::string>& target,
                          const std::string& out);
 
-// The figures of the papers on Stochastic Gradient Push: error against epoch, iteration and time, time an iteration and
-// speed-up against ranks. ConfigError if the task of a run has no accuracy.
+// The figures of the papers on Stochastic Gradient Push. Error against epoch, iteration and time; time per iteration
+// and speed-up against the number of ranks. ConfigError if the task of a run has no accuracy.
 std::vector<Plot> sgp_plots(const Report& report);
 
 }  // namespace sotto

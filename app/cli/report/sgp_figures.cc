@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-// The error in per cent, against steps and seconds. A curve's bytes hold its epochs.
+// The error in per cent, against steps and seconds. Curve::bytes holds epochs here.
 Curve error_curve(const RecordedRun& run, Split split) {
   refuse(!metric_table(run.task->metrics).find("accuracy"),
          "{}: {}: its task {} has no accuracy, and so no error in per cent", named("like", "sgp"), run.name,
@@ -23,7 +23,7 @@ Curve error_curve(const RecordedRun& run, Split split) {
   return curve;
 }
 
-// Names for a figure's legend: "push_sum, 4 ranks". If these do not tell groups apart, the page's names.
+// Names for a figure's legend: "push_sum, 4 ranks". If these do not tell groups apart, uses the names on the page.
 std::vector<std::string> short_names(const Report& report, std::span<const RunGroup> groups, bool with_ranks) {
   std::vector<std::string> names;
   for (const RunGroup& group : groups) {

@@ -17,7 +17,7 @@ class Canvas {
   int height() const { return 4 * lines_; }
 
   void set(int x, int y) {
-    static constexpr int bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};  // as Unicode has them
+    static constexpr int bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};  // of Unicode's Braille
     cells_.at(y / 4).at(x / 2) |= bits[y % 4][x % 2];
   }
   // Sets all dots on the line between two dots, so that a steep curve has no holes.

@@ -46,8 +46,8 @@ struct OwnOptions {
   }
 };
 
-// Prints a drawing. On a terminal each one replaces the last one. Every line is made visible(): names of folders, and
-// what their files say, may be somebody else's.
+// Prints a drawing. On a terminal each one replaces the last one. Every line is made visible(), since names and
+// contents of folders may come from other people.
 class Screen {
  public:
   bool is_terminal() const { return terminal_; }
@@ -89,7 +89,7 @@ class Screen {
   int drawn_ = 0;
 };
 
-// The lines that are new since the last look, where nothing is drawn.
+// The lines that are new since the last look, for output that is no terminal.
 class NewLines {
  public:
   std::vector<std::string> of(const LiveRun& run) {
@@ -142,14 +142,14 @@ class Watch {
         show(*run);
         if (!run->running) return end(*run);
       }
-      // A look at a long run takes a while: no more than a twentieth of a core is spent on it.
+      // A look at a long run takes a while, so the pauses are long enough that it takes a twentieth of a core at most.
       pause(std::max(own_.poll, 20 * timer.seconds()));
     }
     return 128 + StopSignal::caught();
   }
 
  private:
-  // Nothing while there is nothing to see. FileError once it is clear that there will be nothing.
+  // Reads the run; nothing if it has made no step yet. FileError after the wait if no run is at work there.
   std::optional<LiveRun> look() {
     if (!path_exists(folder_) && !waited()) return std::nullopt;
     std::optional<LiveRun> run = read_live_run(folder_);
@@ -161,7 +161,7 @@ class Watch {
     }
     return run;
   }
-  // Whether a run that is not at work has been waited for.
+  // Whether no run has been at work for as long as we wait.
   bool waited() {
     if (!idle_) idle_.emplace();
     return idle_->seconds() >= own_.wait;
@@ -197,7 +197,7 @@ class Watch {
   StopSignal signals_;
   Screen screen_;
   NewLines lines_;
-  std::optional<Timer> idle_;  // since no run is at work
+  std::optional<Timer> idle_;  // since when no run is at work
   bool told_ = false, shown_ = false;
   std::unique_ptr<HttpServer> server_;
 };

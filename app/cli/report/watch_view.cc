@@ -29,8 +29,7 @@ std::string what_runs(const LiveRun& run) {
                      run.options.ranks, run.options.ranks == 1 ? "" : "s");
 }
 
-// The steps of the furthest rank. If ranks go at their own speed, a step of the run is as many steps as there are
-// ranks, whichever ranks made them.
+// The steps of the furthest rank or, if ranks go at their own speed, the mean over the ranks.
 std::uint64_t steps_made(const LiveRun& run) {
   std::uint64_t most = 0, sum = 0;
   const std::vector<StepFigures> latest = run.latest();
@@ -48,10 +47,10 @@ std::string rates_line(const LiveRun& run) {
   for (const StepFigures& row : run.rows) sent += static_cast<double>(row.bytes_sent);
   const AlgorithmSpec algorithm = read_algorithm("algorithm", run.options.algorithm);
   const auto idle = static_cast<std::uint64_t>(idle_ranks(algorithm, static_cast<int>(ranks.size())));
-  double all = 0, computing = 0;  // steps in a second of all ranks that compute, and how many these are
+  double all = 0, computing = 0;  // steps per second of all ranks that compute, added up; the number of these ranks
   for (const RankTimes& rank : ranks) {
     if (rank.rank < idle) continue;
-    all += 1e3 / rank.means.step_ms;  // not all have the same if they go at their own speed
+    all += 1e3 / rank.means.step_ms;  // speeds differ if ranks go at their own speed
     ++computing;
   }
   const double seen = static_cast<double>(run.options.batch_size * run.options.accumulate) * all;
@@ -134,7 +133,7 @@ std::string evaluation_line(const EvaluationRow& row) {
 std::string state_line(const LiveRun& run) {
   const double step_seconds = mean_of(run.recent(recent_steps), &Recorder::Figures::step_ms) / 1e3;
   if (run.running) {
-    // Rows are written once a second. A long evaluation, or a rank that hangs, is quiet.
+    // Rows are written once a second, but not during a long evaluation, or while a rank hangs.
     const bool long_ago = run.quiet > std::max(10.0, 5 * step_seconds);
     return long_ago ? fmt::format("running; no step for {}", time_text(run.quiet)) : "running";
   }
@@ -165,7 +164,7 @@ std::vector<std::string> view_of(const LiveRun& run, int columns, int lines) {
   }
   view.emplace_back();
   view.insert(view.end(), table.begin(), table.end());
-  view.resize(std::min(view.size(), static_cast<std::size_t>(std::max(1, lines - 1))));  // of a very low terminal
+  view.resize(std::min(view.size(), static_cast<std::size_t>(std::max(1, lines - 1))));  // for a terminal of few lines
   return view;
 }
 

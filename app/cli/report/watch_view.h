@@ -11,9 +11,9 @@ namespace sotto {
 std::string progress_line(const LiveRun& run);
 // "test after 100 steps: loss 0.1234  accuracy 97.12"
 std::string evaluation_line(const EvaluationRow& row);
-// How the run stands: "running", "ended after 400 steps", "stopped without a result: ...".
+// The state of the run: "running", "ended after 400 steps", "stopped without a result: ...".
 std::string state_line(const LiveRun& run);
-// All of it with a curve of the loss and a table of the ranks, in at most so many lines and columns.
+// The lines above, a curve of the loss and a table of the ranks, in at most so many columns and lines.
 std::vector<std::string> view_of(const LiveRun& run, int columns, int lines);
 
 }  // namespace sotto
