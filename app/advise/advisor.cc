@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::int64_t most_gradients = 8;  // further ranks have one of these, too
+constexpr std::int64_t most_gradients = 8;  // further ranks use these again
 
 // How many other ranks compute at once: as many as there are cores for.
 std::size_t companions_on(const Host& host) {
@@ -36,7 +36,7 @@ double work_of(std::span<const StepTrace> steps) {
   return most;
 }
 
-// Whether it is dense or a cast.
+// Whether the method sends everything, as floats or in a shorter type.
 bool is_plain(const Recipe& recipe) {
   constexpr std::array<std::string_view, 3> casts{"f32", "f16", "bf16"};
   return std::ranges::find(casts, recipe.text()) != casts.end();

@@ -11,8 +11,8 @@
 
 namespace sotto {
 
-// Other ranks of this machine, which compute as long as this lives: ranks that share a machine also share its memory
-// and caches, and take longer than one alone.
+// Makes other ranks of this machine compute as long as this object lives. Ranks of one machine share its memory and
+// caches, and so compute more slowly than a rank alone.
 class Companions {
  public:
   Companions(const Choices& choices, std::size_t count);  // ConfigError as for a run
@@ -31,16 +31,16 @@ struct MeasuredCompute {
   Layout layout;
   std::vector<BucketPlan> buckets;
   ComputeTimes times;  // medians over steps
-  double share = 1;    // of the time in which the computing thread had a core; 1: always
+  double share = 1;    // the share of the time in which the computing thread had a core
   std::vector<std::vector<float>>
-      gradients;  // one for each rank: the vectors that were offered in the first steps, which are not timed
+      gradients;  // one for each rank: the vectors to exchange in the first steps, which are not timed
 };
 
 // Trains as a run with these choices does, with one rank and without exchanges: first `gradients` steps, of which it
-// keeps what would be exchanged, and then some that it times. ConfigError as for a run.
+// keeps the vectors that would be exchanged, and then steps that it times. ConfigError as for a run.
 MeasuredCompute measure_compute(const Choices& choices, std::size_t gradients);
 
-// Measures it between two ranks over the default transport and the loopback. CommError.
+// Measures the cost between two ranks, over the default transport and the loopback device. CommError.
 HostCost measure_host_cost();
 
 }  // namespace sotto

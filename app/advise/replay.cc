@@ -19,7 +19,7 @@ Clock::duration duration_of(double seconds) {
 Clock::time_point point_of(double seconds) { return Clock::time_point(duration_of(seconds)); }
 double seconds_of(Clock::time_point point) { return std::chrono::duration<double>(point.time_since_epoch()).count(); }
 
-// A message on its way: its length, and when it arrives at the other end.
+// A message on its way: its length, and when it arrives at the receiver.
 struct Mail {
   std::size_t bytes = 0;
   Clock::time_point arrives;
@@ -108,7 +108,7 @@ class ReplayedRank {
     finish_if_all_is_done();
   }
 
-  // Zero times take no event.
+  // Begins the next stretch of computing. Stretches of zero seconds end at once, without an event.
   void compute_next() {
     while (phase_ == Phase::backward && computing_ == 0) {
       const bool last = computed_ == compute_.ready.size();
@@ -138,7 +138,7 @@ class ReplayedRank {
     exchange_ = 0;
     begin_work();
   }
-  // The work before the next exchange, or at the end.
+  // Begins the work before the next exchange, or the rest after the last one.
   void begin_work() {
     const bool last = exchange_ == item().exchanges.size();
     working_ = last ? item().rest : item().exchanges[exchange_].work;
@@ -160,7 +160,7 @@ class ReplayedRank {
     }
     exchanging_ = true;
   }
-  // Finds out when all messages of the exchange are here; false if one was not sent yet.
+  // Computes when all messages of the exchange have arrived; false if one has not been sent yet.
   bool receive() {
     const auto& receives = item().exchanges[exchange_].receives;
     taken_.clear();
@@ -168,7 +168,8 @@ class ReplayedRank {
       const auto before = static_cast<std::size_t>(std::ranges::count(taken_, peer, &Taken::peer));
       const auto& mail = wires_.between(peer, rank_);
       if (mail.size() <= before) return false;
-      // A single message is looked for after all were sent; several have a thread each.
+      // A single message is received after this rank has sent its own; if there are several, each has a thread from the
+      // beginning.
       taken_.push_back(
           {peer, mail[before].bytes, std::max(mail[before].arrives, receives.size() == 1 ? sent_ : begun_)});
     }
@@ -222,8 +223,8 @@ class ReplayedRank {
   bool idle_ = true;    // whether the thread that exchanges waits for an item
   double working_ = 0;  // seconds left of its current work
   bool exchanging_ = false;
-  std::optional<double> arrived_;     // when the current exchange ends, once that is known
-  Clock::time_point begun_, sent_{};  // the current exchange, and when its last message left
+  std::optional<double> arrived_;     // when the current exchange ends, once all its messages were sent
+  Clock::time_point begun_, sent_{};  // when the current exchange began, and when its last message left
   std::vector<Taken> taken_;
 };
 

@@ -29,7 +29,7 @@ double error_of(const MeasuredCompute& compute, int ranks, std::span<const float
   return all > 0 ? std::sqrt(lost / all) : 0;
 }
 
-// The work of a step, in one order.
+// Visits all pieces of work of a step, always in the same order.
 template <class F>
 void for_each_work(StepTrace& step, F&& f) {
   const auto visit = [&](Trace& trace) {

@@ -13,12 +13,12 @@
 
 namespace sotto {
 
-// The record of a method that averaged the gradients of some ranks. Its own code did that; the ranks were threads of
-// this process that worked one at a time.
+// The record of a trial, in which a method's real code averaged the gradients of some ranks. The ranks were threads of
+// this process, and worked one at a time.
 struct TriedMethod {
   std::vector<StepTrace> steps;
-  double bytes_sent = 0;      // a step, of the rank that sends most
-  double relative_error = 0;  // |result - mean| / |mean|, of the last step; with a memory, of the first one
+  double bytes_sent = 0;      // per step, by the rank that sends most
+  double relative_error = 0;  // |result - mean| / |mean| in the last step; with a memory, in the first one
   std::string aggregator, remark;
 };
 
@@ -27,23 +27,23 @@ struct TrialOptions {
   int codec_threads = 1;
   double lr = 0;
   std::uint64_t seed = 1;
-  std::size_t steps = 3;  // that are kept; one goes before them, in which aggregators choose and warm up
+  std::size_t steps = 3;  // the steps that are kept; in one more before them, aggregators choose and warm up
   std::chrono::milliseconds deadline{std::chrono::minutes(10)};
 };
 
 // ConfigError if the method does not suit these buckets, NumericError for a gradient that it cannot send.
 TriedMethod try_method(const Recipe& recipe, const MeasuredCompute& compute, const TrialOptions& options);
 
-// The same steps with the time of each piece of work replaced by its median over the steps, so that other work on this
-// machine does not count. Steps that exchange differently from the first one keep their times.
+// Replaces the time of each piece of work by its median over the steps, so that other programs on this machine do not
+// count. Steps that exchange differently from the first one keep their times.
 void smooth(std::vector<StepTrace>& steps);
 
-// Among ranks that share a turn, only its holder works, and hence as fast as on a machine to itself. A rank that waits
-// for others does not hold the turn.
+// Of the ranks that share a turn, only the holder works. It is therefore as fast as on a machine of its own. A rank
+// that waits for others does not hold the turn.
 using Turn = std::binary_semaphore;
 
-// Records what this rank does between and in the exchanges of another communicator. The rank holds the turn as long as
-// this lives.
+// Records the exchanges of a rank, and its work between them. Exchanges go through `inner`. While this object lives,
+// the rank holds the turn, except in an exchange.
 class TracedCommunicator final : public Communicator {
  public:
   TracedCommunicator(Communicator& inner, Turn& turn);
@@ -51,7 +51,7 @@ class TracedCommunicator final : public Communicator {
 
   std::string_view name() const override { return "traced"; }
   bool goes_in_rounds() const override { return inner_.goes_in_rounds(); }
-  // What happened since the last call, or since this was made.
+  // The record since the last call, or since construction.
   Trace take();
 
  private:

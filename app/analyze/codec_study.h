@@ -38,9 +38,8 @@ struct StudiedCodec {
   std::vector<Merge> merges{};
 };
 
-// Measures the codecs in turns on each gradient among the files (measure()), and then merges of these numbers of
-// messages, which are made of at most 16 of the gradients. Fills in everything but the codecs' texts and values.
-// FileError.
+// Measures the codecs in turns on each gradient among the files (measure()). Then measures merges of these numbers of
+// messages, which at most 16 of the gradients give. Fills in `studied`, except texts and values. FileError.
 void study(std::span<const std::unique_ptr<Codec>> codecs, std::span<const CapturedFile> files, int repeats,
            std::span<const std::size_t> merges, const AnalysisProgress& progress, std::span<StudiedCodec> studied);
 

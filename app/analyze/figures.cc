@@ -21,7 +21,7 @@ std::string short_number(const std::optional<double>& value) { return value ? sh
 using Tensor = AnalysedTensor;
 using Statistics = TensorStatistics;
 
-// The mean of a figure over the rows that a condition holds for and that have it; nothing if there are none.
+// The mean of a figure over the rows that meet the condition and have the figure; nothing if there are none.
 template <class Row, class Condition, class Figure>
 std::optional<double> mean_over(const std::vector<Row>& rows, Condition&& holds, Figure&& figure) {
   double sum = 0, count = 0;

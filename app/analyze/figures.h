@@ -16,7 +16,7 @@ namespace sotto {
 struct Figures {
   std::string caption;
   std::vector<std::string> headings{};
-  std::size_t texts = 1;  // the first columns, which are aligned to the left
+  std::size_t texts = 1;  // how many columns, from the first on, are aligned to the left
   std::vector<std::vector<std::string>> rows{};
 
   std::string text() const;
@@ -25,7 +25,7 @@ struct Figures {
 
 // A row for each tensor: means over the gradients of all steps and ranks.
 Figures tensor_figures(const GradientAnalysis& analysis);
-// A row for each step, or for `most` of them: means over the ranks, of the whole vector.
+// A row for each step, or for `most` steps if there are more: means over the ranks, for the whole vector.
 Figures step_figures(const GradientAnalysis& analysis, std::size_t most);
 // A row for each codec: means over the gradients, and the largest of the largest errors.
 Figures codec_figures(std::span<const StudiedCodec> codecs);
@@ -37,9 +37,9 @@ Figures merge_figures(std::span<const StudiedCodec> codecs);
 std::string analysis_page(std::string_view name, const GradientAnalysis& analysis,
                           std::span<const StudiedCodec> codecs);
 
-// Writes everything that was found into tables of a folder, which is made: tensors.csv (a row for each tensor and
-// captured file), ranks.csv (cosines between ranks), histograms.csv and spectra.csv (numbers apart by spaces in one
-// cell), and, where there are codecs, codecs.csv and merges.csv. FileError.
+// Writes all results into tables in a folder, which is created: tensors.csv (a row for each tensor and captured file),
+// ranks.csv (cosines between ranks), histograms.csv and spectra.csv (several numbers in one cell, with spaces between
+// them), and, where there are codecs, codecs.csv and merges.csv. FileError.
 void write_csv(const std::filesystem::path& folder, const GradientAnalysis& analysis,
                std::span<const StudiedCodec> codecs);
 

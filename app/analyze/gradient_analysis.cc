@@ -21,7 +21,7 @@ Histogram histogram_of(std::span<const float> values, double most) {
   return histogram;
 }
 
-// Squares of floats are doubles: as floats they might be infinite.
+// Squares are computed as doubles: as floats they might be infinite.
 double square_of_largest(std::span<const float> values) {
   std::vector<float> sizes(values.size());
   std::ranges::transform(values, sizes.begin(), [](float value) { return std::abs(value); });
@@ -78,7 +78,7 @@ class UnitSums {
   }
 
   std::vector<double> sums_, whole_;
-  std::vector<std::size_t> ranks_;  // with a gradient that is not zero, of each tensor
+  std::vector<std::size_t> ranks_;  // for each tensor, the ranks whose gradient is not zero
   std::size_t added_ = 0;
 };
 
@@ -89,7 +89,7 @@ void compare_to(std::span<const float> gradient, std::span<const float> memory, 
   if (held > 0) row.cosine_to_gradient = dot(gradient, memory) / (norm * held);
 }
 
-// `gradient` belongs to a memory, if it was captured.
+// If `file` is a memory, `gradient` is the gradient of its step and rank; null: it was not captured.
 void add_tensors(const CapturedFile& captured, const GradientFile& file, const GradientFile* gradient, bool spectra,
                  const AnalysisProgress& progress, std::vector<AnalysedTensor>& rows) {
   for (std::size_t s = 0; s < file.layout.segments().size(); ++s) {
@@ -197,7 +197,7 @@ GradientAnalysis analyse(std::span<const CapturedFile> files, bool spectra, cons
   GradientAnalysis analysis;
   std::optional<Layout> layout;
   std::optional<UnitSums> sums;
-  GradientFile gradient;  // the last one, which precedes the memory of its rank
+  GradientFile gradient;  // the last gradient; the memory of its rank follows it
   const CapturedFile* before = nullptr;
   for (const CapturedFile& captured : files) {
     GradientFile file = captured.read();

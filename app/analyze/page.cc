@@ -46,7 +46,7 @@ struct Places {
   }
 };
 
-// A plot with its own axis.
+// A plot with its own horizontal axis.
 class Plot {
  public:
   Plot(std::string_view id, std::string_view title, std::string_view across)

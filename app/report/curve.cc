@@ -14,7 +14,7 @@
 namespace sotto {
 namespace {
 
-// Takes up the groups of the run's present state: a later one takes the steps from its first one on again.
+// Reads the groups that made the present state of the run. A later group may have made steps of an earlier one again.
 void read_groups(const std::filesystem::path& train_dir, StepRows& found) {
   found.groups[0] = std::numeric_limits<std::uint64_t>::max();
   if (!path_exists(train_dir / "membership.csv")) return;

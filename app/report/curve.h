@@ -22,23 +22,23 @@ struct StepFigures : StepRow {
 struct StepRows {
   // In the order of the file, without a last line that a crash cut off; the steps of each rank ascend.
   std::vector<StepFigures> rows;
-  // How many ranks the group has that made the steps from this one on. A group begins with each start of the run, and
-  // when ranks come or go. If membership.csv does not say so, there is one group without a limit.
+  // The groups of ranks: for the first step of each, its number of ranks. A group begins with each start of the run,
+  // and when ranks come or go. Without membership.csv there is one group of any size.
   std::map<std::uint64_t, std::uint64_t> groups;
-  // Ranks that came to such a group from outside. They may take part in its steps before they train, without rows.
+  // For the first step of a group, its newcomers. They may take part in steps before they train, and then have no rows.
   std::map<std::uint64_t, std::set<std::uint64_t>> newcomers;
 };
 
-// Reads steps.csv, and membership.csv next to it. FileError names file, line and column: there are other columns, a
-// cell is no number, a row is too short, or a rank makes a step again.
+// Reads steps.csv, and membership.csv next to it. FileError, which names file, line and column, if there are other
+// columns, a cell is no number, a row is too short, or a rank has a step twice.
 StepRows read_step_rows(const std::filesystem::path& path);
 
 // A value over the course of a run, or its mean over several runs with the lowest and the highest of them. The vectors
 // have the same length. Values that are not finite are gaps.
 struct Curve {
   std::vector<double> step;     // steps made
-  std::vector<double> seconds;  // of training until then
-  std::vector<double> bytes;    // sent by all ranks until then
+  std::vector<double> seconds;  // of training, up to this step
+  std::vector<double> bytes;    // sent by all ranks, up to this step
   std::vector<double> mean, low, high;
 
   std::size_t size() const { return step.size(); }
@@ -48,10 +48,10 @@ struct Curve {
 // At each step the mean of `column`, and of the seconds, over the ranks that made it, and the bytes of all ranks until
 // then.
 Curve curve_of_steps(std::span<const StepFigures> rows, double StepFigures::*column);
-// This metric of the rows of this split.
+// The values of `metric` in the rows of `split`.
 Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::string_view metric, Split split);
 
-// The mean over runs, at those steps that all of them have.
+// The mean over runs, at the steps that all of them have.
 Curve mean_of(std::span<const Curve> curves);
 
 // The number of buckets, from `least` to `most`, to which curves of these sizes must be cut (downsampled()), so that

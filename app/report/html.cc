@@ -28,8 +28,8 @@ std::string content(const HtmlCell& cell) {
 // A string in a script must not close the script element.
 std::string script(std::string_view text) { return fmt::format("<script>\n{}\n</script>\n", text); }
 
-// Nothing is loaded from anywhere, even if a text of a run had been taken for markup. A page that is watched asks its
-// own server for itself.
+// The policy forbids the page to load anything, in case a text of a run is taken for markup. A page that is watched may
+// ask its own server for itself.
 std::string head_of(std::string_view title, bool live, std::string_view more) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -13,27 +13,26 @@ std::string escaped(std::string_view text);
 // A cell of text, which is escaped.
 struct HtmlCell {
   std::string text;
-  bool is_best = false;  // of its column; readers see a mark, and hear it
-  int group = -1;        // of runs, whose colour stands before the text; -1: none
+  bool is_best = false;  // whether it is the best of its column; a mark shows this, also to screen readers
+  int group = -1;        // the group of runs whose colour is before the text; -1: none
 };
 
 // A table with headings of rows and columns, which scrolls sideways where it is too wide.
 class HtmlTable {
  public:
   HtmlTable(std::string_view id, std::string_view caption, const std::vector<HtmlCell>& headings);
-  void add(const std::vector<HtmlCell>& row);  // its first cell is its heading
+  void add(const std::vector<HtmlCell>& row);  // the first cell is the row's heading
   std::string html() const;
 
  private:
   std::string text_;
 };
 
-// One HTML document, which needs nothing but itself: headings, the content that the caller puts under them, and the
-// script that draws `data`.
+// A self-contained HTML document: headings with content from the caller, and the script that draws `data`.
 struct PageFrame {
   std::string title;
-  std::string state{};   // how a run stands that is being watched; empty: the page is a file
-  bool goes_on = false;  // in that case: the page asks for itself again and again
+  std::string state{};   // the state of a run that is watched; empty: the page is a file
+  bool goes_on = false;  // whether a page that is watched loads itself again and again
   std::string data;      // JSON
   std::string sections{};
 
@@ -45,15 +44,15 @@ struct PageFrame {
   std::string html() const;
 };
 
-// A page for a run that has made no step yet. It loads itself again.
+// A page for a run that has made no step yet. It loads itself again and again.
 std::string waiting_page(const std::string& run);
 
-// JSON as it may stand in a page: `</script>` in a text must not end the element.
+// JSON for a script element: `</script>` in a text must not end the element.
 std::string for_page(std::string_view json);
 
 using Json = nlohmann::ordered_json;
 
-// Seven digits; what is not finite is null.
+// Seven digits; null for a value that is not finite.
 Json number(double value);
 Json numbers(const std::vector<double>& values);
 

@@ -176,8 +176,8 @@ Json json_of_times(const Report& report) {
   return rows;
 }
 
-// What the tensors take in the messages of a group: means over the steps that its runs measured. Runs that differ in
-// their seed alone have the same tensors.
+// The bytes of each tensor in the messages of a group: means over the measured steps of its runs, which have the same
+// tensors.
 MeasuredTensors tensors_of(const Report& report, const RunGroup& group) {
   MeasuredTensors all;
   for (const std::size_t run : group.runs) {
@@ -238,7 +238,7 @@ std::string to_page(const Report& report) {
   if (report.target) page.add("target", "Until " + report.target->text(), "<div id=\"target-bars\"></div>\n");
   page.add("curves", "Curves", PageFrame::plots);
   page.add("time", "Where the time of a step goes", "<div id=\"times\"></div>\n");
-  // A page that is served fills in what comes later, but only where it has a place for it.
+  // The script of a page that is served fills in later values, but only in sections that are on the page.
   const auto measured = [&](const RecordedRun& run) {
     return !run.tensors.rows.empty() || (report.goes_on && run.options.measure_errors > 0);
   };

@@ -22,23 +22,23 @@ struct LeftOut {
 struct Report {
   std::vector<RecordedRun> runs;  // each has made a step
   std::vector<LeftOut> left_out;
-  std::vector<std::string> commands;  // of each run: the line that repeats it
+  std::vector<std::string> commands;  // for each run, the command that repeats it
   std::vector<Settings> settings;     // of each run
   std::vector<RunGroup> groups;
-  std::optional<Target> target;  // of some runs' tasks; others never reach it
-  std::string state;             // how a run stands that is being watched; empty: the page is a file
-  bool goes_on = false;          // in that case: the page asks for itself again and again
+  std::optional<Target> target;  // its metric belongs to some runs' tasks; other runs never reach it
+  std::string state;             // the state of a run that is watched; empty: the page is a file
+  bool goes_on = false;          // whether a page that is watched loads itself again and again
 
   std::size_t group_of(std::size_t run) const;
 };
 
-// Every metric of the runs' tasks, each once; and whether it is the goal of the first task that has it.
+// Every metric of the runs' tasks once, and whether it is the goal of the first task that has it.
 std::vector<std::pair<Metric, bool>> metrics_of(const Report& report);
 
-// One HTML document, which needs nothing but itself.
+// A self-contained HTML document.
 std::string to_page(const Report& report);
 
-// Its parts. Tables of HTML:
+// The parts of the page. Tables in HTML:
 std::string differences_html(const Report& report);
 std::string runs_html(const Report& report);
 std::string commands_html(const Report& report);

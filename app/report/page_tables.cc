@@ -22,7 +22,7 @@ std::vector<HtmlCell> headings_of_runs(const Report& report, std::string first) 
   return cells;
 }
 
-// A column of figures: one of each run, and which of two is better.
+// A column of figures, one for each run. `best` says which of two figures is better.
 struct Column {
   std::string heading;
   std::function<std::optional<double>(const RecordedRun&)> value;
@@ -30,7 +30,7 @@ struct Column {
   enum class Best : std::uint8_t { none, least, most } best = Best::none;
 };
 
-// What decides which examples tests have.
+// The options that decide which examples tests have.
 auto test_data(const DataOptions& o) {
   return std::tie(o.data, o.data_dir, o.data_seed, o.test_size, o.image_size, o.tokens, o.languages, o.test_set);
 }
@@ -67,7 +67,7 @@ std::vector<bool> marks_of(const Column& column, const Report& report, std::span
     if (near[i] && !is_best(i)) return marks;
     count += is_best(i) ? 1 : 0;
   }
-  if (count == known.size()) return marks;  // there is nothing that it is better than
+  if (count == known.size()) return marks;  // all are equal
   for (std::size_t i = 0; i < known.size(); ++i) marks[groups[i]] = is_best(i);
   return marks;
 }
@@ -119,7 +119,7 @@ std::vector<Column> target_columns(const Target& target) {
 std::vector<Column> cost_columns() {
   using Best = Column::Best;
   return {
-      {"steps",  // not the furthest rank's, where ranks go at their own speed
+      {"steps",  // of the run, and not of the furthest rank if ranks go at their own speed
        [](const RecordedRun& run) {
          return run.summary ? static_cast<double>(run.summary->steps) : run.loss.step.back();
        },
@@ -151,13 +151,13 @@ std::vector<Column> cost_columns() {
   };
 }
 
-// Why a curve over several seeds shows less than its runs: it has only those steps that all of them have.
+// Notes on curves over several seeds, which only have the steps that all runs of the group have.
 std::vector<Note> notes_of(const Report& report, const RunGroup& group) {
   std::vector<Note> notes;
   const auto run = [&](std::size_t r) -> const RecordedRun& { return report.runs[r]; };
   const auto by_steps = [&](std::size_t r) { return run(r).loss.step.back(); };
   const auto [shortest, longest] = std::ranges::minmax(group.runs, {}, by_steps);
-  if (by_steps(shortest) < 0.9 * by_steps(longest)) {  // ranks at their own speed make about as many
+  if (by_steps(shortest) < 0.9 * by_steps(longest)) {  // ranks at their own speed differ a little
     notes.push_back({fmt::format("the curves end with the shortest run: {} has {} steps, {} has {}", run(shortest).name,
                                  by_steps(shortest), run(longest).name, by_steps(longest)),
                      false});

@@ -57,14 +57,14 @@ void check_ends(const fs::path& folder, std::vector<Note>& notes) {
   }
 }
 
-// Rows that a rank does not have, though its group made the steps.
+// Counts the rows that ranks lack for steps that their groups made.
 class MissingRows {
  public:
   explicit MissingRows(const StepRows& steps) : steps_(steps) {}
 
-  // The rank has no rows of the steps from `begin` to before `end`.
+  // Adds the steps from `begin` to before `end`, of which the rank has no rows.
   void add(std::uint64_t rank, std::uint64_t begin, std::uint64_t end) {
-    while (begin < end) {  // by the groups that made them
+    while (begin < end) {  // one group after the other
       const auto after = steps_.groups.upper_bound(begin);
       const std::uint64_t until = after == steps_.groups.end() ? end : std::min(end, after->first);
       const auto group = std::prev(after);
@@ -114,7 +114,7 @@ void check_rows(const StepRows& steps, const std::optional<RunSummary>& summary,
   }
 }
 
-// Every run that ends has a test at its end, unless a signal ended it.
+// Notes a test that is missing. Every run has one at its end, unless a signal ended it.
 void check_evaluations(const RecordedRun& run, std::vector<Note>& notes) {
   if (const auto last = run.last(); run.summary && run.summary->tested && (!last || last->step != run.summary->steps)) {
     notes.push_back({fmt::format("evaluations.csv lacks the test after {} steps", run.summary->steps)});
@@ -151,7 +151,7 @@ void check_summary(std::optional<RunSummary>& summary, std::span<const StepFigur
   if (!summary->remark.empty()) notes.push_back({summary->remark, false});
 }
 
-// The rows as a run of this task would look at them.
+// The run's evaluations, with their best and last row, and the first that reaches `target`.
 Evaluations looked_at(const RecordedRun& run, const std::optional<Target>& target) {
   Evaluations all(run.task->metrics, run.task->goal_metric(), target);
   for (const EvaluationRow& row : run.evaluations) all.add(row);
@@ -252,7 +252,7 @@ std::vector<RankTimes> LiveRun::recent(std::size_t most) const {
 
 std::optional<double> LiveRun::left() const {
   constexpr std::size_t pace_steps = 50;  // the pace is measured over so many steps
-  // From the rank that is furthest; the epochs of a row count up to the beginning of its step.
+  // Computed from the furthest rank. The epochs of a row are those at the beginning of its step.
   const auto ranks = last_rows(rows, pace_steps);
   const auto furthest = std::ranges::max_element(
       ranks, {}, [](const auto& rank) { return std::pair(rank.second.front().epoch, rank.second.front().step); });
@@ -282,7 +282,7 @@ std::optional<LiveRun> read_live_run(const std::string& folder) {
   require_folder(path);
   LiveRun run;
   run.name = name_of(folder);
-  run.running = is_at_work(path);  // first: a run that ends meanwhile is looked at once more
+  run.running = is_at_work(path);  // read first: a run that ends meanwhile is then looked at once more
   if (!path_exists(path / "config.toml") || !path_exists(path / "steps.csv")) return std::nullopt;
   run.rows = read_step_rows(path / "steps.csv").rows;
   if (run.rows.empty()) return std::nullopt;

@@ -37,10 +37,10 @@ struct RecordedRun {
   TrainOptions options;
   const TaskEntry* task = nullptr;
   std::optional<RunSummary> summary;  // none: the run has not ended, or failed
-  Curve loss, rate;                   // of every step: the training loss, the learning rate
-  Curve consensus;                    // the distance of the models of the ranks, at evaluations; empty if they have one
-  std::vector<RankTimes> ranks;       // none: no step was made
-  MeasuredTensors tensors;            // no rows: the run did not measure its codec
+  Curve loss, rate;                   // for every step, the training loss and the learning rate
+  Curve consensus;               // the distance of the ranks' models at evaluations; empty if all have the same model
+  std::vector<RankTimes> ranks;  // none: no step was made
+  MeasuredTensors tensors;       // no rows: the run did not measure its codec
   std::vector<EvaluationRow> evaluations;
   std::vector<Note> notes;
 
@@ -55,7 +55,7 @@ bool has_metric(const RecordedRun& run, const Metric& metric);
 // one of its files is damaged.
 RecordedRun read_recorded_run(const std::string& folder);
 
-// A run that may still train, as its folder shows it.
+// A run that may still be training, read from its folder.
 struct LiveRun {
   std::string name;
   bool running = false;  // a process is at work there
@@ -75,10 +75,11 @@ struct LiveRun {
   std::optional<double> left() const;
 };
 
-// Whether a process is at work in this folder. Where the file system has no locks: unless the run has ended.
+// Whether a process is at work in this folder. If the file system has no locks: whether the run has not ended.
 bool is_at_work(const std::filesystem::path& folder);
 
-// Nothing: no step has been recorded yet. FileError if there is no such folder, or a file in it is damaged.
+// Reads a run; nothing if no step has been recorded yet. FileError if there is no such folder, or a file in it is
+// damaged.
 std::optional<LiveRun> read_live_run(const std::string& folder);
 
 }  // namespace sotto

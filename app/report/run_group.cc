@@ -41,13 +41,13 @@ std::string group_name(std::span<const Difference> differing, std::size_t group)
 }
 
 struct Departure {
-  std::uint64_t done;  // how many steps were made by then
+  std::uint64_t done;  // the number of steps made by then
   std::string text;
 };
 
 bool same_value(double one, double other) { return one == other || (std::isnan(one) && std::isnan(other)); }
 
-// The rows of steps.csv in the order of steps.
+// The losses in steps.csv by step and rank, from step `first` to before `end`.
 std::map<std::pair<std::uint64_t, std::uint64_t>, double> losses_of(const fs::path& run, std::uint64_t first,
                                                                     std::uint64_t end) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, double> losses;

@@ -22,7 +22,7 @@ struct BestEvaluation {
 struct TargetReport {
   Target target;
   bool reached = false;
-  std::uint64_t step = 0;              // at which the target was reached, or the last step
+  std::uint64_t step = 0;              // the step at which the target was reached; otherwise the last step
   double seconds = 0, bytes_sent = 0;  // spent until then
   std::string text() const;            // "after 40 steps, 3.1 s, 12.5 MB sent by all ranks"
 };
@@ -31,11 +31,11 @@ struct TargetReport {
 struct RunSummary {
   std::string codec;
   Metric goal;  // decides which of two models is better
-  // Its value on the test examples, for the mean model if each rank has its own; nothing if a signal ended the run
-  // before the test.
+  // The value of `goal` on the test examples, for the mean model if ranks have their own models. Nothing if a signal
+  // ended the run before the test.
   std::optional<double> tested;
-  std::vector<double> rank_goals;  // its value for each of those models
-  double consensus_distance = 0;   // how far those models are apart
+  std::vector<double> rank_goals;  // the value of `goal` for each rank's own model
+  double consensus_distance = 0;   // how far these models are apart
   std::optional<BestEvaluation> best;
   std::optional<TargetReport> until;  // if the option was given
   std::uint64_t steps = 0;
@@ -43,9 +43,9 @@ struct RunSummary {
   double bytes_sent = 0, bytes_per_step = 0;  // mean over the ranks
   double dense_bytes_per_step = 0;            // of an uncompressed all-reduce, per rank
   std::string remark;                         // what was chosen during the run, and why
-  int signal = 0;                             // that ended the run early, or 0
-  bool diverged = false;                      // it learned nothing, and its exit status was 1
-  std::uint64_t first_step = 0;               // of the last start: the step of its checkpoint
+  int signal = 0;                             // the signal that ended the run early, or 0
+  bool diverged = false;                      // the run learned nothing, and its exit status was 1
+  std::uint64_t first_step = 0;               // the step from which the last start continued
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;
   std::string parameters_sha256;  // at the end
@@ -54,10 +54,11 @@ struct RunSummary {
   std::string tested_text() const { return tested ? goal.with_unit(*tested) : "-"; }
 };
 
-// Whether there are rows of later steps: the run continued after it had written this, and has not ended since.
+// Whether there are rows of later steps than the summary's: the run continued after it had written the summary, and has
+// not ended since.
 bool is_outdated(const RunSummary& summary, std::span<const StepFigures> rows);
 
-// FileError if it is missing or no run wrote it.
+// FileError if summary.json is missing or damaged.
 RunSummary read_summary(const std::filesystem::path& train_dir);
 
 }  // namespace sotto

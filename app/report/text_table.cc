@@ -11,7 +11,7 @@
 namespace sotto {
 namespace {
 
-// In letters; one of several bytes, as ±, begins with the only one that is no continuation.
+// The number of characters. In UTF-8 each has one byte that is no continuation.
 std::size_t length_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -25,7 +25,7 @@ TextTable::TextTable(std::vector<std::string> headings) : left_(headings.size(),
 
 void TextTable::add(std::vector<std::string> row) {
   row.resize(left_.size());
-  for (std::string& cell : row) cell = visible(cell);  // names of folders, and what their files say
+  for (std::string& cell : row) cell = visible(cell);  // names and files of folders may hold control characters
   rows_.push_back(std::move(row));
 }
 

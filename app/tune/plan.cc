@@ -15,7 +15,7 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t most_values = 10'000;     // of one dimension
-constexpr std::uint64_t most_vain = 1'000'000;  // draws that find no new point, until there is none
+constexpr std::uint64_t most_vain = 1'000'000;  // after so many draws without a new point, none is left
 
 struct Word {
   std::string_view text;

@@ -15,7 +15,7 @@ namespace sotto {
 struct Dimension {
   std::string name;
   std::vector<std::string> values;
-  std::optional<ValueRange> range;  // then there are no values
+  std::optional<ValueRange> range;  // if set, there are no values
 };
 
 // One value for each dimension, in their order.
@@ -25,15 +25,15 @@ using Point = std::vector<std::string>;
 // quotes around a value are left out. Ranges of powers and of equal ratios, and single powers, become values. A range
 // of whole or any numbers must be the only value. ConfigError, which names `option` and the text.
 Dimension read_dimension(std::string_view option, std::string_view text);
-// All of them. ConfigError also when two have one name.
+// Reads several dimensions. ConfigError, too, if two have the same name.
 std::vector<Dimension> read_space(std::string_view option, std::span<const std::string> texts);
 
 // Every combination; the last dimension changes first. ConfigError if there are more than `most`, or a range cannot be
 // listed.
 std::vector<Point> grid_of(std::string_view option, std::span<const Dimension> space, std::size_t most);
 
-// Draws different points. They depend on the seed alone, and a longer draw begins with the points of a shorter one. All
-// elements of a list have the same chance; a number from a range has a uniform logarithm. ConfigError if there are
+// Draws different points. They depend on the seed alone, and a longer draw begins with the points of a shorter one. The
+// elements of a list are equally likely; the logarithm of a number from a range is uniform. ConfigError if there are
 // fewer points than `count`, or a range does not begin above 0.
 std::vector<Point> draw_points(std::string_view option, std::span<const Dimension> space, std::size_t count,
                                std::uint64_t seed);
@@ -41,7 +41,7 @@ std::vector<Point> draw_points(std::string_view option, std::span<const Dimensio
 // "lr=0.5, codec=none"
 std::string text_of(std::span<const Dimension> space, const Point& point);
 
-// A round of a search: `trials` trials, each until it has made `steps` steps in all.
+// A round of a search: `trials` trials, each of which trains until it has made `steps` steps in all.
 struct Round {
   std::size_t trials = 0;
   std::uint64_t steps = 0;
@@ -49,12 +49,12 @@ struct Round {
 };
 
 // Successive halving (Jamieson, Talwalkar: Non-stochastic best arm identification and hyperparameter optimization,
-// AISTATS 2016): the best 1/eta of a round's trials, rounded down, continue until they have made eta times the steps;
-// all rounds cost about the same. The last round is the last one with at least two trials.
+// AISTATS 2016): the best 1/eta of a round's trials, rounded down, continue until they have made eta times as many
+// steps, so all rounds cost about the same. The last round has at least two trials.
 std::vector<Round> halving_rounds(std::size_t trials, std::uint64_t steps, std::uint64_t eta);
 
-// The indices of the `count` best scores, the best one first; of equal ones the earlier is better. `rises`: larger ones
-// are better. A score that is not finite is never among them, so there may be fewer.
+// The indices of the `count` best scores, the best one first; among equal scores the earlier is better. `rises`: larger
+// ones are better. A score that is not finite is never among them, so there may be fewer.
 std::vector<std::size_t> best_of(std::span<const double> scores, std::size_t count, bool rises);
 
 }  // namespace sotto

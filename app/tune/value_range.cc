@@ -18,7 +18,7 @@ struct Number {
   double value = 0;
   bool whole = false;
   bool power = false;
-  double base = 0, exponent = 0;  // of a power
+  double base = 0, exponent = 0;  // base and exponent of a power
 };
 
 // The quotient, not pow() of a negative exponent, is exactly the double nearest to 10^-4.
@@ -93,7 +93,7 @@ std::optional<std::uint64_t> ValueRange::size() const {
 std::vector<std::string> ValueRange::values() const {
   std::vector<std::string> texts;
   const auto steps = static_cast<std::int64_t>(size().value_or(0));
-  const double towards = high < low ? -1 : 1;  // exponents of a base below 1 fall
+  const double towards = high < low ? -1 : 1;  // for a base below 1 the exponents fall
   for (std::int64_t i = 0; i < steps; ++i) {
     const auto at = static_cast<double>(i);
     switch (kind) {

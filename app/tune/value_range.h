@@ -12,16 +12,16 @@ namespace sotto {
 //   2^-7..2^-1     every whole power of the base
 //   1..8           every whole number
 //   0.001..0.1/5   five numbers in equal ratios
-//   0.001..0.1     any number; it can be drawn from, but not listed
+//   0.001..0.1     any number between them; such a range can be drawn from, but not listed
 struct ValueRange {
   enum class Kind { powers, whole, ratios, any };
   Kind kind = Kind::any;
-  double low = 0, high = 0;  // of powers: of the exponents
+  double low = 0, high = 0;  // of the values; for powers, of the exponents
   double base = 0;           // of powers
   std::int64_t count = 0;    // of ratios
 
-  // Reads a range; nothing if the text is none, such as a path with `..` in it. ConfigError, which begins with `where`,
-  // for ends in the wrong order, ratios of numbers that are not positive, and the like.
+  // Reads a range; nothing if the text is no range, such as a path with `..` in it. ConfigError, which begins with
+  // `where`, for ends in the wrong order, ratios of numbers that are not positive, and the like.
   static std::optional<ValueRange> of_text(std::string_view where, std::string_view text);
 
   // How many values values() has; nothing if they cannot be listed.
