@@ -71,7 +71,7 @@ std::string verdict(std::span<const Prediction> ranked, Quality least) {
       ranked, {}, [](const Prediction& f) { return f.plain ? f.seconds : std::numeric_limits<double>::infinity(); });
   const auto is_good = [&](const Prediction& f) { return f.is_good(least); };
   const auto best = std::ranges::find_if(ranked, [&](const Prediction& f) { return !f.plain && is_good(f); });
-  const auto doubtful = std::ranges::find_if_not(ranked, is_good);  // the quickest of them
+  const auto doubtful = std::ranges::find_if_not(ranked, is_good);  // the quickest method that is not good
   const auto beats = [&](auto one, const Prediction& other) {
     return one != ranked.end() && one->seconds < clearly * other.seconds;
   };

@@ -38,7 +38,7 @@ TriedMethod try_method(const Recipe& recipe, const MeasuredCompute& compute, con
 // count. Steps that exchange differently from the first one keep their times.
 void smooth(std::vector<StepTrace>& steps);
 
-// Of the ranks that share a turn, only the holder works. It is therefore as fast as on a machine of its own. A rank
+// Of the ranks that share a turn, only the holder works. It is therefore as fast as if it had the machine alone. A rank
 // that waits for others does not hold the turn.
 using Turn = std::binary_semaphore;
 

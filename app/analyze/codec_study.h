@@ -30,7 +30,7 @@ struct Merge {
   MeasuredMerge measured{};
 };
 
-// A codec, what it does to each captured gradient, and how long merges take.
+// A codec, its messages and errors for each captured gradient, and how long merges take.
 struct StudiedCodec {
   std::string text;     // canonical
   std::string value{};  // of the swept parameter; empty: none

@@ -41,7 +41,7 @@ struct TensorStatistics {
 // REQUIRES finite values.
 TensorStatistics statistics_of(std::span<const float> values);
 
-// One tensor of one captured file, or all of them as one vector.
+// A tensor of a captured file, or all its tensors as one vector.
 struct AnalysedTensor {
   bool memory = false;
   std::uint64_t step = 0;

@@ -160,8 +160,8 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
   return status;
 }
 
-// Refuses what is wrong for all jobs, and codecs that cannot be parsed. An option that is wrong for one job alone is
-// named in its row; the others are trained.
+// ConfigError for options that are wrong for all jobs, and for codecs that cannot be parsed. If an option is wrong for
+// one job alone, the job's row says so, and the others are trained.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
   for (const std::string& codec : codecs) read_recipe(parse_expression("codecs", codec));
   bool graphs = false;

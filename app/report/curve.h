@@ -33,7 +33,7 @@ struct StepRows {
 // columns, a cell is no number, a row is too short, or a rank has a step twice.
 StepRows read_step_rows(const std::filesystem::path& path);
 
-// A value over the course of a run, or its mean over several runs with the lowest and the highest of them. The vectors
+// A value over the course of a run, or its mean over several runs, with the lowest and the highest value. All vectors
 // have the same length. Values that are not finite are gaps.
 struct Curve {
   std::vector<double> step;     // steps made
@@ -45,8 +45,8 @@ struct Curve {
   void add(double steps, double at_seconds, double at_bytes, double value);
 };
 
-// At each step the mean of `column`, and of the seconds, over the ranks that made it, and the bytes of all ranks until
-// then.
+// At each step, the mean of `column` and of the seconds over the ranks that made it, and the bytes that all ranks have
+// sent so far.
 Curve curve_of_steps(std::span<const StepFigures> rows, double StepFigures::*column);
 // The values of `metric` in the rows of `split`.
 Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::string_view metric, Split split);
@@ -54,8 +54,8 @@ Curve curve_of_evaluations(std::span<const EvaluationRow> rows, std::string_view
 // The mean over runs, at the steps that all of them have.
 Curve mean_of(std::span<const Curve> curves);
 
-// The number of buckets, from `least` to `most`, to which curves of these sizes must be cut (downsampled()), so that
-// they have about `budget` points together.
+// The largest number of buckets, from `least` to `most`, with which curves of these sizes, when downsampled(), have
+// about `budget` points together.
 std::size_t buckets_for(std::span<const std::size_t> sizes, std::size_t budget, std::size_t least, std::size_t most);
 // The first and the last point and, from each of `buckets` equal runs of points, the points with the lowest and the
 // highest value, so that no extreme is lost: at most 2 * buckets + 2 points, and one more for each bucket with a gap.

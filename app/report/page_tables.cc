@@ -175,7 +175,7 @@ std::vector<Note> notes_of(const Report& report, const RunGroup& group) {
   return notes;
 }
 
-// A list of notes under a heading, if there are any. Returns whether one of them is something wrong.
+// Adds notes as a list under a heading, if there are any. Returns whether one of them tells of something wrong.
 bool add_notes(std::string_view name, std::span<const Note> notes, std::string& html) {
   if (notes.empty()) return false;
   html += fmt::format("<h3>{}</h3>\n<ul>\n", escaped(name));

@@ -42,7 +42,7 @@ struct RunSummary {
   std::vector<std::uint64_t> rank_steps;      // of each rank, if ranks go at their own speed
   double bytes_sent = 0, bytes_per_step = 0;  // mean over the ranks
   double dense_bytes_per_step = 0;            // of an uncompressed all-reduce, per rank
-  std::string remark;                         // what was chosen during the run, and why
+  std::string remark;                         // the choices during the run, with reasons
   int signal = 0;                             // the signal that ended the run early, or 0
   bool diverged = false;                      // the run learned nothing, and its exit status was 1
   std::uint64_t first_step = 0;               // the step from which the last start continued

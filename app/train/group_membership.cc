@@ -111,8 +111,8 @@ void GroupMembership::note_lap() {
   if (heartbeat_ != nullptr) heartbeat_->took(deadlines.last_lap());
 }
 
-// Runs before the step at which the group of a replay changes. Once this rank has what it needs, it does not matter
-// whether others have left already.
+// Runs before the step at which the group of a replay changes. Errors of the last exchange do not count: this rank has
+// its state, so others may have left already.
 void GroupMembership::leave_as_planned(std::uint64_t step, std::uint64_t done) {
   const bool follows = session_.follows();
   if (!session_.followers().empty()) newcomers_.bring_up_to_date(done);

@@ -116,7 +116,7 @@ class NewcomerState::Chain final : public StateVisitor {
     pass(std::as_writable_bytes(std::span(values)));
   }
 
-  // A newcomer receives one chunk, and passes on what it has.
+  // A newcomer receives one chunk, and passes on the bytes received so far.
   void pass(std::span<std::byte> bytes) {
     bytes_ += bytes.size();
     std::size_t had = from_ ? 0 : bytes.size(), passed = to_ ? 0 : bytes.size();

@@ -110,7 +110,7 @@ class Newcomers {
 
   bool is_one() const { return is_new_; }  // this rank
   void set(bool is_new) { is_new_ = is_new; }
-  std::vector<int> ranks();  // all of them. Collective.
+  std::vector<int> ranks();  // all newcomers. Collective.
   // Whether newcomers may take part in exchanges from this step on, before they have the model.
   bool may_follow(std::uint64_t step);
   // Newcomers begin to get the state of rank `donor`. If they are no followers, all ranks wait until it has come.

@@ -54,7 +54,8 @@ std::string lasting_text(const OptimiserSpec& optimiser) {
   return record_options(optimiser.entry->name, optimiser.options, "weight-decay");
 }
 
-// The same with the groups of tensors that have other options. Their factors of the rate may change, too.
+// The same text for the optimiser and for the groups of tensors that have other options. Factors of the learning rate
+// may change, and are left out.
 std::string lasting_text(const Choices& choices) {
   std::string text = lasting_text(choices.optimiser.spec);
   for (const ParameterGroup& group : choices.optimiser.groups) {

@@ -72,7 +72,7 @@ struct RunPlan {
   std::string rate_warning;               // about a preset at its default rate; empty: none
   std::vector<TopologyPhase> topologies;  // the steps at which the topology changes
   // warning_about() the final recipe, or else rate_warning. Empty for algorithms that exchange models with neighbours:
-  // they keep what a codec leaves out by design.
+  // by design, these keep the differences that a codec leaves out.
   std::string doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const;
   // `remark`, and what may surprise the user in the length of the run. Options are marked, for spelled().
   std::vector<std::string> remarks(const Choices& choices) const;

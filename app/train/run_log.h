@@ -74,7 +74,7 @@ class RunLog {
   Evaluations evaluations_;
   std::optional<Recorder> recorder_;
   RunTotals before_;    // what earlier starts used
-  RunTotals steps_;     // what the steps of this start have used
+  RunTotals steps_;     // used by the steps of this start
   Traffic counted_;     // already in rows, or excluded from them
   std::string remark_;  // the last remark on choices that was printed
 };

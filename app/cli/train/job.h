@@ -16,7 +16,7 @@ namespace sotto {
 // The job of `sotto train` with exactly these options, for commands that start trainings.
 LaunchSpec train_job(TrainOptions options);
 
-// Runs a job of such a command, and removes what an unfinished checkpoint left in its run folder.
+// Runs a job of such a command, and removes an unfinished checkpoint from its run folder.
 LaunchResult run_train_job(const LaunchSpec& spec, const std::string& train_dir, Console& console);
 
 // The same, but shows the job's progress after a label, and not its lines.

@@ -25,7 +25,7 @@ namespace sotto {
 namespace fs = std::filesystem;
 namespace {
 
-// Options that change no bit of what is trained.
+// Options that change no bit of the trained model.
 constexpr std::array<std::string_view, 14> free_options{
     "replay",      "train-dir",   "data-dir",       "backend",        "checkpoint-every", "checkpoint-minutes",
     "keep-best",   "csv-format",  "check-replicas", "measure-errors", "csv-tag",          "capture",

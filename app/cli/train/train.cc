@@ -169,7 +169,8 @@ void require_elastic_job(const OwnOptions& own) {
   why(own.restarts > 0, "no lost rank is replaced; leave --restarts out");
 }
 
-// Whether nobody else can read or change what ranks send over `tcp`. With a relay they need a secret anyway.
+// Whether nobody else can read or change the messages of ranks over `tcp`. True with a relay, since it requires a
+// secret.
 bool are_private(const TrainOptions& options, const OwnOptions& own, const World& world) {
   if (!own.hosts.hosts.empty() || !options.transport.secret.empty() || !world.secret.empty() ||
       !options.transport.relay.empty())
@@ -196,7 +197,7 @@ int run_job(TrainOptions options, const OwnOptions& own, std::int64_t least_rank
   }
   const Signals signals;  // a signal between two starts also ends the job
   LaunchResult result = run_train_job(spec, options.train_dir, console);
-  // Does not retry after a refused option, or after a request to stop, even to a single rank.
+  // No new start after a refused option, or after a request to stop, even to a single rank.
   const auto failed = [&] {
     return result.status != 0 && result.status != 2 && result.signal == 0 && !is_stop_status(result.status);
   };

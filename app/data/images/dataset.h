@@ -46,8 +46,9 @@ std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split);
 // cifar-10-batches-py, has pickled dictionaries with `data` and `labels`. FileError for a missing or malformed file.
 std::unique_ptr<Dataset> open_cifar10(const DataOptions& options, Split split);
 
-// CIFAR-100 likewise, from train.bin and test.bin, train and test, or the folders cifar-100-binary and
-// cifar-100-python. A binary record begins with the coarse label (20 groups); then comes the fine one, which is used.
+// CIFAR-100 in the same way, from train.bin and test.bin or from train and test, there or in the folders
+// cifar-100-binary and cifar-100-python. A binary record begins with the coarse label (20 groups); then comes the fine
+// one, which is used.
 std::unique_ptr<Dataset> open_cifar100(const DataOptions& options, Split split);
 
 // The cropped digits of Street View House Numbers (Netzer et al., 2011) from train_32x32.mat and test_32x32.mat in

@@ -41,9 +41,9 @@ inline constexpr std::array mnist_forms{
 };
 const MnistForm& mnist_form(std::string_view name);  // REQUIRES one of these names
 
-// Opens the one of these sets that options.data names from options.data_dir. Its files are gzipped or not, named as
-// their authors do (train-images-idx3-ubyte) or with a dot (train-images.idx3-ubyte); names of EMNIST's test split say
-// test, not t10k. FileError for a missing or malformed file.
+// Opens the set that options.data names, from options.data_dir. Its files may be gzipped. Their names are the authors'
+// (train-images-idx3-ubyte), or have a dot in place of the last but one dash (train-images.idx3-ubyte). EMNIST's test
+// files are called test, not t10k. FileError for a missing or malformed file.
 std::unique_ptr<Dataset> open_mnist(const DataOptions& options, Split split);
 
 // An array of bytes in the IDX format: two zero bytes, the element type (8: byte), the number of dimensions, each

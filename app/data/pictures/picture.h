@@ -48,8 +48,8 @@ class Picture {
   // Decodes at least `wanted`, which is a window of the picture at 1/reduction, as stored. May be called once. Damage
   // outside of the window is not always found.
   virtual void decode(const Window& wanted, std::size_t reduction, Pixels& pixels) = 0;
-  // Decodes the whole picture, and throws if a part of it is missing or damaged, as far as the format shows that. May
-  // be called once, in place of decode().
+  // Decodes the whole picture. Throws if a part is missing or damaged, as far as the format shows that. May be called
+  // once, instead of decode().
   virtual void check() = 0;
 
  protected:

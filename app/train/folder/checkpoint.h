@@ -31,7 +31,7 @@ std::string rank_file(int rank);
 
 // The steps of a run's complete checkpoints, ascending.
 std::vector<std::uint64_t> find(const std::filesystem::path& train_dir);
-// Removes what an interrupted write left. REQUIRES that no run is using the folder.
+// Removes the files of an interrupted write. REQUIRES that no run is using the folder.
 void remove_partial(const std::filesystem::path& train_dir);
 
 // Like remove_partial(), but does nothing if a run is using the folder or the folder does not exist: for a launcher
@@ -48,13 +48,14 @@ Metadata from_text(const std::string& text);
 // clock. `as_best`: until an evaluation is better than the one before this checkpoint.
 enum class Kept : std::uint8_t { always, by_clock, as_best };
 
-// The file `manifest` of a checkpoint, which is written last. It says what the other files must be to belong together.
+// The file `manifest` of a checkpoint, which is written last. It says which other files belong to the checkpoint, with
+// their hashes.
 struct Manifest {
   std::string run;  // a random number drawn when the run started
   std::uint64_t step = 0;
   Kept kept = Kept::always;
   std::string course{};                      // Course::text(); empty: an older version wrote it
-  checkpoint::Metadata identity;             // what a run that continues from here must have in common with this one
+  checkpoint::Metadata identity;             // what a run must have in common with this one to continue from here
   std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "rank_0" ...
 
   std::string text() const;

@@ -41,7 +41,7 @@ void remove_whole(const fs::path& train_dir, std::uint64_t step) {
   fs::remove_all(doomed);
 }
 
-// Removes checkpoints that need not be kept, and those of steps after `newest`. What cannot be read stays.
+// Removes checkpoints that need not be kept, and all of steps after `newest`. Others that cannot be read stay.
 void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best, std::uint64_t newest) {
   std::size_t newer = 0;
   auto steps = checkpoint::find(train_dir);

@@ -24,13 +24,13 @@ struct ChosenOptimiser {
   Averaging averaging;
 };
 
-// The optimiser of a run: the option `optimiser`, else that of the codec's preset, else that of the algorithm, else the
-// model's. `momentum`, `nesterov` and `weight-decay` become options of that optimiser; so does `codec-start-after` if
-// the optimiser begins with dense steps. A learning rate or momentum that the user does not set is the optimiser's or
-// the model's default. With `lr-scale` the rate is for 256 examples and grows with the examples per step (the linear
-// scaling rule; Goyal et al., 2017). `group`, `clip`, `average-iterates` and `ema` are read, too. ConfigError if the
-// optimiser has no such option, if its text gives the option already, or if momentum is applied twice: before gradients
-// are sent, and by the optimiser.
+// The optimiser of a run: by the option `optimiser`; if that is `auto`, by the preset of the codec, by the algorithm,
+// or by the model, in this order. `momentum`, `nesterov` and `weight-decay` become options of that optimiser; so does
+// `codec-start-after` if the optimiser begins with dense steps. A learning rate or momentum that the user does not set
+// is the optimiser's or the model's default. With `lr-scale` the rate is for 256 examples and grows with the examples
+// per step (the linear scaling rule; Goyal et al., 2017). `group`, `clip`, `average-iterates` and `ema` are read, too.
+// ConfigError if the optimiser has no such option, if its text gives the option already, or if momentum is applied
+// twice: before gradients are sent, and by the optimiser.
 ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
                                const AlgorithmSpec& algorithm);
 

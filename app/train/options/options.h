@@ -90,8 +90,8 @@ struct TrainOptions {
 std::string to_toml(TrainOptions options);
 void from_toml(const std::string& path, TrainOptions& options, std::string where = "");
 
-// Parses a size such as "25MB" or "1GiB" as bytes; nothing if it does not end in such a unit. ConfigError, which begins
-// with `name`, if no positive number stands before the unit.
+// Parses a size such as "25MB" or "1GiB"; returns bytes, or nothing if the text does not end in such a unit.
+// ConfigError, which begins with `name`, if there is no positive number before the unit.
 std::optional<double> parse_bytes(std::string_view name, std::string_view text);
 
 }  // namespace sotto

@@ -20,8 +20,9 @@ enum class CaptureFormat : std::uint8_t { safetensors, npy };
 // Nothing if no format has this name.
 std::optional<CaptureFormat> capture_format(std::string_view name);
 
-// A file that a run captured. Its name says what it is: gradient-000100.safetensors, or gradient-000100-r2.safetensors
-// where all ranks capture, and memory-000100.safetensors for what a memory held back after that step.
+// A file that a run captured. Its name tells its contents: gradient-000100.safetensors for the gradient of step 100
+// (gradient-000100-r2.safetensors if all ranks capture), and memory-000100.safetensors for the residual after that
+// step.
 struct CapturedFile {
   std::filesystem::path folder;
   bool memory = false;
@@ -52,7 +53,7 @@ struct CapturePlan {
   std::uint64_t every = 0;  // steps; 0: nothing is captured
   std::filesystem::path folder{};
   bool all_ranks = false;  // otherwise only the first that trains
-  bool memory = false;     // also what the memory holds back after the step
+  bool memory = false;     // also the residual after the step
   CaptureFormat format = CaptureFormat::safetensors;
   std::uint64_t limit = 16'000'000'000;  // bytes of all files of this run in the folder
 

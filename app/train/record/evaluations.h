@@ -30,7 +30,7 @@ struct EvaluationRow {
 };
 
 // The rows of a run's evaluations.csv, without a last line that a crash cut off; nothing if there is no such file.
-// FileError if it has other columns than those of the task's metrics, or an invalid row.
+// FileError if its columns do not belong to the metrics `kinds`, or a row is invalid.
 std::vector<EvaluationRow> read_evaluations(const std::filesystem::path& train_dir, std::span<const Metric> kinds);
 
 // A row of consensus.csv: how far the models of the ranks were apart at an evaluation.
@@ -78,7 +78,7 @@ class Evaluations {
   std::optional<std::uint64_t> last_;
 };
 
-// What an AfterBatch throws to break off an evaluation. The other ranks finish their part of it.
+// An AfterBatch throws this to break off an evaluation. The other ranks finish their part.
 struct BrokenOff {};
 
 // The mean of the ranks' models, and their distance from it: the root of the mean of |x_r - mean|^2.

@@ -57,9 +57,9 @@ void check_codec_errors(const std::filesystem::path& train_dir);
 // such file. FileError, with the line, if it holds something else.
 MeasuredTensors read_tensor_bytes(const std::filesystem::path& train_dir);
 
-// ConfigError if the folder for captures holds those of another run.
+// ConfigError if the folder for captures holds captures of another run.
 void check_capture_folder(const Choices& choices);
-// ConfigError, on all ranks, if the algorithm cannot tell what its memory holds, which is to be captured.
+// ConfigError, on all ranks, if the memory is to be captured and the algorithm cannot give its contents.
 void check_captured_memory(const Choices& choices, Algorithm& algorithm, std::span<const BucketPlan> buckets);
 
 // Captures copies of a rank's own gradient, and measures the codec on them, on its own thread while training continues.

@@ -138,7 +138,7 @@ class TensorBoard final : public Listener {
  private:
   std::filesystem::path folder_;
   AlgorithmSpec algorithm_;
-  std::int64_t examples_of_rank_, examples_ = 0;  // of a step: of one rank that computes, and of all of them
+  std::int64_t examples_of_rank_, examples_ = 0;  // examples of a step: on one computing rank, and on all of them
   double sent_ = 0;
   std::optional<EventFile> file_;  // none: another rank's steps are shown
 };
