@@ -57,8 +57,8 @@ class LoneRank {
   }
 
   Replica& replica() { return replica_; }
-  // `ready` sees each bucket when it holds what would be exchanged, unless it is empty. NumericError if training
-  // diverges.
+  // Makes a step. Calls `ready`, unless it is empty, when a bucket holds the vector that would be exchanged.
+  // NumericError if training diverges.
   ComputeTimes step(const std::function<void(std::size_t bucket)>& ready) {
     ComputeTimes times;
     Timer timer;

@@ -22,7 +22,8 @@ bool stands_alone(char c) {
 
 bool is_stop(char c) { return c == '.' || c == ','; }
 
-// Replaces every pair of neighbours that `is_pair` accepts, from left to right and without overlap, by three parts.
+// Puts `before`, `between` and `after` around the characters of every pair of neighbours that `is_pair` accepts, from
+// left to right and without overlap.
 std::string split_pairs(const std::string& text, bool (*is_pair)(char, char), std::string_view before,
                         std::string_view between, std::string_view after) {
   std::string out;

@@ -188,8 +188,7 @@ DryRun try_run(const Choices& asked, bool takes_steps) {
     }
     const std::uint64_t end = sent();
     if (end - after != after - before) vary = true;
-    algorithm->drain();  // a second time, to count what drain() sends, which is subtracted: a run does not drain after
-                         // each step
+    algorithm->drain();  // again, to subtract the bytes of a drain(): a run does not drain after each step
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = after - before - exchanges / 3 * (sent() - end);
     if (communicator.rank() == 0) {
       const bool never = sends >= plan.steps;

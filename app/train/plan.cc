@@ -89,7 +89,7 @@ Course Course::of_text(std::string_view text) {
 std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const {
   if (algorithm.entry->graph.used) return "";
   const std::string doubt =
-      warning_about(phases.back().recipe, buckets,  // whoever shows it knows the front end
+      warning_about(phases.back().recipe, buckets,  // options are marked; the front end spells them
                     [](std::string_view option, std::string_view value) { return named(option, value); });
   return doubt.empty() ? rate_warning : doubt;
 }
@@ -131,7 +131,8 @@ RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t den
   plan.horizon = options.horizon ? whole(*options.horizon) : micro_steps / accumulate;
   if (options.max_steps) plan.steps = std::min(plan.steps, whole(*options.max_steps));
   plan.phases = {{0, choices.recipe}};
-  // An optimiser with dense steps already knows the number from the option. The warm-up begins after them.
+  // The dense steps at the beginning: of the optimiser, or by the option, which an optimiser with such steps has taken
+  // over. The warm-up begins after them.
   const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after.value_or(0)));
   if (choices.codec_warmup) {
     Warmup warmup =

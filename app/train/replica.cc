@@ -122,8 +122,9 @@ void Replica::segment_needed(std::size_t segment) {
   for (std::size_t b = buckets_of_[segment].begin; b < buckets_of_[segment].end; ++b) bucket_needed(b);
 }
 
-// With sync(priority=need) the mean of the last step may be on its way until this call. Backward starts once forward
-// has needed every bucket that it completes. Also sets the bucket's gradient to zero.
+// Runs before parameters of the bucket are first used: with sync(priority=need), the mean of the last step may be on
+// its way until then. Also sets the bucket's gradient to zero, since forward needs a bucket before backward adds to its
+// gradient.
 void Replica::bucket_needed(std::size_t bucket) {
   if (std::exchange(needed_[bucket], char{true})) return;
   const auto asked = Clock::now();

@@ -123,10 +123,10 @@ void Session::take_up(const Manifest& manifest, bool in_memory) {
   require_identity(folder, manifest.identity, {{"codec", method_}});
 }
 
-// From now on steps mean what this course says.
+// From now on, the data, the plan and the schedule follow this course.
 void Session::take_course(Course course) {
   const auto before = static_cast<int>(std::ranges::count_if(followers_, [&](int other) { return other < rank(); }));
-  const Share share{std::clamp(rank() - idle_ - before, 0, trainers() - 1), trainers()};  // followers read none
+  const Share share{std::clamp(rank() - idle_ - before, 0, trainers() - 1), trainers()};  // followers read no examples
   task_->go_on(course.start(), share);
   course.set_epochs(task_->epochs());
   course_ = std::move(course);
@@ -137,7 +137,7 @@ void Session::take_course(Course course) {
 }
 
 void Session::enter(std::uint64_t step) {
-  if (method_ != made_method_) algorithm_ = make_planned_algorithm();  // the phases are planned otherwise now
+  if (method_ != made_method_) algorithm_ = make_planned_algorithm();  // the course has changed the phases
   algorithm_->enter(step);
 }
 

@@ -61,8 +61,8 @@ void save_alone(Choices choices, const World& world, Rollback& rollback, const s
   }
 }
 
-// Each generation of ranks continues where the one before was left. The first one has the number 1. `heartbeat` is null
-// if it is known beforehand how the group will change.
+// Trains in generations, of which the first has the number 1. Each continues where the previous one ended. `heartbeat`:
+// null if the changes of the group are planned, as in a replay.
 TrainResult train_in_generations(Choices choices, World world, Heartbeat* heartbeat) {
   Rollback rollback;
   const auto place = join_generation(world, StopSignal::caught);

@@ -24,8 +24,8 @@ struct MnistForm {
   std::string stem(Split split) const;  // how the names of a split's files begin
 };
 
-// Cohen et al., 2017. As torchvision does, we keep each image as it is stored, rows and columns exchanged, and the
-// labels of letters, which begin at 1: class 0 never occurs.
+// EMNIST (Cohen et al., 2017). As in torchvision, images stay as they are stored, with rows and columns exchanged.
+// Labels of letters begin at 1, so class 0 never occurs.
 inline constexpr Normalisation emnist_normalisation{{0.1751F}, {0.3332F}};
 
 inline constexpr std::array mnist_forms{

@@ -12,8 +12,8 @@ namespace sotto {
 
 // Writes such files to options.data_dir, which is made if needed, and returns their paths. train_size and test_size are
 // the numbers of examples (for a text: of bytes); 0: as many as in the generated data sets. The bytes are the same on
-// every machine. ConfigError for a data set without files, or for a size of a format that has a fixed one; FileError if
-// such a file exists already: nothing is overwritten.
+// every machine. ConfigError for a data set without files, or if a size is set and the format has a fixed one;
+// FileError if such a file exists already: nothing is overwritten.
 std::vector<std::filesystem::path> make_stand_in(const DataOptions& options);
 
 // The names that make_stand_in() knows.

@@ -27,8 +27,8 @@ struct View {
 // CenterCrop.
 View middle_view(std::size_t width, std::size_t height, std::size_t side);
 
-// A random part of .08 to 1 of the area and with sides of ratios 3/4 to 4/3, mirrored with probability 1/2, as
-// torchvision's RandomResizedCrop and RandomHorizontalFlip (Szegedy et al., CVPR 2015).
+// A random part with .08 to 1 of the area and a ratio of sides from 3/4 to 4/3, mirrored with probability 1/2. This is
+// torchvision's RandomResizedCrop with RandomHorizontalFlip (Szegedy et al., CVPR 2015).
 View random_view(std::size_t width, std::size_t height, std::size_t side, Philox& random);
 
 // Draws views of pictures. Resizing is bilinear with antialias, across and then down, and has the same bits as Pillow

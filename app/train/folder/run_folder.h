@@ -64,9 +64,10 @@ inline std::string broadcast_text(std::string text, Communicator& communicator, 
 class RunFolder {
  public:
   // `choices` must outlive this object. Rank 0 chooses, creates, locks and checks the folder. ConfigError if the folder
-  // already holds a run that is not to be resumed, or if another run is using it. In a later generation, the user may
-  // be the lost rank 0 of an earlier generation of this run: it has ten seconds to end, then the folder is taken from
-  // it. `run`: the id of this run, by which its earlier generations are known; empty: not known yet.
+  // already holds a run that is not to be resumed, or if another run is using it. In a later generation, the process
+  // that uses the folder may be the lost rank 0 of an earlier generation of this run. It has ten seconds to end, then
+  // the folder is taken from it. `run`: the id of this run, by which its earlier generations are known; empty: not
+  // known yet.
   RunFolder(const Choices& choices, Communicator& communicator, std::uint64_t generation, const std::string& run);
 
   const std::filesystem::path& path() const { return path_; }

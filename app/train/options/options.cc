@@ -228,7 +228,7 @@ class TomlReader final : public OptionVisitor {
   template <class T>
   void take(std::optional<T>& value, const Option& option, const toml::node& node) const {
     const bool is_unsaid = node.value_exact<std::string>() == format_optional(std::optional<T>{});
-    // Records of earlier versions say 0 where nothing was said and 0 is no value.
+    // Records of earlier versions say 0 for an option that is not set and cannot be 0.
     const bool is_zero = !std::is_same_v<T, std::string> && exactly<T>(node) == T{} && !option.bounds.contains(0);
     value.reset();
     if (is_unsaid || is_zero) return;

@@ -51,7 +51,8 @@ class Replaced {
   std::vector<float> own_;
 };
 
-// A rank that breaks off cannot leave the others alone, so all agree at the end.
+// Nothing on all ranks if one of them broke off: they agree on that at the end, since the others cannot go on without
+// it.
 std::optional<Tally> evaluate_share(Task& task, Split split, Share share, Communicator& communicator,
                                     const AfterBatch& after_batch) {
   std::optional<Tally> sums;
@@ -65,8 +66,8 @@ std::optional<Tally> evaluate_share(Task& task, Split split, Share share, Commun
   return sums;
 }
 
-// Counts over all examples of a split, by each rank for itself. `parameters` replace the task's, unless empty.
-// Collective: nothing on all ranks if one of them broke off.
+// Each rank counts over all examples of a split by itself. `parameters` replace the task's, unless empty. Collective;
+// nothing on all ranks if one of them broke off.
 std::optional<Tally> evaluate_alone(Task& task, std::span<const float> parameters, Split split,
                                     Communicator& communicator, const AfterBatch& after_batch) {
   const Replaced wanted(task.parameters(), parameters);

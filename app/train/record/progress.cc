@@ -39,7 +39,7 @@ class MetricsPage final : public Listener {
   void begin(const RunStart& start) override {
     const Lock lock(mutex_);
     steps_ = start.first_step;
-    const bool is_idle = start.rank < idle_ranks(algorithm_, start.ranks);  // a server alone
+    const bool is_idle = start.rank < idle_ranks(algorithm_, start.ranks);  // this rank is only a server
     examples_of_step_ = is_idle ? 0 : static_cast<double>(options_.batch_size * options_.accumulate);
   }
 
