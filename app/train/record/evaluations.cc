@@ -51,8 +51,7 @@ class Replaced {
   std::vector<float> own_;
 };
 
-// Nothing on all ranks if one of them broke off: they agree on that at the end, since the others cannot go on without
-// it.
+// Nothing on all ranks if one of them broke off. They agree on that at the end, since each needs the parts of all.
 std::optional<Tally> evaluate_share(Task& task, Split split, Share share, Communicator& communicator,
                                     const AfterBatch& after_batch) {
   std::optional<Tally> sums;
