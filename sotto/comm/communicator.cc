@@ -108,8 +108,8 @@ void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs
   }
 }
 
-// In round k, from 1 on, each rank r sends to r + k. A rank may go in rounds even if others send everything at once: round k of a
-// rank needs only that others have reached their round k.
+// In round k, from 1 on, each rank r sends to r + k. A rank may go in rounds even if others send everything at once:
+// round k of a rank needs only that others have reached their round k.
 void Communicator::exchange_in_rounds(std::span<const Send> sends, std::span<Recv> recvs) {
   send_turns_.clear();
   recv_turns_.clear();
