@@ -8,6 +8,16 @@ namespace {
 constexpr std::uint64_t most = std::uint64_t{1} << 40;  // steps or meetings: sums over all ranks do not overflow
 constexpr std::uint64_t mark = std::uint64_t{1} << 63;
 
+// The beginning of a note as it is sent; the ranks' steps follow.
+struct Head {
+  PairNote::Kind kind{};
+  std::uint8_t zero = 0;
+  std::uint16_t generation = 0;
+  std::uint32_t number = 0;
+  std::uint64_t meeting = 0, end = 0;
+};
+static_assert(sizeof(Head) == 24);
+
 std::uint64_t checked(std::uint64_t count) {
   if (count > most) throw WireError("a note that counts " + std::to_string(count) + " steps or meetings");
   return count;
@@ -17,12 +27,7 @@ std::uint64_t checked(std::uint64_t count) {
 
 void write_note(const PairNote& note, std::span<std::byte> room) {
   ByteWriter writer(room);
-  writer.put(note.kind);
-  writer.put(std::uint8_t{0});
-  writer.put(note.generation);
-  writer.put(note.number);
-  writer.put(note.meeting);
-  writer.put(note.end);
+  writer.put(Head{note.kind, 0, note.generation, note.number, note.meeting, note.end});
   for (std::size_t rank = 0; rank < note.steps.size(); ++rank) {
     writer.put(note.steps[rank] | (note.about_all() && note.marked[rank] ? mark : 0));
   }
@@ -30,16 +35,15 @@ void write_note(const PairNote& note, std::span<std::byte> room) {
 
 std::span<const std::byte> read_note(std::span<const std::byte> mail, int ranks, PairNote& note) {
   ByteReader reader(mail);
-  const auto kind = reader.get<std::uint8_t>("note");
-  const auto zero = reader.get<std::uint8_t>("note");
-  if (kind > static_cast<std::uint8_t>(PairNote::Kind::ends) || zero != 0) {
-    throw WireError("a note of unknown kind " + std::to_string(kind));
+  const auto head = reader.get<Head>("note");
+  if (head.kind > PairNote::Kind::ends || head.zero != 0) {
+    throw WireError("a note of unknown kind " + std::to_string(static_cast<unsigned>(head.kind)));
   }
-  note.kind = static_cast<PairNote::Kind>(kind);
-  note.generation = reader.get<std::uint16_t>("note");
-  note.number = reader.get<std::uint32_t>("note");
-  note.meeting = checked(reader.get<std::uint64_t>("note"));
-  note.end = checked(reader.get<std::uint64_t>("note"));
+  note.kind = head.kind;
+  note.generation = head.generation;
+  note.number = head.number;
+  note.meeting = checked(head.meeting);
+  note.end = checked(head.end);
   note.steps.clear();
   note.marked.clear();
   for (int rank = 0; rank < ranks; ++rank) {

@@ -2,12 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "sotto/core/bytes.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::uint16_t magic = 0x7370;  // "ps"; a coded message begins with "so"
+
+// A note as it is sent.
+struct Head {
+  std::uint16_t word = magic;
+  ServerNote::Kind kind{};
+  std::uint16_t generation = 0, zero = 0;
+  std::uint64_t step = 0, version = 0, stop = 0;
+  std::uint64_t made_or_rate = 0;  // from a worker: the bits of the rate
+  double loss = 0;
+};
+static_assert(sizeof(Head) == ServerNote::bytes);
 
 }  // namespace
 
@@ -16,41 +29,37 @@ bool is_note(std::span<const std::byte> bytes) {
 }
 
 void write_note(const ServerNote& note, std::span<std::byte> room) {
-  ByteWriter writer(room.first(ServerNote::bytes));
-  writer.put(magic);
-  writer.put(static_cast<std::uint16_t>(note.kind));
-  writer.put(note.generation);
-  writer.put(std::uint16_t{0});
-  writer.put(note.step);
-  writer.put(note.version);
-  writer.put(note.stop);
-  ServerNote::is_of_server(note.kind) ? writer.put(note.made) : writer.put(note.rate);
-  writer.put(note.loss);
+  ByteWriter(room).put(
+      Head{.kind = note.kind,
+           .generation = note.generation,
+           .step = note.step,
+           .version = note.version,
+           .stop = note.stop,
+           .made_or_rate = ServerNote::is_of_server(note.kind) ? note.made : std::bit_cast<std::uint64_t>(note.rate),
+           .loss = note.loss});
 }
 
 ServerNote read_note(std::span<const std::byte> bytes, std::uint16_t generation) {
-  ByteReader reader(bytes);
-  if (reader.get<std::uint16_t>("note") != magic) throw WireError("this is no note of a worker or server");
-  ServerNote note;
-  const auto kind = reader.get<std::uint16_t>("note");
-  if (kind < 1 || kind > static_cast<std::uint16_t>(ServerNote::Kind::rested)) {
-    throw WireError(fmt::format("a note of the unknown kind {}", kind));
+  const auto head = ByteReader(bytes).get<Head>("note");
+  if (head.word != magic) throw WireError("this is no note of a worker or server");
+  if (head.kind < ServerNote::Kind::gradient || head.kind > ServerNote::Kind::rested) {
+    throw WireError(fmt::format("a note of the unknown kind {}", static_cast<unsigned>(head.kind)));
   }
-  note.kind = static_cast<ServerNote::Kind>(kind);
-  note.generation = reader.get<std::uint16_t>("note");
-  if (note.generation != generation) {
-    throw WireError(fmt::format("a note of generation {}, and {} is expected", note.generation, generation));
+  if (head.generation != generation) {
+    throw WireError(fmt::format("a note of generation {}, and {} is expected", head.generation, generation));
   }
-  if (reader.get<std::uint16_t>("note") != 0) throw WireError("a note whose unused bytes are not 0");
-  note.step = reader.get<std::uint64_t>("note");
-  note.version = reader.get<std::uint64_t>("note");
-  note.stop = reader.get<std::uint64_t>("note");
+  if (head.zero != 0) throw WireError("a note whose unused bytes are not 0");
+  ServerNote note{.kind = head.kind,
+                  .generation = head.generation,
+                  .step = head.step,
+                  .version = head.version,
+                  .stop = head.stop,
+                  .loss = head.loss};
   if (ServerNote::is_of_server(note.kind)) {
-    note.made = reader.get<std::uint64_t>("note");
+    note.made = head.made_or_rate;
   } else {
-    note.rate = reader.get<double>("note");
+    note.rate = std::bit_cast<double>(head.made_or_rate);
   }
-  note.loss = reader.get<double>("note");
   return note;
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <random>
+#include <span>
 
-#include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/checksum.h"
 
@@ -13,8 +15,21 @@ namespace sotto {
 namespace {
 
 constexpr std::uint32_t relay_magic = 0x6C657273;  // "srel"
-constexpr std::uint8_t version = 1;                // words of version 0 had 24 bytes, without a checksum
-constexpr std::size_t checked = RelayWord::bytes - sizeof(std::uint32_t);
+constexpr std::uint8_t relay_version = 1;          // words of version 0 had 24 bytes, without a checksum
+
+// A word as it is sent.
+struct Head {
+  std::uint32_t magic = relay_magic;
+  std::uint8_t kind = 0, version = relay_version;
+  std::uint16_t zero = 0;
+  RelayId id{};
+  std::uint32_t crc = 0;
+
+  std::uint32_t crc_of_rest() const {
+    return kernels::crc32(0, std::as_bytes(std::span(this, 1)).first<offsetof(Head, crc)>());
+  }
+};
+static_assert(sizeof(Head) == RelayWord::bytes);
 
 }  // namespace
 
@@ -26,43 +41,28 @@ RelayId new_relay_id() {
 }
 
 RelayRoom write_relay_word(const RelayWord& word) {
-  RelayRoom room{};
-  ByteWriter writer(room);
-  writer.put(relay_magic);
-  writer.put(static_cast<std::uint8_t>(word.kind));
-  writer.put(version);
-  writer.put(std::uint16_t{0});
-  writer.put_bytes(word.id);
-  writer.put(kernels::crc32(0, std::span(room).first<checked>()));
-  return room;
+  Head head{.kind = static_cast<std::uint8_t>(word.kind), .id = word.id};
+  head.crc = head.crc_of_rest();
+  return std::bit_cast<RelayRoom>(head);
 }
 
 RelayWord read_relay_word(const RelayRoom& data) {
-  ByteReader reader(data);
-  const auto magic = reader.get<std::uint32_t>("word");
-  const auto kind = reader.get<std::uint8_t>("word");
-  const auto theirs = reader.get<std::uint8_t>("word");
-  const auto zero = reader.get<std::uint16_t>("word");
-  const bool right = magic == relay_magic && zero == 0;
-  if (right && theirs != version) {
-    throw WireError(fmt::format("a word to a relay of version {} instead of {}", theirs, version));
+  const auto head = std::bit_cast<Head>(data);
+  const bool right = head.magic == relay_magic && head.zero == 0;
+  if (right && head.version != relay_version) {
+    throw WireError(fmt::format("a word to a relay of version {} instead of {}", head.version, relay_version));
   }
-  if (!right || kind < 1 || kind > static_cast<std::uint8_t>(RelayWord::Kind::absent)) {
-    throw WireError(fmt::format("{:#x} {:#x} is no word of a relay", magic, kind));
+  if (!right || head.kind < 1 || head.kind > static_cast<std::uint8_t>(RelayWord::Kind::absent)) {
+    throw WireError(fmt::format("{:#x} {:#x} is no word of a relay", head.magic, head.kind));
   }
-  RelayWord word;
-  word.kind = static_cast<RelayWord::Kind>(kind);
-  std::ranges::copy(reader.take(sizeof(RelayId), "word"), word.id.begin());
-  if (reader.get<std::uint32_t>("word") != kernels::crc32(0, std::span(data).first<checked>())) {
-    throw WireError("a word to a relay was changed on the way");
-  }
-  return word;
+  if (head.crc != head.crc_of_rest()) throw WireError("a word to a relay was changed on the way");
+  return {static_cast<RelayWord::Kind>(head.kind), head.id};
 }
 
 bool may_be_relay_word(const RelayRoom& data, std::size_t bytes) {
-  constexpr std::size_t told = 8;  // magic word, kind and version
-  ByteReader reader(data);
-  return bytes < told || (reader.get<std::uint32_t>("word") == relay_magic && data[5] == std::byte{version});
+  const auto head = std::bit_cast<Head>(data);
+  return bytes < offsetof(Head, zero) + sizeof(head.zero) ||
+         (head.magic == relay_magic && head.version == relay_version);
 }
 
 }  // namespace sotto

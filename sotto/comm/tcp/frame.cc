@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstddef>
 
 #include "sotto/core/bytes.h"
 #include "sotto/kernels/checksum.h"
@@ -11,36 +11,61 @@ namespace sotto {
 namespace {
 
 constexpr std::uint32_t magic = 0x6F746F73;  // "soto"
-constexpr std::uint32_t version = 3;         // of the hello; it decides what may follow
-constexpr std::uint64_t hello_data = TcpHello::bytes - 24;
-constexpr int kind_at = 56;  // the bits of the length are below it
+constexpr std::uint32_t hello_version = 3;   // it decides what may follow
+constexpr int kind_at = 56;                  // the bits of the length are below it
+
+// A frame as it is sent.
+struct FrameHead {
+  std::uint32_t head_crc = 0, crc = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t length_and_kind = 0;
+
+  std::uint32_t crc_of_rest() const {
+    return kernels::crc32(0, std::as_bytes(std::span(this, 1)).subspan(sizeof(head_crc)));
+  }
+};
+static_assert(sizeof(FrameHead) == TcpFrame::bytes);
+
+// A hello as it is sent.
+struct HelloHead {
+  std::uint32_t word = magic;
+  std::uint32_t kind = static_cast<std::uint32_t>(TcpFrame::Kind::hello);
+  std::uint64_t zero = 0;
+  std::uint64_t length = TcpHello::bytes - TcpFrame::bytes;
+  std::uint32_t version = hello_version;
+  std::uint32_t from = 0, to = 0, size = 0;
+  std::uint64_t connection = 0, last = 0, due = 0;
+  TcpKey key{};
+  TcpHello::Place place{};
+  std::uint32_t crc = 0;
+
+  std::uint32_t crc_of_rest() const {
+    return kernels::crc32(0, std::as_bytes(std::span(this, 1)).first<offsetof(HelloHead, crc)>());
+  }
+};
+static_assert(sizeof(HelloHead) == TcpHello::bytes);
 
 }  // namespace
 
 void write_frame(const TcpFrame& frame, std::span<std::byte, TcpFrame::bytes> room) {
-  ByteWriter writer(room.subspan<sizeof(std::uint32_t)>());
-  writer.put(frame.crc);
-  writer.put(frame.sequence);
-  writer.put(frame.length | std::uint64_t{static_cast<std::uint8_t>(frame.kind)} << kind_at);
-  ByteWriter(room.first<sizeof(std::uint32_t)>()).put(kernels::crc32(0, room.subspan<sizeof(std::uint32_t)>()));
+  FrameHead head{.crc = frame.crc,
+                 .sequence = frame.sequence,
+                 .length_and_kind = frame.length | std::uint64_t{static_cast<std::uint8_t>(frame.kind)} << kind_at};
+  head.head_crc = head.crc_of_rest();
+  ByteWriter(room).put(head);
 }
 
 TcpFrame read_tcp_frame(std::span<const std::byte> data, std::uint64_t sequence) {
-  ByteReader reader(data);
-  const auto crc = reader.get<std::uint32_t>("frame");
-  TcpFrame frame;
-  frame.crc = reader.get<std::uint32_t>("frame");
-  frame.sequence = reader.get<std::uint64_t>("frame");
-  const auto length = reader.get<std::uint64_t>("frame");
-  if (crc != kernels::crc32(0, data.first<TcpFrame::bytes>().subspan<sizeof(crc)>())) {
+  const auto head = ByteReader(data).get<FrameHead>("frame");
+  if (head.head_crc != head.crc_of_rest()) {
     throw DamagedFrame(fmt::format("the header of frame {} has a wrong checksum", sequence));
   }
-  const auto kind = static_cast<unsigned>(length >> kind_at);
-  frame.length = length & ((std::uint64_t{1} << kind_at) - 1);
+  const auto kind = static_cast<unsigned>(head.length_and_kind >> kind_at);
   if (kind < static_cast<unsigned>(TcpFrame::Kind::welcome) || kind > static_cast<unsigned>(TcpFrame::Kind::stripes)) {
     throw WireError(fmt::format("there is no frame of kind {}", kind));
   }
-  frame.kind = static_cast<TcpFrame::Kind>(kind);
+  const TcpFrame frame{static_cast<TcpFrame::Kind>(kind), head.sequence,
+                       head.length_and_kind & ((std::uint64_t{1} << kind_at) - 1), head.crc};
   const bool counts = frame.kind != TcpFrame::Kind::welcome && frame.kind != TcpFrame::Kind::ack;
   if (counts && frame.sequence != sequence) {
     throw WireError(fmt::format("frame {} came where frame {} was due", frame.sequence, sequence));
@@ -50,48 +75,29 @@ TcpFrame read_tcp_frame(std::span<const std::byte> data, std::uint64_t sequence)
 }
 
 void write_hello(const TcpHello& hello, std::span<std::byte, TcpHello::bytes> room) {
-  ByteWriter writer(room);
-  writer.put(magic);
-  writer.put(static_cast<std::uint32_t>(TcpFrame::Kind::hello));
-  writer.put(std::uint64_t{0});
-  writer.put(hello_data);
-  writer.put(version);
-  writer.put(hello.from);
-  writer.put(hello.to);
-  writer.put(hello.size);
-  writer.put(hello.connection);
-  writer.put(hello.last);
-  writer.put(hello.due);
-  writer.put_bytes(hello.key);
-  writer.put_bytes(hello.place);
-  writer.put(kernels::crc32(0, room.first<TcpHello::bytes - sizeof(std::uint32_t)>()));
+  HelloHead head{.from = hello.from,
+                 .to = hello.to,
+                 .size = hello.size,
+                 .connection = hello.connection,
+                 .last = hello.last,
+                 .due = hello.due,
+                 .key = hello.key,
+                 .place = hello.place};
+  head.crc = head.crc_of_rest();
+  ByteWriter(room).put(head);
 }
 
 TcpHello read_hello(std::span<const std::byte, TcpHello::bytes> data) {
-  ByteReader reader(data);
-  const auto word = reader.get<std::uint32_t>("hello");
-  const auto kind = reader.get<std::uint32_t>("hello");
-  const auto zero = reader.get<std::uint64_t>("hello");
-  const auto length = reader.get<std::uint64_t>("hello");
-  if (word != magic || kind != static_cast<std::uint32_t>(TcpFrame::Kind::hello) || zero != 0 || length != hello_data) {
+  const auto head = ByteReader(data).get<HelloHead>("hello");
+  const HelloHead right;
+  if (head.word != right.word || head.kind != right.kind || head.zero != right.zero || head.length != right.length) {
     throw WireError("a connection does not begin with a hello");
   }
-  const auto theirs = reader.get<std::uint32_t>("hello");
-  if (theirs != version) throw WireError(fmt::format("a hello of version {} instead of {}", theirs, version));
-  constexpr std::size_t checked = TcpHello::bytes - sizeof(std::uint32_t);
-  if (ByteReader(data.subspan<checked>()).get<std::uint32_t>("hello") != kernels::crc32(0, data.first<checked>())) {
-    throw WireError("its hello was changed on the way");
+  if (head.version != hello_version) {
+    throw WireError(fmt::format("a hello of version {} instead of {}", head.version, hello_version));
   }
-  TcpHello hello;
-  hello.from = reader.get<std::uint32_t>("hello");
-  hello.to = reader.get<std::uint32_t>("hello");
-  hello.size = reader.get<std::uint32_t>("hello");
-  hello.connection = reader.get<std::uint64_t>("hello");
-  hello.last = reader.get<std::uint64_t>("hello");
-  hello.due = reader.get<std::uint64_t>("hello");
-  std::ranges::copy(reader.take(sizeof(TcpKey), "hello"), hello.key.begin());
-  std::ranges::copy(reader.take(sizeof(TcpHello::Place), "hello"), hello.place.begin());
-  return hello;
+  if (head.crc != head.crc_of_rest()) throw WireError("its hello was changed on the way");
+  return {head.from, head.to, head.size, head.connection, head.last, head.due, head.key, head.place};
 }
 
 }  // namespace sotto
