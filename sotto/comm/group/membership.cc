@@ -30,7 +30,7 @@ constexpr char failed_mark = '-', ended_mark = '+';  // the first character of a
 constexpr auto answer_limit = 30s;                   // to one request
 constexpr auto silent_limit = 5s;                    // then a rank says for whom it waits
 constexpr auto longest_patience = 24h;
-constexpr std::size_t most_ranks = 65535;  // messages have 16 bits for a rank
+constexpr std::size_t most_members = 65535;  // as of ranks (world.cc)
 
 // Of the keys of a generation's meeting.
 std::string prefix_of(std::uint64_t generation) {
@@ -54,7 +54,7 @@ std::vector<int> ids_at(Store& store, const std::string& key) {
   std::istringstream words(value);
   std::vector<int> ids;
   int id = 0, least = 0;
-  for (; ids.size() <= most_ranks && words >> id && id >= least; least = id + 1) ids.push_back(id);
+  for (; ids.size() <= most_members && words >> id && id >= least; least = id + 1) ids.push_back(id);
   if (words.eof() && words.fail() && !ids.empty()) return ids;  // nothing was left
   throw CommError(fmt::format("the ranks' store says `{}` where ids of ranks are due", visible(value)));
 }
@@ -257,8 +257,8 @@ std::optional<World> join_generation(const World& world, const Stop& stop) {
 
 JobSize size_of_job(const World& world) {
   return ask(world, {}, [](Store& store, bool& /*is_there*/) {
-    return JobSize{.least = number_at(store, keys::least, most_ranks),
-                   .most = number_at(store, keys::most, most_ranks)};
+    return JobSize{.least = number_at(store, keys::least, most_members),
+                   .most = number_at(store, keys::most, most_members)};
   });
 }
 
