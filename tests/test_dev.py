@@ -11,6 +11,8 @@ import zipfile
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = pathlib.Path(sysconfig.get_path("scripts"))
 
 

@@ -9,6 +9,8 @@ import pytest
 from conftest import TINY, has_step, summary, wait_until
 from test_resume import check
 
+pytestmark = pytest.mark.slow
+
 AD_PSGD = ["train", *TINY, "--algorithm", "ad_psgd"]
 
 

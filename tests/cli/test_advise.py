@@ -7,6 +7,8 @@ import signal
 import pytest
 from conftest import TINY, has_step, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 MODEL = TINY[:TINY.index("--deadline")]
 JOB = ["advise", *MODEL, "--ranks", 2, "--threads", 1]
 

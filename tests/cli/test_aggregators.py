@@ -7,6 +7,8 @@ import pytest
 from conftest import TINY, summary
 from test_resume import check
 
+pytestmark = pytest.mark.slow
+
 RESNET = "--model resnet(depth=18,width=0.25) --data made-cifar --train-size 16 --test-size 4 --batch-size 2 --deadline 100".split()
 
 

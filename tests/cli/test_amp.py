@@ -7,6 +7,8 @@ import pytest
 
 from conftest import TINY, summary
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("amp", ["bf16", "f16"])
 def test_16_bits_want_a_network(run, amp):

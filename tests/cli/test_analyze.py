@@ -14,6 +14,8 @@ import pytest
 from conftest import DEADLINE
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 SHAPES = {"conv.weight": (6, 3, 2, 2), "fc.weight": (20, 30), "fc.bias": (20,)}
 STEPS, RANKS = (0, 10, 20), (0, 1, 2)
 CODECS = ["topk(0.1)", "qsgd(bits=4)", "f16"]
@@ -191,7 +193,7 @@ def test_captures_of_a_run_are_analysed(good, tmp_path):
     (["damaged"], "damaged/gradient-000000.safetensors"),
     (["nan"], "nan/gradient-000000.safetensors: b holds nan"),
     (["unlike"], "unlike/gradient-000001.safetensors: holds other tensors"),
-    (["twice"], "twice/gradient-000000.safetensors: is of the same step and rank as twice/gradient-000000.npy"),
+    (["twice"], "twice/gradient-000000.npy: is of the same step and rank as twice/gradient-000000.safetensors"),
     (["runs"], "runs/gradient-000000-r0.safetensors: is of the same step as runs/gradient-000000.safetensors, whose name has no rank"),
 ])  # fmt: skip
 def test_what_cannot_be_analysed_is_told(run, tmp_path, arguments, message):

@@ -9,6 +9,8 @@ import pytest
 
 from conftest import TINY, has_step, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = ["--epochs", 100000, "--eval-freq", 1000000]
 
 

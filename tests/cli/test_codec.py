@@ -11,6 +11,8 @@ import pytest
 
 from conftest import TINY
 
+pytestmark = pytest.mark.slow
+
 
 def test_list(good):
     rows = {tuple(line.split()[:2]): line.split() for line in good("codec", "list").out.splitlines()}

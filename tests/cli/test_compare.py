@@ -4,7 +4,11 @@ import json
 import os
 import signal
 
+import pytest
+
 from conftest import TINY, has_step, summary, wait_until
+
+pytestmark = pytest.mark.slow
 
 SMALL = [*TINY, "--max-steps", 4, "--ranks", 2]
 

@@ -14,6 +14,8 @@ from conftest import compared, has_step, summary, wait_until
 from test_elastic import members
 from test_metrics_page import families
 
+pytestmark = pytest.mark.slow
+
 SMALL = "--model logreg --train-size 512 --test-size 100 --batch-size 8 --threads 1".split()  # several ranks share this machine
 LONG = [*SMALL, "--epochs", 100000, "--eval-freq", 1000, "--link", "1gbit,3ms", "--deadline", 20]
 

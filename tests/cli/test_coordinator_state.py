@@ -11,6 +11,8 @@ from conftest import has_step, name_of, summary, wait_until
 from test_coordinator import LONG, SMALL, coordinator, generation, goes_on, join, port_in  # noqa: F401 (fixtures)
 from test_elastic import members
 
+pytestmark = pytest.mark.slow
+
 
 def test_training_continues_without_a_coordinator(start, coordinator, join, tmp_path):
     folder = tmp_path / "run"

@@ -12,6 +12,8 @@ import pytest
 
 from conftest import TINY, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 class Slow(http.server.BaseHTTPRequestHandler):
     """Sends the beginning of a file, then nothing until the test is over."""

@@ -11,6 +11,8 @@ import pytest
 from conftest import TINY, processes, wait_until
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 CODECS = ["none", "qsgd(4) | rans", "power(4)", "ef | topk(0.2) | qsgd(4)"]
 LENET = TINY[2:]  # the demo's own model, so that OpenMP has threads in the launcher
 QUICK = [*LENET, "--max-steps", "3", "--link", "1gbit"]

@@ -7,6 +7,8 @@ import pytest
 
 from conftest import TINY
 
+pytestmark = pytest.mark.slow
+
 SHORT = ["train", *TINY, "--ranks", 2, "--max-steps", 2]
 
 

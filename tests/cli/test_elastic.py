@@ -10,6 +10,8 @@ import pytest
 
 from conftest import has_step, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 SMALL = "--model logreg --train-size 512 --test-size 100 --batch-size 8".split()
 ENDLESS = ["--epochs", 100000, "--eval-freq", 1000, "--link", "1gbit,3ms"]  # a step takes ten milliseconds or more
 LONG = [*SMALL, *ENDLESS, "--deadline", 20, "--max-steps", 400]

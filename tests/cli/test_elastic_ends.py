@@ -9,6 +9,8 @@ import pytest
 from conftest import summary, wait_until
 from test_elastic import ENDLESS, LONG, SMALL, at_step, kill, members
 
+pytestmark = pytest.mark.slow
+
 
 def checkpoints(folder):
     return sorted(int(path.name.split("_")[-1]) for path in folder.glob("model_step_*") if path.suffix == "")

@@ -13,6 +13,8 @@ from conftest import has_step, summary, wait_until
 from test_elastic import members
 from test_hosts import STAND_IN, all_gone, net, run_at, start_at, two  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 SMALL = "--model logreg --train-size 512 --test-size 100 --batch-size 8 --threads 1".split()
 LONG = [*SMALL, "--epochs", 100000, "--eval-freq", 1000, "--check-replicas", 20, "--link", "1gbit,3ms"]  # a step takes ten milliseconds or more
 

@@ -10,6 +10,8 @@ import pytest
 from conftest import TINY, has_step, summary, wait_until
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 FLAGS = ["train", *TINY, "--ranks", 2]  # 32 steps an epoch
 SLOW_TESTS = "train --model resnet20 --data digits --train-size 64 --batch-size 8 --threads 1".split()
 ALGORITHMS = [

@@ -9,6 +9,8 @@ import pytest
 from conftest import summary, wait_until
 from fault_moments import whole_checkpoints
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["train", "--model", "lenet", "--train-size", 512, "--test-size", 16, "--batch-size", 8, "--deadline", 60, "--ranks", 2, "--no-keep-best"]
 OFTEN = [*SMALL, "--checkpoint-every", 5]
 STEPS = 40

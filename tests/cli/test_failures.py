@@ -10,6 +10,8 @@ import pytest
 
 from conftest import TINY, has_step, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 ALGORITHMS = {  # and aggregators, after a comma
     "sync": [],
     "sync(priority=need)": [],

@@ -17,6 +17,8 @@ import fault_matrix as matrix
 from conftest import summary
 from fault_moments import Ranks, TooLate, slow_gradients, thaw, whole_checkpoints
 
+pytestmark = pytest.mark.slow
+
 STEPS = 20
 SMALL = ["--model", "lenet", "--train-size", 512, "--test-size", 64, "--batch-size", 8, "--max-steps", STEPS, "--checkpoint-every", 2, "--no-keep-best"]
 PATIENT, SHORT = 60, 6  # seconds of --deadline: where peers answer in the end, and where they do not

@@ -8,6 +8,8 @@ import pytest
 from conftest import TINY, summary
 from test_resume import check
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("algorithm, topology", [("push_sum", "exponential"), ("push_sum(overlap=true)", "ring"),
                                                  ("d_psgd", "ring"), ("choco", "ring")])  # fmt: skip

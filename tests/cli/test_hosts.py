@@ -16,6 +16,8 @@ import pytest
 import ssh_hosts
 from conftest import TINY, has_step, processes, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 LENET = "--model lenet --train-size 256 --test-size 64 --batch-size 8 --deadline 60 --threads 1".split()
 # In place of ssh: runs the command on this machine.
 STAND_IN = shlex.join(["sh", "-c", 'for last; do :; done; exec sh -c "$last"', "ssh"])

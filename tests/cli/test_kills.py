@@ -5,8 +5,12 @@ import random
 import signal
 import time
 
+import pytest
+
 from conftest import DEADLINE, summary
 from fault_moments import partial_checkpoint, whole_checkpoints
+
+pytestmark = pytest.mark.slow
 
 FLAGS = ["train", "--model", "lenet", "--train-size", 512, "--test-size", 16, "--batch-size", 2, "--optimiser", "adam", "--lr", 1e-4, "--ranks", 2,
          "--codec", "ef | topk(0.1)", "--no-keep-best", "--epochs", 100000, "--eval-freq", 1000000, "--train-dir", "run"]  # fmt: skip

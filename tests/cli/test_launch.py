@@ -14,6 +14,8 @@ import pytest
 from conftest import DEADLINE, TINY, has_step, name_of, processes, summary, wait_until
 from test_elastic import members
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = ["train", *TINY, "--epochs", 1000000, "--eval-freq", 1000000, "--train-dir", "run"]
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from conftest import TINY, summary
 
+pytestmark = pytest.mark.slow
+
 LINKS = """
 rate = "1gbit"
 latency = "1ms"

@@ -10,6 +10,8 @@ import pytest
 
 from conftest import DEADLINE, TINY, has_step, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 # Open MPI refuses to run as root, and more ranks than cores, unless it is told to.
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 SIX_STEPS = ["train", *TINY, "--max-steps", 6, "--check-replicas", 1]

@@ -11,6 +11,8 @@ import pytest
 
 from conftest import summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 HEADERS = 66  # bytes a packet: Ethernet 14, IPv4 20, TCP with timestamps 32
 
 

@@ -10,6 +10,8 @@ from conftest import summary, wait_until
 from test_elastic import SMALL, at_step, kill, members
 from test_tensorboard import scalars
 
+pytestmark = pytest.mark.slow
+
 # With these links the state takes some seconds, and a step with such codecs some hundredths of one.
 SLOW = ["train", *SMALL, *"--epochs 100000 --eval-freq 1000 --deadline 20 --max-steps 200 --check-replicas 200".split()]
 

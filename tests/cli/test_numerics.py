@@ -10,6 +10,8 @@ import torch_twins as twins
 from conftest import summary
 from training import BATCH, STEPS, Training, train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cifar(tmp_path_factory):

@@ -7,6 +7,8 @@ import pytest
 
 from conftest import summary
 
+pytestmark = pytest.mark.slow
+
 # With 8 a batch, 520 examples leave a remainder of 8 on 2 ranks, and on 4.
 FLAGS = ["train", *"--model logreg --train-size 520 --test-size 100 --deadline 60".split()]
 EXAMPLES, BATCH = 520, 8

@@ -10,6 +10,8 @@ from conftest import TINY, has_step, summary, wait_until
 from test_ad_psgd import check_rows
 from test_resume import check
 
+pytestmark = pytest.mark.slow
+
 MODES = ["mode=sync", "gradients=2, late=carry", "mode=async", "mode=stale, bound=2", "servers=1, dedicated=true",
          "mode=async, dedicated=true, down=qsgd(6)"]  # fmt: skip
 

@@ -11,6 +11,8 @@ import pytest
 from conftest import DEADLINE, has_step, wait_until
 from test_elastic import members
 
+pytestmark = pytest.mark.slow
+
 RAY = pathlib.Path(__file__).resolve().parents[2] / "launch" / "ray"
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed (pip install 'ray[default]')")
 OPTIONS = "--model logreg --train-size 512 --test-size 100 --batch-size 8 --epochs 100000 --eval-freq 1000 --link 1gbit,3ms --deadline 20".split()

@@ -12,6 +12,8 @@ import sys
 import pytest
 from conftest import DEADLINE
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "ray_tune.py"
 
 

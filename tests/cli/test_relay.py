@@ -13,6 +13,8 @@ import pytest
 from conftest import has_step, summary, wait_until
 from test_elastic import kill, members
 
+pytestmark = pytest.mark.slow
+
 JOB = ["train", "--data", "digits", "--model", "logreg", "--train-size", 512, "--test-size", 100, "--batch-size", 8,
        "--max-steps", 40]  # fmt: skip
 

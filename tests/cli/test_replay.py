@@ -10,6 +10,8 @@ from conftest import summary, wait_until
 from test_coordinator import coordinator, generation, goes_on, join  # noqa: F401 (fixtures)
 from test_elastic import ENDLESS, SMALL, at_step, kill, members
 
+pytestmark = pytest.mark.slow
+
 RUN = ["train", *SMALL, *ENDLESS, "--deadline", 20, "--max-steps", 500]
 UNENDING = [*RUN[:-1], 10**6]  # for runs that a test ends
 FEW = ["train", *SMALL, "--max-steps", 20, "--eval-freq", 10, "--train-dir", "run"]

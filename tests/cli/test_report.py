@@ -13,6 +13,8 @@ import pytest
 
 from conftest import DEADLINE, TINY, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 STEPS, EVERY, RANKS, MEASURED = 24, 8, 2, 10
 RUNS = {"none-1": ("none", 1), "none-2": ("none", 2), "<script>alert(1)<": ("ef | topk(0.01)", 1)}
 TARGET = "accuracy=0.2"

@@ -8,6 +8,8 @@ import pytest
 
 from conftest import TINY, summary, wait_until
 
+pytestmark = pytest.mark.slow
+
 CODECS = ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8", "svd(exact=4) | atomo(s=3)"]
 
 

@@ -18,6 +18,8 @@ import slurm_cluster
 from conftest import DEADLINE
 from documents import ROOT, blocks
 
+pytestmark = pytest.mark.slow
+
 HERE = pathlib.Path(__file__).parent
 INSTALL = """cmake --install build/release --prefix build/prefix
 cmake -S examples -B build/examples -DCMAKE_PREFIX_PATH=$PWD/build/prefix"""

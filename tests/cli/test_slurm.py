@@ -12,6 +12,8 @@ import slurm_cluster
 from conftest import TINY, has_step, name_of, summary, wait_until
 from test_elastic import members
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
 LENET = "--model lenet --train-size 64 --test-size 20 --batch-size 2 --max-steps 4 --deadline 60".split()
 ALGORITHMS = {"ar": "sync", "sgp": "push_sum", "osgp": "push_sum(overlap=true)", "d_psgd": "d_psgd", "elastic": "sync", "ad_psgd": "ad_psgd"}

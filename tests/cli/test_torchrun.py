@@ -10,6 +10,8 @@ import pytest
 
 from conftest import summary, TINY, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def torchrun(start_other, root, build_dir):

@@ -11,6 +11,8 @@ import pytest
 from conftest import TINY, has_step, summary, wait_until
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 SMALL = TINY  # one rank
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from conftest import TINY, summary
 
+pytestmark = pytest.mark.slow
+
 # An epoch has 16 steps: 50 % are sent in the first epoch, 20 % in the second.
 def flags(codec="momentum(0.8) | topk(0.02)", warmup="list(50%/20%)"):
     return ["train", *TINY, "--ranks", 4, "--epochs", 5, "--codec", codec, "--codec-warmup", warmup]

@@ -17,6 +17,8 @@ import pytest
 from conftest import DEADLINE, TINY, summary, wait_until
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 STEPS, EVERY, RANKS = 24, 8, 2
 
 

@@ -10,6 +10,8 @@ import torch_twins as twins
 from conftest import TINY
 from training import about
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = 16
 MODEL = f"gpt-mini(layers=2, heads=2, width=32, context={CONTEXT})"
 TEXT = ["--data", "text", "--data-dir", "text"]

@@ -7,6 +7,8 @@ import pytest
 from documents import ROOT, blocks
 from headers import described_headers, install_headers
 
+pytestmark = pytest.mark.slow
+
 AGGREGATOR = """
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/round.h"

@@ -10,6 +10,8 @@ import pytest
 
 from headers import public_headers
 
+pytestmark = pytest.mark.slow
+
 HERE = pathlib.Path(__file__).parent
 
 

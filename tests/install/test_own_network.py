@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FLAGS = "--train-size 64 --test-size 20 --batch-size 4 --ranks 2 --epochs 9 --deadline 60".split()
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from elastic_job import in_stage, wait_until
 
+pytestmark = pytest.mark.slow
+
 NOTHING = hashlib.sha256().hexdigest()[:16]  # what a rank without a memory holds back
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from elastic_job import in_stage
 
+pytestmark = pytest.mark.slow
+
 
 def check_means(ranks):
     """At each call but the first, all ranks have the mean of the models of those that were there before."""

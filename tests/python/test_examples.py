@@ -12,6 +12,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DEADLINE = 300  # seconds for one example
 RUNS = {  # each sends at least this many times fewer bytes
     "all_reduce": 5, "diloco": 25, "gossip": None, "local_sgd": 12, "accelerate_loop": 20, "compiled": 20,

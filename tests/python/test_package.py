@@ -9,6 +9,8 @@ import tarfile
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DEADLINE = 1200  # seconds, for a build without a compiler cache
 
 

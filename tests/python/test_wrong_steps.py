@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HOWS = [{"how": "push_sum", "topology": "ring"}, {"how": "push_sum(overlap=true)", "topology": "ring"},
         {"how": "d_psgd", "topology": "ring"}, {"how": "choco", "topology": "ring", "codec": "topk(0.1)"},
         {"how": "local", "every": 1}, {"how": "diloco", "every": 2, "overlap": 1}]
