@@ -183,9 +183,9 @@ Examples:
 constexpr std::string_view explanation = R"text(
 Ratio: bytes of a dense all-reduce, divided by the bytes sent. Times are means of rank 0 in ms; compute overlaps with
 the exchange, so the parts of a step may add up to more than the step. Over a slow link, the messages determine how long
-a step takes. qsgd(4) rounds values to 4 bits, at random, so that the mean is right; rans packs these by an entropy
-code. power(4) (PowerSGD) sends two narrow factors of each matrix. topk(0.2) sends the largest fifth of the values; error
-feedback (ef) keeps the others, and sends them later. A longer training: sotto demo --train-size 0 --epochs 3 --max-steps auto
+a step takes. qsgd(4) rounds values to 4 bits, at random, so that the mean is right; rans packs them tighter. power(4)
+(PowerSGD) sends two narrow factors of each matrix. topk(0.2) sends the largest fifth of the values; error feedback (ef)
+keeps the others, and sends them later. A longer training: sotto demo --train-size 0 --epochs 3 --max-steps auto
 )text";
 
 TrainOptions demo_options() {
