@@ -23,8 +23,8 @@ endif()
 add_library(sotto_options INTERFACE)
 # -ffp-contract=off: the same bytes on every machine, whether or not it can fuse a multiply and an add.
 # -fno-math-errno, -fno-trapping-math: let loops become SIMD; they change no result.
-# -Wno-restrict and those after it: g++ 12 warns of `"text" + std::string` (its bug 105651), and of libstdc++'s fences where
-# it is to sanitize threads: precompiled headers no longer count as the system's.
+# -Wno-restrict to -Wno-tsan: g++ 12 warns of `"text" + std::string` (its bug 105651). In a precompiled header it also warns
+# of the system's headers, as of libstdc++'s fences under the thread sanitizer.
 # -Wno-deprecated-declarations: clang warns of what the algorithms of libstdc++ 12 call themselves; its -Wshadow warns of a
 # structured binding that a lambda captures by name, which clang-tidy 14 wants.
 target_compile_options(sotto_options INTERFACE -ffp-contract=off -fno-math-errno -fno-trapping-math
@@ -65,11 +65,12 @@ function(sotto_unite result name size)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
-# Those of the standard library and {fmt} take half the time that most of the others cost.
+# Without this, most sources spend half of their compile time on headers of the standard library and {fmt}.
 option(SOTTO_PCH "precompile headers of the standard library, {fmt} and GoogleTest" ON)
 
-# Makes targets with the same compile options share one precompiled header, the family's. It is compiled for a target that
-# links LINK, and has no definitions that some of them lack, which g++ would refuse. HEADERS: more than those of all.
+# Has a target use the precompiled header of its family: targets with the same compile options. A separate target compiles
+# that header with OPTIONS and the libraries LINK, without definitions that a target of the family lacks, because g++ would
+# refuse the header there. HEADERS are the family's own, besides those that all families have.
 function(sotto_precompile target family)
   if(NOT SOTTO_PCH)
     return()

@@ -15,6 +15,8 @@
 #include "sotto/core/file.h"
 #include "sotto/core/text.h"
 
+// `sotto compare`, and `sotto demo`: a comparison with a training and codecs of its choice.
+
 namespace sotto {
 namespace {
 
