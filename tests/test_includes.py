@@ -11,6 +11,7 @@ LEVELS = [
     ["sotto/codec", "sotto/comm", "sotto/optim", "sotto/topology"],
     ["sotto/aggregate"],
     ["sotto/algorithm"],
+    ["sotto/capi"],
     ["adapters/c10d"],
     ["app/data", "app/http", "app/model"],
     ["app/task"],

@@ -15,8 +15,8 @@
 #include "python/bindings/errors.h"
 #include "python/bindings/gradient_job.h"
 #include "python/bindings/tensor_types.h"
-#include "python/bindings/terms.h"
-#include "sotto/comm/comm_thread.h"
+#include "sotto/capi/averager.h"
+#include "sotto/capi/terms.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
@@ -44,9 +44,7 @@ class Hook::Impl {
        std::shared_ptr<Communicator> communicator)
       : options_(std::move(options)),
         parameters_(std::move(parameters)),
-        averager_(describe(parameters_), with_terms(options_), std::move(communicator)),
-        job_of_(parameters_.size()),
-        finished_([this](std::size_t parameter) { give_back(parameter); }) {
+        averager_(describe(parameters_), averager_options(), std::move(communicator)) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       index_of_.emplace(parameters_[i].second.unsafeGetTensorImpl(), i);
     }
@@ -55,46 +53,52 @@ class Hook::Impl {
   // Runs on the thread of backward.
   c10::intrusive_ptr<Future> take(c10d::GradBucket& bucket) {
     Job* job = job_at(bucket.getIndex());
-    telling_others([&] { fill(*job, bucket); });
+    telling_others([&] {
+      if (bucket.getIndex() == 0) begin_backward();
+      fill(*job, bucket);
+    });
     auto future = job->future;
-    thread_.post([this, job] { work(*job); });
+    averager_.post(*job);
+    if (bucket.isLast()) end_backward();
     return future;
   }
 
   // Runs on the thread of backward, too. A refusal ends the step on all ranks.
   void offer(std::size_t parameter, const at::Tensor& gradient) {
     Job* job = job_at(offered_);
-    job->index = offered_;
-    telling_others([&] { fill(*job, parameter, gradient); });
+    telling_others([&] {
+      if (offered_ == 0) begin_backward();
+      fill(*job, parameter, gradient);
+    });
+    averager_.post(*job);
     offered_ = (offered_ + 1) % parameters_.size();
-    job->last = offered_ == 0;
-    thread_.post([this, job] { work(*job); });
+    if (offered_ == 0) end_backward();
   }
 
   void refuse(const std::string& why) {
-    thread_.post([this, error = std::make_exception_ptr(ConfigError(why))] { fail(error); });
-    thread_.wait();
+    averager_.fail(std::make_exception_ptr(ConfigError(why)));
+    idle();
   }
 
-  void wait() {
-    thread_.wait();
-    if (cause_) std::rethrow_exception(cause_);
-  }
-
-  // Between steps the thread runs only its last few instructions.
-  GradientAverager& idle() const {
-    thread_.wait();
-    return averager_;
-  }
+  void wait() { averager_.wait(); }
+  GradientAverager& idle() const { return averager_.idle(); }
 
  private:
-  static AveragerOptions with_terms(HookOptions& options) {
-    Terms& same = options.averager.required_same;
-    const Terms own{{"check_replicas", std::to_string(options.check_replicas)},
-                    {"scaler", options.loss_scale ? "one" : "none"},
-                    {"nonfinite", options.averager.propagate ? "propagate" : "raise"}};
+  Averager::Options averager_options() {
+    Terms& same = options_.averager.required_same;
+    const Terms own{{"check_replicas", std::to_string(options_.check_replicas)},
+                    {"scaler", options_.loss_scale ? "one" : "none"},
+                    {"nonfinite", options_.averager.propagate ? "propagate" : "raise"}};
     same.insert(same.begin(), own.begin(), own.end());
-    return std::move(options.averager);
+    return {.averager = std::move(options_.averager),
+            .check_replicas = options_.check_replicas,
+            .replica = [this] { return hash_of_parameters(); },
+            .advice = options_.advice,
+            .missing = [](const std::string& names) {
+              return "DDP does not reduce " + names +
+                     ": frozen when DistributedDataParallel was made, or added since; make it again, and call "
+                     "sotto.compress again";
+            }};
   }
 
   // Tells the other ranks, which wait for this one, of an error on the thread of backward.
@@ -103,7 +107,7 @@ class Hook::Impl {
     try {
       work();
     } catch (const std::exception&) {
-      thread_.post([this, error = std::current_exception()] { fail(error); });
+      averager_.fail(std::current_exception());
       throw;
     }
   }
@@ -122,6 +126,17 @@ class Hook::Impl {
     return jobs_[index].get();
   }
 
+  void begin_backward() {
+    if (const std::string why = options_.problem ? options_.problem() : ""; !why.empty()) throw ConfigError(why);
+    averager_.begin(options_.loss_scale ? options_.loss_scale() : 1);
+    if (std::exchange(within_, true)) idle();  // the last backward raised an error: its jobs are free only now
+  }
+
+  void end_backward() {
+    averager_.end();
+    within_ = false;
+  }
+
   void fill(Job& job, std::size_t parameter, const at::Tensor& gradient) {
     const auto& [name, tensor] = parameters_[parameter];
     if (gradient.layout() != at::kStrided || gradient.sizes() != tensor.sizes() ||
@@ -131,167 +146,52 @@ class Hook::Impl {
                       "wrapped; wrap the module again",
                       name));
     }
-    if (job.index == 0) begin_backward(job);
-    job.buffer = gradient;
-    job.pieces = {{parameter, {0, gradient.nbytes()}}};
-    job.missing = 1;
     const bool as_it_is = gradient.is_non_overlapping_and_dense() && gradient.strides() == tensor.strides();
-    job.bring(as_it_is ? gradient.strides().vec() : dense_strides(tensor));
+    job.bring(gradient, as_it_is ? gradient.strides().vec() : dense_strides(tensor));
+    job.pieces = {{parameter, job.bytes()}};
   }
 
   void fill(Job& job, c10d::GradBucket& bucket) {
-    job.index = bucket.getIndex();
-    job.last = bucket.isLast();
-    if (job.index == 0) begin_backward(job);
-    job.buffer = bucket.getBufferRef();
-    if (job.buffer.layout() != at::kStrided)
-      throw ConfigError("sparse gradients cannot be compressed; make them dense");
+    const at::Tensor& buffer = bucket.getBufferRef();
+    if (buffer.layout() != at::kStrided) throw ConfigError("sparse gradients cannot be compressed; make them dense");
+    job.bring(buffer, buffer.strides().vec());
     const auto parameters = bucket.getParameters();
     const auto gradients = bucket.getGradients();
     job.pieces.clear();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto found = index_of_.find(parameters[i].unsafeGetTensorImpl());
       if (found == index_of_.end()) throw ConfigError("DDP reduces a parameter that its module no longer has");
-      const std::size_t begin = static_cast<std::size_t>(gradients[i].storage_offset() - job.buffer.storage_offset()) *
-                                job.buffer.element_size();
-      const DType type = gradient_type(job.buffer, parameters_[found->second].first);
-      if (type != averager_.parameter(found->second).type) {
-        throw ConfigError(
-            fmt::format("the gradient of {} is of another type than the parameter was when it was "
-                        "compressed",
-                        parameters_[found->second].first));
+      const std::string& name = parameters_[found->second].first;
+      if (gradient_type(buffer, name) != averager_.parameter(found->second).type) {
+        throw ConfigError(fmt::format(
+            "the gradient of {} is of another type than the parameter was when it was compressed", name));
       }
-      job.pieces.push_back({found->second, {begin, begin + gradients[i].nbytes()}});
+      const auto begin = static_cast<std::size_t>(gradients[i].storage_offset() - buffer.storage_offset());
+      job.pieces.push_back(
+          {found->second, job.bytes().subspan(begin * buffer.element_size(), gradients[i].nbytes())});
     }
-    job.missing = job.pieces.size();
-    job.bring(job.buffer.strides().vec());
-    const c10::Device device = job.buffer.device();
+    const c10::Device device = buffer.device();
     job.future = c10::make_intrusive<Future>(
         c10::TensorType::get(), device.is_cpu() ? std::vector<c10::Device>{} : std::vector<c10::Device>{device});
   }
 
-  void begin_backward(Job& job) const {
-    if (const std::string why = options_.problem ? options_.problem() : ""; !why.empty()) throw ConfigError(why);
-    job.loss_scale = options_.loss_scale ? options_.loss_scale() : 1;
-  }
-
-  // All functions below run on our thread.
-  void work(Job& job) {
-    if (job.index == 0 && !error_) active_.clear();
-    if (job.future) active_.push_back(job.future);
-    const bool last = job.last;  // once its means are there, the job no longer belongs to us
-    if (!error_) {
-      try {
-        if (job.index == 0) start_step(job.loss_scale);
-        if (job.copied) job.copied->synchronize();
-        for (const Job::Piece& piece : job.pieces) receive(job, piece);
-        run();
-        if (last) check_complete();
-        return;
-      } catch (const std::exception&) {
-        return fail(std::current_exception());
-      }
-    }
-    end_all();
-  }
-
-  void fail(const std::exception_ptr& error) {
-    if (!error_) {
-      try {
-        std::rethrow_exception(error);
-      } catch (const std::exception& thrown) {
-        averager_.communicator().give_up(thrown.what());
-      }
-      cause_ = error;
-      error_ = for_torch(error);
-    }
-    end_all();
-  }
-
-  void end_all() {
-    for (const auto& open : active_) {
-      if (!open->completed()) open->setError(error_);
-    }
-    active_.clear();
-  }
-
-  void run() {
-    try {
-      averager_.run(finished_);
-    } catch (const NumericError& error) {
-      if (!options_.advice) throw;
-      throw NumericError(error.what() + options_.advice());
-    }
-  }
-
-  void start_step(double loss_scale) {
-    std::ranges::fill(job_of_, nullptr);
-    averager_.start_step(loss_scale);
-    if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
-  }
-
-  // If a gradient has not come with DDP's last bucket, it never comes, and we would wait for it for ever.
-  void check_complete() const {
-    std::vector<std::string> missing;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (job_of_[i] == nullptr) missing.push_back(parameters_[i].first);
-    }
-    if (missing.empty()) return;
-    throw ConfigError(
-        fmt::format("DDP does not reduce {}: frozen when DistributedDataParallel was made, or added since; make it "
-                    "again, and call sotto.compress again",
-                    fmt::join(missing, ", ")));
-  }
-
-  void receive(Job& job, const Job::Piece& piece) {
-    job_of_[piece.parameter] = &job;
-    widen(job.bytes().subspan(piece.bytes.begin, piece.bytes.size()), averager_.parameter(piece.parameter).type,
-          static_cast<float>(1 / averager_.loss_scale()), averager_.values(piece.parameter));
-    averager_.arrived(piece.parameter);
-  }
-
-  // After the last mean of a bucket the job no longer belongs to us.
-  void give_back(std::size_t parameter) {
-    Job& job = *job_of_[parameter];
-    const auto piece = std::ranges::find(job.pieces, parameter, &Job::Piece::parameter);
-    narrow(averager_.values(parameter), averager_.parameter(parameter).type, static_cast<float>(averager_.loss_scale()),
-           job.bytes().subspan(piece->bytes.begin, piece->bytes.size()));
-    if (--job.missing > 0) return;
-    job.take_back();
-    if (job.future) {
-      job.future->markCompleted(job.buffer);
-    } else {
-      job.buffer.reset();  // so that only one exists at a time
-      job.host.reset();
-    }
-  }
-
-  // The optimiser has finished the last step, and does not touch the parameters during backward.
-  void check_replicas() {
+  std::uint64_t hash_of_parameters() const {
     Hash hash;
     for (const auto& [name, tensor] : parameters_) {
       const at::Tensor values = tensor.detach().cpu().contiguous();
       hash.add(sha256_hex({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()}));
     }
-    if (const int other = first_to_differ(averager_.communicator(), hash.value()); other >= 0) {
-      throw NumericError(
-          fmt::format("rank {} has other parameters than rank 0 at the start of step {}", other, averager_.step()));
-    }
+    return hash.value();
   }
 
   HookOptions options_;
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
-  mutable GradientAverager averager_;
   std::unordered_map<c10::TensorImpl*, std::size_t> index_of_;
   std::vector<std::unique_ptr<Job>>
       jobs_;                 // by DDP's bucket index, or in the order of offers; belong to the thread of backward
   std::size_t offered_ = 0;  // number of gradients in this backward
-  std::vector<c10::intrusive_ptr<Future>> active_;  // of this step
-  std::vector<Job*> job_of_;                        // by parameter; null: its gradient did not come yet
-  std::function<void(std::size_t)> finished_;
-  std::exception_ptr cause_;   // our own error, after which the hook stays failed
-  std::exception_ptr error_;   // the same for torch
-  mutable CommThread thread_;  // last: it ends before what its work uses
+  bool within_ = false;      // a backward that has not ended
+  Averager averager_;        // last: it ends before what its thread uses
 };
 
 class Hook::CommHook final : public c10d::CommHookInterface {

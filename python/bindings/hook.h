@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "python/bindings/gradient_averager.h"
-#include "python/bindings/state_values.h"
+#include "sotto/capi/gradient_averager.h"
+#include "sotto/capi/state_values.h"
 
 namespace c10d {
 class Reducer;

@@ -15,7 +15,7 @@
 #include "python/bindings/module.h"
 #include "python/bindings/python_values.h"
 #include "python/bindings/tensor_aggregate.h"
-#include "python/bindings/tensor_codec.h"
+#include "sotto/capi/tensor_codec.h"
 #include "python/bindings/tensor_types.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/codec/contract.h"
@@ -176,7 +176,7 @@ void spread(Hook& hook, std::uint64_t step, const std::vector<std::tuple<int, in
 }  // namespace sotto::python
 
 PYBIND11_MODULE(_C, module) {
-  using namespace sotto::python;
+  using namespace sotto;
   bind_errors(module);
   module.attr("version") = std::string(sotto::version);
 

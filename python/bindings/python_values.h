@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "python/bindings/gradient_averager.h"
-#include "python/bindings/state_values.h"
+#include "sotto/capi/gradient_averager.h"
+#include "sotto/capi/state_values.h"
 
 namespace sotto::python {
 

@@ -60,17 +60,17 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
   });
 }
 
-std::shared_ptr<TensorGossiper> make_gossiper(const Group& group, const std::shared_ptr<Meeting>& meeting,
+std::shared_ptr<VectorGossip> make_gossiper(const Group& group, const std::shared_ptr<Meeting>& meeting,
                                               const std::string& topology, const std::string& mixing,
                                               const std::string& codec, std::uint64_t seed, int threads,
                                               double timeout) {
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
-    const TensorGossiperOptions options{.topology = read_topology(topology),
-                                        .mixing = read_mixing(mixing),
-                                        .codec = read_recipe(codec),
-                                        .seed = seed,
-                                        .codec_threads = threads};
-    return std::shared_ptr<TensorGossiper>(new TensorGossiper(options, communicator), EndReleased());
+    const GossipOptions options{.topology = read_topology(topology),
+                                .mixing = read_mixing(mixing),
+                                .codec = read_recipe(codec),
+                                .seed = seed,
+                                .codec_threads = threads};
+    return std::shared_ptr<VectorGossip>(new VectorGossip(options, communicator), EndReleased());
   });
 }
 
@@ -123,14 +123,14 @@ void bind_ranks(py::module_& module) {
       .def("shared", &Stepper::shared)
       .def("rejoin", &rejoin)
       .def("refuse", &Stepper::refuse, Released());
-  py::class_<TensorGossiper, std::shared_ptr<TensorGossiper>>(module, "Gossiper")
+  py::class_<VectorGossip, std::shared_ptr<VectorGossip>>(module, "Gossiper")
       .def(py::init(&make_gossiper), Released())
-      .def("mix", &TensorGossiper::mix, Released())
-      .def("round", &TensorGossiper::round)
-      .def("topology", &TensorGossiper::topology)
-      .def("exact_after", [](const TensorGossiper& gossiper) { return gossiper.consensus().exact_after; })
-      .def("rank", [](const TensorGossiper& gossiper) { return gossiper.communicator().rank(); })
-      .def("ranks", [](const TensorGossiper& gossiper) { return gossiper.communicator().size(); });
+      .def("mix", &mix, Released())
+      .def("round", &VectorGossip::round)
+      .def("topology", &VectorGossip::topology)
+      .def("exact_after", [](const VectorGossip& gossiper) { return gossiper.consensus().exact_after; })
+      .def("rank", [](const VectorGossip& gossiper) { return gossiper.communicator().rank(); })
+      .def("ranks", [](const VectorGossip& gossiper) { return gossiper.communicator().size(); });
 }
 
 }  // namespace sotto::python

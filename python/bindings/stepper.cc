@@ -16,7 +16,7 @@
 
 #include "python/bindings/errors.h"
 #include "python/bindings/tensor_types.h"
-#include "python/bindings/terms.h"
+#include "sotto/capi/terms.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/worker.h"
 #include "sotto/core/error.h"

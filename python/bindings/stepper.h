@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "python/bindings/flat_model.h"
-#include "python/bindings/followed.h"
-#include "python/bindings/gradient_averager.h"
-#include "python/bindings/loop_thread.h"
-#include "python/bindings/state_values.h"
-#include "python/bindings/terms.h"
+#include "sotto/capi/followed.h"
+#include "sotto/capi/gradient_averager.h"
+#include "sotto/capi/loop_thread.h"
+#include "sotto/capi/state_values.h"
+#include "sotto/capi/terms.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/floats.h"
 

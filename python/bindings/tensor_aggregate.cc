@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "python/bindings/tensor_types.h"
-#include "python/bindings/terms.h"
+#include "sotto/capi/terms.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/core/error.h"
 #include "sotto/core/floats.h"

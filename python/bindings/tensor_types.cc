@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <limits>
 #include <string>
 
 #include "sotto/core/error.h"
@@ -34,11 +33,6 @@ std::optional<DType> type_of(at::ScalarType type) {
 at::ScalarType scalar_of(DType type) {
   if (type == DType::f16) return at::kHalf;
   return type == DType::bf16 ? at::kBFloat16 : at::kFloat;
-}
-
-double largest(DType type) {
-  if (type == DType::f16) return 65504;
-  return type == DType::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
 }
 
 at::Tensor as_type(const at::Tensor& floats, DType type, const std::string& what) {

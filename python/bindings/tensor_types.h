@@ -16,7 +16,6 @@ namespace sotto::python {
 // Our name of a tensor's type, if there is one; and torch's type for a codec's floats.
 std::optional<DType> type_of(at::ScalarType type);
 at::ScalarType scalar_of(DType type);
-double largest(DType type);  // the largest number of float32, float16 or bfloat16
 // A codec's floats as a tensor of that type. NumericError if some do not fit; its text begins with `what`, which names
 // the floats.
 at::Tensor as_type(const at::Tensor& floats, DType type, const std::string& what);

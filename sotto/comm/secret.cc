@@ -114,11 +114,15 @@ Secret read_secret(const std::string& path) {
   if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0) fail(path, "others may read it; `chmod 600` it");
   std::array<char, digits + 2> text{};  // and a newline, and a character too many
   const ssize_t count = ::read(file.get(), text.data(), text.size());
+  const auto secret = read_secret_text({text.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+  if (secret) return *secret;
+  fail(path, fmt::format("it is no secret: {} hexadecimal digits, as `sotto secret new` writes", digits));
+}
+
+std::optional<Secret> read_secret_text(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
   Secret secret;
-  const bool is_whole = count == digits || (count == digits + 1 && text[digits] == '\n');
-  if (!is_whole || !read_hex({text.data(), digits}, secret)) {
-    fail(path, fmt::format("it is no secret: {} hexadecimal digits, as `sotto secret new` writes", digits));
-  }
+  if (text.size() != digits || !read_hex(text, secret)) return std::nullopt;
   return secret;
 }
 

@@ -14,6 +14,7 @@ using Secret = std::array<std::byte, 32>;
 Secret new_secret();  // from the system's random numbers; CommError if the system gives none
 
 std::string secret_text(const Secret& secret);  // the text of its file: 64 hexadecimal digits and a newline
+std::optional<Secret> read_secret_text(std::string_view text);  // nothing if it is another text
 
 // Writes secret_text() to a new file that only its owner may read. ConfigError if there is such a file
 // already, or it cannot be written.

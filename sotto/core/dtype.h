@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace sotto {
@@ -33,6 +34,12 @@ constexpr std::string_view name_of(DType type) {
     case DType::u8: return "u8";
   }
   return "?";
+}
+
+// The largest number of f32, f16 or bf16.
+constexpr double largest(DType type) {
+  if (type == DType::f16) return 65504;
+  return type == DType::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
 }
 
 }  // namespace sotto

@@ -101,10 +101,10 @@ Meeting::Meeting(const World& world, std::string_view transport, std::chrono::mi
   }
 }
 
-Meeting::Meeting(const StorePtr& store, std::chrono::milliseconds limit, int rank, int size)
+Meeting::Meeting(const StorePtr& store, std::chrono::milliseconds limit, int rank, int size, std::string_view transport)
     : rank_(rank),
       size_(size),
-      transport_("gloo"),
+      transport_(transport),
       owned_(false),
       place_("the process group's store"),
       prefix_("sotto") {

@@ -41,7 +41,8 @@ class Meeting {
   Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop = {});
   // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait. `limit`
   // applies to each request.
-  Meeting(const StorePtr& store, std::chrono::milliseconds limit, int rank, int size);
+  Meeting(const StorePtr& store, std::chrono::milliseconds limit, int rank, int size,
+          std::string_view transport = "gloo");
   // Says goodbye. The rank that serves the store waits up to two seconds for the others' goodbye, since it must close
   // last.
   ~Meeting();

@@ -250,7 +250,12 @@ std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOpt
     settings.relay = find_relay(said, options.relay, options.connect_deadline, options.stop);
   }
   auto meeting = std::make_shared<Meeting>(world, "tcp", options.connect_deadline, options.stop);
-  return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", settings, world.rank, world.size);
+  return connect_tcp(std::move(meeting), settings, world.rank, world.size);
+}
+
+std::unique_ptr<Communicator> connect_tcp(std::shared_ptr<Meeting> meeting, const TcpSettings& settings, int rank,
+                                          int size) {
+  return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", settings, rank, size);
 }
 
 }  // namespace sotto

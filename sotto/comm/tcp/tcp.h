@@ -22,6 +22,10 @@ struct TcpSettings;
 // operation throws CommError, the communicator stays failed.
 std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOptions& options);
 
+// The same for ranks that have met already.
+std::unique_ptr<Communicator> connect_tcp(std::shared_ptr<Meeting> meeting, const TcpSettings& settings, int rank,
+                                          int size);
+
 // Makes a mailbox with its own connections. Ranks find each other in `section` of the meeting, which must be the same
 // on all ranks. The mailbox has one thread. It connects to a peer at the first message between the two ranks; at the
 // end close() says goodbye to all. The death of a peer is noticed through the connection. Without a connection it is

@@ -1,4 +1,4 @@
-#include "python/bindings/tensor_codec.h"
+#include "sotto/capi/tensor_codec.h"
 
 #include <fmt/format.h>
 #include <libdeflate.h>
@@ -13,7 +13,7 @@
 #include "sotto/core/floats.h"
 #include "sotto/core/table.h"
 
-namespace sotto::python {
+namespace sotto {
 namespace {
 
 constexpr std::uint32_t magic = 0x31546F73;  // "soT1"
@@ -135,4 +135,4 @@ void TensorCodec::decode(std::span<const std::byte> bytes, std::span<float> valu
   }
 }
 
-}  // namespace sotto::python
+}  // namespace sotto

@@ -12,7 +12,7 @@
 #include "sotto/core/layout.h"
 #include "sotto/core/thread.h"
 
-namespace sotto::python {
+namespace sotto {
 
 struct TensorHead {
   DType type = DType::f32;  // f32, f16 or bf16
@@ -51,4 +51,4 @@ class TensorCodec {
   std::size_t most_;
 };
 
-}  // namespace sotto::python
+}  // namespace sotto

@@ -6,7 +6,7 @@
 
 #include "sotto/core/thread.h"
 
-namespace sotto::python {
+namespace sotto {
 
 // A thread that works in steps. In the middle of each step it hands control back to the thread that started the step:
 // one of the two runs at a time, and each sees all that the other did.
@@ -45,4 +45,4 @@ class LoopThread {
   std::thread thread_;  // last
 };
 
-}  // namespace sotto::python
+}  // namespace sotto

@@ -1,10 +1,10 @@
-#include "python/bindings/state_values.h"
+#include "sotto/capi/state_values.h"
 
 #include <fmt/format.h>
 
 #include "sotto/core/error.h"
 
-namespace sotto::python {
+namespace sotto {
 
 template <class Value>
 const Value& StateRestorer::take(std::string_view name) {
@@ -35,4 +35,4 @@ void StateRestorer::finish() const {
   }
 }
 
-}  // namespace sotto::python
+}  // namespace sotto

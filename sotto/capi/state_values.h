@@ -10,7 +10,7 @@
 
 #include "sotto/core/state.h"
 
-namespace sotto::python {
+namespace sotto {
 
 using StateValue = std::variant<std::vector<float>, std::vector<std::uint8_t>, std::uint64_t>;
 using StateValues = std::map<std::string, StateValue, std::less<>>;
@@ -76,4 +76,4 @@ class StateRestorer final : public StateVisitor {
   std::set<std::string, std::less<>> taken_;
 };
 
-}  // namespace sotto::python
+}  // namespace sotto

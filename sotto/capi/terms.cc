@@ -1,4 +1,4 @@
-#include "python/bindings/terms.h"
+#include "sotto/capi/terms.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 
-namespace sotto::python {
+namespace sotto {
 namespace {
 
 // One line for each term; neither names nor values contain tabs or newlines.
@@ -110,4 +110,4 @@ void require_same_terms(Communicator& communicator, const Terms& terms, const st
   }
 }
 
-}  // namespace sotto::python
+}  // namespace sotto

@@ -7,7 +7,7 @@
 
 #include "sotto/optim/optimiser.h"
 
-namespace sotto::python {
+namespace sotto {
 
 // Presents the step of a user's optimiser as an Optimiser. The algorithm shows its parameters to the user's loop, and
 // `mean` of apply() holds them after the loop's step. If the algorithm's vector may change during the loop, `shown`
@@ -33,4 +33,4 @@ class Followed final : public Optimiser {
   const std::vector<float>* shown_;
 };
 
-}  // namespace sotto::python
+}  // namespace sotto

@@ -1,4 +1,4 @@
-#include "python/bindings/gradient_averager.h"
+#include "sotto/capi/gradient_averager.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,12 +7,11 @@
 #include <bit>
 #include <cmath>
 
-#include "python/bindings/tensor_types.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/kernels/reduce.h"
 
-namespace sotto::python {
+namespace sotto {
 namespace {
 
 void restore(Aggregator& aggregator, std::size_t lane, StateRestorer& values) {
@@ -326,4 +325,4 @@ std::string GradientAverager::identity() const {
   return text;
 }
 
-}  // namespace sotto::python
+}  // namespace sotto

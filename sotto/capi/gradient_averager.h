@@ -8,15 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "python/bindings/state_values.h"
-#include "python/bindings/terms.h"
+#include "sotto/capi/state_values.h"
+#include "sotto/capi/terms.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/scheduled_aggregator.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"
 
-namespace sotto::python {
+namespace sotto {
 
 struct Parameter {
   std::string name;
@@ -41,7 +41,7 @@ struct AveragerOptions {
   // only at the end of the step. It costs one round of 4 bytes a bucket, and a copy of the memories a step.
   bool propagate = false;
   int codec_threads = 1;  // that encode and decode; the result is the same with any number
-  Terms required_same;    // further values that must be the same on all ranks, but do not belong to the state
+  Terms required_same{};  // further values that must be the same on all ranks, but do not belong to the state
 };
 
 // What a rank held back in its former group.
@@ -159,4 +159,4 @@ class GradientAverager {
   Timings timings_;
 };
 
-}  // namespace sotto::python
+}  // namespace sotto

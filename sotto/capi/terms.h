@@ -9,7 +9,7 @@
 
 #include "sotto/comm/communicator.h"
 
-namespace sotto::python {
+namespace sotto {
 
 // Collective: the values of all ranks.
 std::vector<std::uint64_t> of_all_ranks(Communicator& communicator, std::uint64_t value);
@@ -38,4 +38,4 @@ void require_same_terms(Communicator& communicator, const Terms& terms, const st
 // The value of a rank that refuses.
 constexpr std::uint64_t refused = 0;
 
-}  // namespace sotto::python
+}  // namespace sotto

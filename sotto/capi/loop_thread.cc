@@ -1,10 +1,10 @@
-#include "python/bindings/loop_thread.h"
+#include "sotto/capi/loop_thread.h"
 
 #include <utility>
 
 #include "sotto/core/thread.h"
 
-namespace sotto::python {
+namespace sotto {
 
 LoopThread::LoopThread(std::function<void()> work)
     : work_(std::move(work)), thread_(start_thread("an algorithm", [this] { serve(); })) {}
@@ -53,4 +53,4 @@ void LoopThread::serve() {
   }
 }
 
-}  // namespace sotto::python
+}  // namespace sotto

@@ -1,0 +1,133 @@
+#include "sotto/capi/averager.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "sotto/capi/float_types.h"
+#include "sotto/capi/terms.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+Averager::Averager(std::vector<Parameter> parameters, Options options, std::shared_ptr<Communicator> communicator)
+    : options_(std::move(options)),
+      averager_(std::move(parameters), std::move(options_.averager), std::move(communicator)),
+      places_(averager_.size()),
+      finished_([this](std::size_t parameter) { give_back(parameter); }) {}
+
+Averager::~Averager() {
+  thread_.post([this] {
+    if (!unfinished_.empty()) fail_here(std::make_exception_ptr(ConfigError("the averager ended within a step")));
+  });
+}
+
+GradientAverager& Averager::idle() const {
+  thread_.wait();
+  return averager_;
+}
+
+void Averager::begin(double loss_scale) {
+  thread_.post([this, loss_scale] { attempt([=, this] { start_step(loss_scale); }); });
+}
+
+void Averager::post(PostedBucket& bucket) {
+  thread_.post([this, bucket = &bucket] {
+    bucket->missing_ = bucket->pieces.size();
+    unfinished_.push_back(bucket);
+    attempt([=, this] { receive(*bucket); });
+  });
+}
+
+void Averager::end() {
+  thread_.post([this] { attempt([this] { check_complete(); }); });
+}
+
+void Averager::wait() {
+  thread_.wait();
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Averager::fail(std::exception_ptr error) {
+  thread_.post([this, error = std::move(error)] { fail_here(error); });
+}
+
+void Averager::attempt(const std::function<void()>& work) {
+  if (error_) return fail_here(error_);
+  try {
+    work();
+  } catch (const std::exception&) {
+    fail_here(std::current_exception());
+  }
+}
+
+void Averager::fail_here(const std::exception_ptr& error) {
+  if (!error_) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& thrown) {
+      averager_.communicator().give_up(thrown.what());
+    }
+    error_ = error;
+  }
+  for (PostedBucket* bucket : std::exchange(unfinished_, {})) bucket->finish(error_);
+}
+
+void Averager::start_step(double loss_scale) {
+  const auto abandoned = std::make_exception_ptr(ConfigError("another step began before this one had ended"));
+  for (PostedBucket* bucket : std::exchange(unfinished_, {})) bucket->finish(abandoned);
+  std::ranges::fill(places_, Place());
+  averager_.start_step(loss_scale);
+  if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
+}
+
+void Averager::receive(PostedBucket& bucket) {
+  bucket.await();
+  for (std::size_t i = 0; i < bucket.pieces.size(); ++i) {
+    const auto& [parameter, gradient] = bucket.pieces[i];
+    if (places_[parameter].bucket != nullptr) {
+      throw ConfigError("the gradient of " + averager_.parameter(parameter).name + " was posted twice in a step");
+    }
+    places_[parameter] = {&bucket, i};
+    widen(gradient, averager_.parameter(parameter).type, static_cast<float>(1 / averager_.loss_scale()),
+          averager_.values(parameter));
+    averager_.arrived(parameter);
+  }
+  try {
+    averager_.run(finished_);
+  } catch (const NumericError& error) {
+    if (!options_.advice) throw;
+    throw NumericError(error.what() + options_.advice());
+  }
+}
+
+void Averager::give_back(std::size_t parameter) {
+  const auto [bucket, piece] = places_[parameter];
+  narrow(averager_.values(parameter), averager_.parameter(parameter).type, static_cast<float>(averager_.loss_scale()),
+         bucket->pieces[piece].gradient);
+  if (--bucket->missing_ > 0) return;
+  std::erase(unfinished_, bucket);
+  bucket->finish(nullptr);
+}
+
+// A gradient that has not come by the end of backward never comes, and we would wait for it for ever.
+void Averager::check_complete() const {
+  std::vector<std::string_view> missing;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].bucket == nullptr) missing.push_back(averager_.parameter(i).name);
+  }
+  if (missing.empty()) return;
+  const std::string names = fmt::format("{}", fmt::join(missing, ", "));
+  throw ConfigError(options_.missing ? options_.missing(names) : "no gradient was posted of " + names);
+}
+
+// The optimiser has finished the last step, and does not touch the parameters during backward.
+void Averager::check_replicas() {
+  if (const int other = first_to_differ(averager_.communicator(), options_.replica()); other >= 0) {
+    throw NumericError(
+        fmt::format("rank {} has other parameters than rank 0 at the start of step {}", other, averager_.step()));
+  }
+}
+
+}  // namespace sotto

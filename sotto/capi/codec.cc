@@ -1,0 +1,74 @@
+#include "sotto/capi/host_tensor.h"
+#include "sotto/capi/status.h"
+#include "sotto/capi/tensor_codec.h"
+
+using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
+using namespace sotto::capi;  // NOLINT(google-build-using-namespace)
+
+struct sotto_codec {
+  TensorCodec codec;
+};
+
+sotto_status sotto_codec_create(const char* codec, int threads, sotto_codec** made) {
+  return guarded([&] {
+    require(codec, "codec");
+    require(made, "made");
+    *made = new sotto_codec{TensorCodec(codec, read_threads(threads))};
+  });
+}
+
+void sotto_codec_free(sotto_codec* codec) { delete codec; }
+
+const char* sotto_codec_text(const sotto_codec* codec) { return codec->codec.text().c_str(); }
+
+sotto_status sotto_codec_contract(sotto_codec* codec, const int64_t* shape, size_t dimensions,
+                                  sotto_contract* contract) {
+  return guarded([&] {
+    require(codec, "codec");
+    require(contract, "contract");
+    const Contract made = codec->codec.contract(read_shape(shape, dimensions));
+    static_assert(static_cast<int>(Contract::Kind::none) == SOTTO_NO_CONTRACT);
+    *contract = {static_cast<sotto_contract_kind>(made.kind), made.omega, made.delta, made.linear ? 1 : 0};
+  });
+}
+
+sotto_status sotto_codec_encode(sotto_codec* codec, const sotto_tensor* tensor, uint64_t seed, uint32_t step,
+                                sotto_sink sink) {
+  return guarded([&] {
+    require(codec, "codec");
+    require(tensor, "tensor");
+    std::vector<float> values = read_floats(*tensor);
+    const TensorHead head{float_type_of(tensor->type), read_shape(tensor->shape, tensor->dimensions)};
+    const auto bytes = codec->codec.encode(head, values, seed, step);
+    sink.take(sink.context, bytes.data(), bytes.size());
+  });
+}
+
+sotto_status sotto_codec_head(const void* data, size_t bytes, uint64_t most_elements, sotto_type* type, int64_t* shape,
+                              size_t* dimensions) {
+  return guarded([&] {
+    require(type, "type");
+    require(shape, "shape");
+    require(dimensions, "dimensions");
+    const TensorHead head = TensorCodec::read_head(std::as_bytes(span_of(static_cast<const char*>(data), bytes, "data")),
+                                                   most_elements);
+    *type = type_of(head.type);
+    *dimensions = head.shape.size();
+    std::ranges::copy(head.shape, shape);
+  });
+}
+
+sotto_status sotto_codec_decode(sotto_codec* codec, const void* data, size_t bytes, const sotto_tensor* into) {
+  return guarded([&] {
+    require(codec, "codec");
+    require(into, "into");
+    const auto given = std::as_bytes(span_of(static_cast<const char*>(data), bytes, "data"));
+    const TensorHead head = TensorCodec::read_head(given, std::numeric_limits<std::int64_t>::max());
+    if (head.type != float_type_of(into->type) || head.shape != read_shape(into->shape, into->dimensions)) {
+      throw WireError("these bytes hold a tensor of another type or shape; sotto_codec_head() reads both");
+    }
+    std::vector<float> values(head.numel());
+    codec->codec.decode(given, values);
+    write_floats(values, *into, "what was decoded");
+  });
+}

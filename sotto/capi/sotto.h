@@ -1,0 +1,282 @@
+/* sotto's C interface: groups of ranks, averaged gradients, gossip, single tensors as bytes.
+ *
+ * Every function that can fail returns a status, and writes its results only if that is SOTTO_OK. Then
+ * sotto_last_error() says what went wrong, where, and what to do. Nothing is thrown, no signal is handled, and a
+ * process that forks may use its handles in the parent alone.
+ *
+ * Memory belongs to the caller. Handles are opaque; the function that frees one takes NULL, too. A handle serves one
+ * thread at a time, unless its functions say otherwise; different handles are independent. Callbacks are never called
+ * under a lock of sotto's, and must not free the handle that calls them.
+ *
+ * Texts are UTF-8 and end with a zero. Counts and sizes are of elements or bytes, as their names say.
+ *
+ * "Collective" means that all ranks of the group call the function, in the same order, with the same arguments but for
+ * their own data. If one rank fails, the others fail as well, and their errors name it. */
+#ifndef SOTTO_H
+#define SOTTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+#define SOTTO_API __attribute__((visibility("default")))
+
+/* The version of this interface. It grows when a function or a member is added, and nothing is ever taken away. A
+ * caller that loads the library checks sotto_interface() >= SOTTO_INTERFACE. */
+#define SOTTO_INTERFACE 1
+SOTTO_API unsigned sotto_interface(void);
+SOTTO_API const char* sotto_version(void); /* "0.1.0" */
+
+/* --- errors -------------------------------------------------------------------------------------------------------- */
+
+typedef enum sotto_status {
+  SOTTO_OK = 0,
+  SOTTO_CONFIG_ERROR = 1,   /* an argument, codec or option that cannot be used */
+  SOTTO_WIRE_ERROR = 2,     /* a message that is damaged, truncated or another one than expected */
+  SOTTO_COMM_ERROR = 3,     /* a peer that died, stalled or could not be reached */
+  SOTTO_FILE_ERROR = 4,     /* a state that does not fit */
+  SOTTO_NUMERIC_ERROR = 5,  /* a value that is not finite */
+  SOTTO_INTERNAL_ERROR = 6  /* no memory, no thread, or a mistake of sotto's */
+} sotto_status;
+
+/* The text of this thread's last error, until its next call of a function that can fail. If `marked` is not 0, options
+ * are named in it as \x02NAME\x1fVALUE\x03, VALUE being empty where it is not said: a caller can spell them as its users
+ * write them. Otherwise they are named plainly. */
+SOTTO_API const char* sotto_last_error(int marked);
+
+/* --- memory -------------------------------------------------------------------------------------------------------- */
+
+typedef enum sotto_type {
+  SOTTO_F32 = 0, SOTTO_F16 = 1, SOTTO_BF16 = 2, SOTTO_F64 = 3, SOTTO_I32 = 4, SOTTO_I64 = 5, SOTTO_U8 = 6
+} sotto_type;
+
+#define SOTTO_MOST_DIMENSIONS 64
+
+/* A tensor in the memory of the host. Strides are of elements and not below 0; NULL: the last dimension is the
+ * innermost, without gaps. */
+typedef struct sotto_tensor {
+  void* data;
+  sotto_type type;
+  size_t dimensions;
+  const int64_t* shape;
+  const int64_t* strides;
+} sotto_tensor;
+
+/* Takes bytes whose number the caller cannot know. It is called once, on the calling thread; `data` is valid meanwhile. */
+typedef struct sotto_sink {
+  void (*take)(void* context, const void* data, size_t bytes);
+  void* context;
+} sotto_sink;
+
+/* --- codecs -------------------------------------------------------------------------------------------------------- */
+
+/* Turns whole tensors into bytes that can be decoded without anything else, and back. Any thread may call these; calls
+ * wait for each other. */
+typedef struct sotto_codec sotto_codec;
+
+/* `codec` is such as "topk(0.01) | qsgd(4) | rans", or a preset, without a memory. `threads` encode and decode; the
+ * bytes are the same with any number. SOTTO_CONFIG_ERROR. */
+SOTTO_API sotto_status sotto_codec_create(const char* codec, int threads, sotto_codec** made);
+SOTTO_API void sotto_codec_free(sotto_codec* codec);
+
+/* The codec with every option named, as long as the handle lives. */
+SOTTO_API const char* sotto_codec_text(const sotto_codec* codec);
+
+typedef enum sotto_contract_kind {
+  SOTTO_EXACT = 0,       /* C(x) = x, bit for bit */
+  SOTTO_ROUNDING = 1,    /* |C(x) - x| <= 1e-5 |x| */
+  SOTTO_UNBIASED = 2,    /* E C(x) = x and E |C(x) - x|^2 <= omega |x|^2 */
+  SOTTO_CONTRACTION = 3, /* E |C(x) - x|^2 <= (1 - delta) |x|^2 */
+  SOTTO_NO_CONTRACT = 4
+} sotto_contract_kind;
+
+typedef struct sotto_contract {
+  sotto_contract_kind kind;
+  double omega;
+  double delta;
+  int linear; /* not 0: messages can be added before they are decoded */
+} sotto_contract;
+
+/* What the codec promises about a tensor of this shape. */
+SOTTO_API sotto_status sotto_codec_contract(sotto_codec* codec, const int64_t* shape, size_t dimensions,
+                                            sotto_contract* contract);
+
+/* The tensor is of SOTTO_F32, SOTTO_F16 or SOTTO_BF16. Random numbers depend on `seed` and `step` alone.
+ * SOTTO_CONFIG_ERROR, SOTTO_NUMERIC_ERROR for a value that is not finite. */
+SOTTO_API sotto_status sotto_codec_encode(sotto_codec* codec, const sotto_tensor* tensor, uint64_t seed, uint32_t step,
+                                          sotto_sink sink);
+
+/* Reads what tensor these bytes hold: `shape` has room for SOTTO_MOST_DIMENSIONS. SOTTO_WIRE_ERROR if they were not
+ * made by sotto_codec_encode(), or the tensor has more than `most_elements`. */
+SOTTO_API sotto_status sotto_codec_head(const void* data, size_t bytes, uint64_t most_elements, sotto_type* type,
+                                        int64_t* shape, size_t* dimensions);
+
+/* Decodes into a tensor of the type and shape of the head, with any strides. SOTTO_WIRE_ERROR for bytes that are damaged
+ * or of another codec; SOTTO_NUMERIC_ERROR if the type cannot hold a decoded value. After an error the tensor may be
+ * half written. */
+SOTTO_API sotto_status sotto_codec_decode(sotto_codec* codec, const void* data, size_t bytes, const sotto_tensor* into);
+
+/* --- groups -------------------------------------------------------------------------------------------------------- */
+
+/* Where ranks leave words for each other: a store that they share, such as torch's. The functions are called on several
+ * threads, at any time until release(). They return 0, or another number if the store is gone. */
+typedef struct sotto_store {
+  int (*set)(void* context, const char* key, const void* value, size_t bytes);
+  /* Calls sink->take() with the value, or not at all if nobody has written the key. Does not wait. */
+  int (*find)(void* context, const char* key, const sotto_sink* sink);
+  /* Adds to a number in decimal digits, which is 0 at first. */
+  int (*add)(void* context, const char* key, int64_t number, int64_t* sum);
+  /* Writes `desired` if nobody has written the key. Calls sink->take() with the value that the key then has. */
+  int (*set_first)(void* context, const char* key, const void* desired, size_t bytes, const sotto_sink* sink);
+  /* Called once, when nothing above will be called any more, which may be after sotto_group_free(); NULL: nothing. */
+  void (*release)(void* context);
+  void* context;
+} sotto_store;
+
+typedef struct sotto_group_options {
+  size_t bytes;          /* sizeof(sotto_group_options) */
+  double timeout;        /* seconds for each operation, and to meet; 0: 60 */
+  int plain;             /* not 0: do not encrypt between hosts, since nobody else can reach the network */
+  const char* interface; /* the network interface to use, such as "eth0"; NULL: the one that leads to `near` */
+  const char* near_host; /* a host that all ranks can reach, such as that of the store; NULL: there is none */
+  int streams;           /* connections to each peer, over which long messages are spread; 0: 1 */
+} sotto_group_options;
+
+/* A fixed group of ranks, on TCP connections of their own. */
+typedef struct sotto_group sotto_group;
+
+/* Collective. Each rank has its own number below `ranks`. Ranks meet through the store, which stays until the group is
+ * freed; groups of one store are made in the same order on all ranks. Ranks of one host connect over the loopback.
+ * Otherwise connections are encrypted (TLS 1.3) with a fresh secret, which travels through the store and is as safe as
+ * that. `options` may be NULL. SOTTO_COMM_ERROR names ranks that did not come. */
+SOTTO_API sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks,
+                                          const sotto_group_options* options, sotto_group** made);
+/* What was made of the group must be freed before. */
+SOTTO_API void sotto_group_free(sotto_group* group);
+
+SOTTO_API int sotto_group_rank(const sotto_group* group);
+SOTTO_API int sotto_group_ranks(const sotto_group* group);
+SOTTO_API int sotto_group_encrypts(const sotto_group* group);
+
+/* Tells the others that this rank fails because of `reason`: what they wait for fails with it. */
+SOTTO_API void sotto_group_give_up(sotto_group* group, const char* reason);
+
+/* --- averaged gradients -------------------------------------------------------------------------------------------- */
+
+typedef struct sotto_parameter {
+  const char* name;
+  sotto_type type; /* of its gradient: SOTTO_F32, SOTTO_F16 or SOTTO_BF16 */
+  size_t dimensions;
+  const int64_t* shape; /* in the order of its memory: the last dimension is the innermost */
+} sotto_parameter;
+
+typedef struct sotto_phase {
+  uint64_t first_step;
+  const char* codec;
+  const char* aggregator; /* NULL: one that fits */
+} sotto_phase;
+
+/* Parameters that have one codec, or several, one after the other. */
+typedef struct sotto_rule {
+  const char* name;         /* of the argument that gave the codec, for errors; NULL: "codec" */
+  const size_t* parameters; /* indices, ascending */
+  size_t parameter_count;
+  const sotto_phase* phases; /* in the order of their first steps, the first of which is 0 */
+  size_t phase_count;
+} sotto_rule;
+
+typedef struct sotto_averager_options {
+  size_t bytes;        /* sizeof(sotto_averager_options) */
+  uint64_t seed;       /* of all random numbers; the same on all ranks */
+  size_t bucket_bytes; /* of float32 that are exchanged at a time; 0: 4 MiB */
+  /* Not 0: if a value is not finite on any rank, all means of the step are NaN on every rank, and no memory changes.
+   * Means are then available only at the end of the step. 0: that is SOTTO_NUMERIC_ERROR. */
+  int propagate;
+  int threads; /* that encode and decode; 0: 1 */
+} sotto_averager_options;
+
+/* Averages the gradients of a model over the ranks, on a thread of its own, while backward computes others. */
+typedef struct sotto_averager sotto_averager;
+
+/* Collective. Each parameter is in exactly one rule. `options` may be NULL. The group must not be used for anything else
+ * while the averager lives. SOTTO_CONFIG_ERROR if ranks differ in anything. */
+SOTTO_API sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* parameters, size_t parameter_count,
+                                             const sotto_rule* rules, size_t rule_count,
+                                             const sotto_averager_options* options, sotto_averager** made);
+SOTTO_API void sotto_averager_free(sotto_averager* averager);
+
+/* A gradient. Its mean is written to the same place. */
+typedef struct sotto_gradient {
+  size_t parameter; /* index */
+  void* data;       /* in the type and order of the parameter, without gaps */
+} sotto_gradient;
+
+/* A bucket of gradients that are posted together. Both functions are called on the averager's thread. */
+typedef struct sotto_bucket {
+  const sotto_gradient* gradients; /* copied */
+  size_t count;
+  void (*await)(void* context); /* returns when the gradients can be read, as after an event of a device; NULL: at once */
+  /* The means are in place; or there was an error, `error` is its text, and sotto_averager_wait() returns it, too. The
+   * memory of the gradients is the caller's again. NULL: sotto_averager_wait() is enough. */
+  void (*done)(void* context, sotto_status status, const char* error);
+  void* context;
+} sotto_bucket;
+
+/* A step: begin, post every gradient once in any order, end, wait. Only wait() waits. Buckets of parameters are exchanged
+ * in descending order of their indices, as backward should complete them. Gradients are divided by `loss_scale` before
+ * anything else, and means are multiplied by it. After an error every later step fails with it at once.
+ * SOTTO_CONFIG_ERROR from post() for a gradient that does not exist, and from wait() for one that was not posted. */
+SOTTO_API sotto_status sotto_averager_begin(sotto_averager* averager, double loss_scale);
+SOTTO_API sotto_status sotto_averager_post(sotto_averager* averager, const sotto_bucket* bucket);
+SOTTO_API sotto_status sotto_averager_end(sotto_averager* averager);
+SOTTO_API sotto_status sotto_averager_wait(sotto_averager* averager);
+/* Ends the step on all ranks, for a reason of the caller's. */
+SOTTO_API sotto_status sotto_averager_fail(sotto_averager* averager, const char* reason);
+
+typedef struct sotto_stats {
+  size_t bytes; /* sizeof(sotto_stats) */
+  uint64_t steps;
+  uint64_t bytes_sent;
+  uint64_t bytes_received;
+  uint64_t dense_bytes; /* what a ring all-reduce of the same gradients would have sent */
+} sotto_stats;
+
+/* The functions below are called between steps. */
+SOTTO_API sotto_status sotto_averager_stats(sotto_averager* averager, sotto_stats* stats);
+/* The codec and the aggregator in use, one line a rule. */
+SOTTO_API sotto_status sotto_averager_methods(sotto_averager* averager, sotto_sink sink);
+
+/* --- gossip -------------------------------------------------------------------------------------------------------- */
+
+/* Averages vectors with those of neighbours, round by round. */
+typedef struct sotto_gossiper sotto_gossiper;
+
+/* Collective. `topology` is such as "ring" or "exponential"; `mixing` names weights, and NULL stands for those of the topology;
+ * `codec` is "none", "f16" or "bf16". The group must not be used for anything else while the gossiper lives. */
+SOTTO_API sotto_status sotto_gossiper_create(sotto_group* group, const char* topology, const char* mixing,
+                                             const char* codec, uint64_t seed, int threads, sotto_gossiper** made);
+SOTTO_API void sotto_gossiper_free(sotto_gossiper* gossiper);
+
+/* One round on floats of this rank, in place: a vector of weight `*weight`, whose new weight is written there. Vector
+ * over weight approaches the mean of all ranks. Collective among neighbours, whose vectors have the same size.
+ * SOTTO_CONFIG_ERROR: nothing was sent, and neighbours wait for the next call. After any other error the gossiper cannot
+ * be used. */
+SOTTO_API sotto_status sotto_gossiper_mix(sotto_gossiper* gossiper, float* values, size_t count, double* weight);
+SOTTO_API uint64_t sotto_gossiper_round(const sotto_gossiper* gossiper);
+
+/* --- sums of single tensors ---------------------------------------------------------------------------------------- */
+
+typedef enum sotto_op { SOTTO_AVG = 0, SOTTO_SUM = 1, SOTTO_MIN = 2, SOTTO_MAX = 3 } sotto_op;
+
+/* Combines `values` of all ranks in place, with the same bits on every rank. Collective. SOTTO_AVG divides the sum by
+ * `denominator`, or by the number of ranks if it is 0. */
+SOTTO_API sotto_status sotto_aggregate(sotto_group* group, float* values, size_t count, sotto_op op, double denominator);
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif

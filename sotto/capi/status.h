@@ -1,0 +1,59 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+
+#include "sotto/capi/sotto.h"
+#include "sotto/core/error.h"
+
+namespace sotto::capi {
+
+// Keeps the text of this error for sotto_last_error(), and returns its status.
+sotto_status remember(const std::exception_ptr& error) noexcept;
+
+// Runs the body of a function of the interface.
+template <class Work>
+sotto_status guarded(Work work) noexcept {
+  try {
+    work();
+    return SOTTO_OK;
+  } catch (...) {
+    return remember(std::current_exception());
+  }
+}
+
+// ConfigError if an argument that must be there is NULL.
+inline void require(const void* argument, const char* name) {
+  if (argument == nullptr) throw ConfigError(std::string(name) + " is NULL");
+}
+
+template <class Element>
+std::span<Element> span_of(Element* data, std::size_t count, const char* name) {
+  if (count > 0) require(data, name);
+  return {data, count};
+}
+
+// ConfigError for a number of threads that no machine has.
+inline int read_threads(int threads) {
+  if (threads < 0 || threads > 1024) throw ConfigError(named("threads") + ": wants 1 to 1024");
+  return std::max(1, threads);
+}
+
+inline std::string text_or(const char* text, const char* otherwise) { return text == nullptr ? otherwise : text; }
+
+// The options of a caller who may know fewer of them than this library: the others are 0. NULL: all are.
+template <class Options>
+Options read_options(const Options* given) {
+  Options options{};
+  if (given == nullptr) return options;
+  if (given->bytes < sizeof(std::size_t) || given->bytes > sizeof(Options)) {
+    throw ConfigError("the options have another size than this version of sotto knows; set `bytes` to their size");
+  }
+  std::memcpy(&options, given, given->bytes);
+  return options;
+}
+
+}  // namespace sotto::capi
