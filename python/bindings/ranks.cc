@@ -1,5 +1,6 @@
 // The part of the extension module that mixes the models or tensors of ranks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -7,9 +8,10 @@
 #include "python/bindings/errors.h"
 #include "python/bindings/module.h"
 #include "python/bindings/python_values.h"
-#include "python/bindings/stepper.h"
 #include "python/bindings/tensor_gossiper.h"
+#include "python/bindings/tensor_model.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/capi/stepper.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 
@@ -18,33 +20,20 @@ namespace {
 
 using Released = py::call_guard<py::gil_scoped_release>;
 
-// `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are steps.
-StepperOptions stepper_options(const py::kwargs& given, int all_ranks) {
+StepperOptions stepper_options(const py::kwargs& given, int ranks) {
   const auto text = [&given](const char* name) { return given[name].cast<std::string>(); };
-  const Recipe recipe = read_recipe(text("codec"), text("aggregator"));
-  const std::string algorithm = text("algorithm"), topology = text("topology");
-  const std::string peers_per_step = text("peers_per_step");
-  StepperOptions options{.algorithm = read_algorithm("algorithm", algorithm), .own = {}, .required_same = {}};
+  StepperOptions options = read_stepper_options({.algorithm = text("algorithm"),
+                                                 .codec = text("codec"),
+                                                 .aggregator = text("aggregator"),
+                                                 .topology = text("topology"),
+                                                 .mixing = text("mixing"),
+                                                 .peers_per_step = text("peers_per_step"),
+                                                 .node_size = given["node_size"].cast<int>()},
+                                                ranks);
   read(given, "required_same", options.required_same);
   read(given, "bucket_bytes", options.bucket_bytes);
-  read(given, "node_size", options.own.node_size);
   read(given, "seed", options.own.seed);
   read(given, "threads", options.own.codec_threads);
-  options.own.averages_in_node = false;  // there are no gradients here; the package averages them in backward
-  options.own.phases = {{0, recipe}};
-  const AlgorithmEntry& entry = *options.algorithm.entry;
-  options.own.topology = read_topology(topology.empty() ? entry.graph.topology : topology);
-  options.own.mixing = read_mixing(text("mixing"));
-  if (peers_per_step.empty()) return options;
-  if (!entry.graph.changes) {
-    throw ConfigError(
-        fmt::format("{}: {} has no peers whose number may change; push_sum has", named("peers_per_step"), algorithm));
-  }
-  const int ranks = all_ranks / options.own.node_size;
-  options.own.topologies = read_peer_schedule("peers_per_step", peers_per_step, options.own.topology, ranks);
-  for (const TopologyPhase& phase : options.own.topologies) {
-    check_graph(options.algorithm, phase.topology, options.own.mixing, ranks);
-  }
   return options;
 }
 
@@ -54,7 +43,7 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
   StepperOptions options = stepper_options(given, group->getSize());
   const auto timeout = given["timeout"].cast<double>();
   const py::gil_scoped_release released;
-  FlatModel model(std::move(parameters));  // refuses bad parameters before ranks are connected
+  auto model = std::make_unique<TensorModel>(std::move(parameters));  // refuses bad ones before ranks are connected
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
     return std::shared_ptr<Stepper>(new Stepper(std::move(model), std::move(options), communicator), EndReleased());
   });
@@ -72,6 +61,19 @@ std::shared_ptr<VectorGossip> make_gossiper(const Group& group, const std::share
                                 .codec_threads = threads};
     return std::shared_ptr<VectorGossip>(new VectorGossip(options, communicator), EndReleased());
   });
+}
+
+// Contiguous tensors of floats on the CPU become their means over all ranks.
+void average(Stepper& stepper, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  std::vector<at::Tensor> doubles;
+  std::vector<NamedDoubles> named;
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor& values = doubles.emplace_back(tensor.to(at::kDouble, false, /*copy=*/true));
+    named.push_back({name, fmt::format("({})", fmt::join(tensor.sizes(), ", ")), c10::toString(tensor.scalar_type()),
+                     {values.data_ptr<double>(), static_cast<std::size_t>(values.numel())}});
+  }
+  stepper.average(named);
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].second.copy_(doubles[i]);
 }
 
 void load(Stepper& stepper, std::uint64_t step, const py::dict& state) {
@@ -109,7 +111,7 @@ void bind_ranks(py::module_& module) {
       .def("take_average", &Stepper::take_average, Released())
       .def("show_mean", &Stepper::show_mean, Released())
       .def("show_own", &Stepper::show_own, Released())
-      .def("average", &Stepper::average, Released())
+      .def("average", &average, Released())
       .def("identity", &Stepper::identity, py::arg("graph") = true)
       .def("rank", &Stepper::rank)
       .def("ranks", &Stepper::ranks)

@@ -2,6 +2,7 @@
 
 #include "sotto/aggregate/recipe.h"
 #include "sotto/capi/averager.h"
+#include "sotto/capi/callers_values.h"
 #include "sotto/capi/handles.h"
 #include "sotto/capi/host_tensor.h"
 #include "sotto/capi/status.h"
@@ -165,17 +166,40 @@ sotto_status sotto_averager_fail(sotto_averager* averager, const char* reason) {
 }
 
 sotto_status sotto_averager_stats(sotto_averager* averager, sotto_stats* stats) {
-  return between_steps(averager, [&](GradientAverager& idle) {
-    const sotto_stats known = read_options(stats);
-    const AveragerStats now = idle.stats();
-    const sotto_stats all{known.bytes, now.steps, now.bytes_sent, now.bytes_received, now.dense_bytes};
-    std::memcpy(stats, &all, known.bytes);
-  });
+  return between_steps(averager, [&](GradientAverager& idle) { give(idle.stats(), stats); });
 }
 
 sotto_status sotto_averager_methods(sotto_averager* averager, sotto_sink sink) {
+  return between_steps(averager, [&](GradientAverager& idle) { give(idle.methods(), sink); });
+}
+
+sotto_status sotto_averager_identity(sotto_averager* averager, sotto_sink sink) {
+  return between_steps(averager, [&](GradientAverager& idle) { give(idle.identity(), sink); });
+}
+
+sotto_status sotto_averager_state(sotto_averager* averager, uint64_t* step, sotto_visitor visitor) {
   return between_steps(averager, [&](GradientAverager& idle) {
-    const std::string text = idle.methods();
-    sink.take(sink.context, text.data(), text.size());
+    require(step, "step");
+    *step = idle.step();
+    give(idle.state(), visitor);
+  });
+}
+
+sotto_status sotto_averager_shared(sotto_averager* averager, sotto_visitor visitor) {
+  return between_steps(averager, [&](GradientAverager& idle) { give_names(idle.shared(), visitor); });
+}
+
+sotto_status sotto_averager_load(sotto_averager* averager, uint64_t step, const sotto_value* values, size_t count) {
+  return between_steps(averager, [&](GradientAverager& idle) { idle.load(step, read_values(values, count)); });
+}
+
+sotto_status sotto_averager_spread(sotto_averager* averager, uint64_t step, const sotto_former* formers, size_t count) {
+  return between_steps(averager, [&](GradientAverager& idle) {
+    std::vector<FormerState> states;
+    for (const auto& [rank, ranks, values, size] : span_of(formers, count, "formers")) {
+      if (rank >= ranks) throw ConfigError("a former rank is not below the number of ranks");
+      states.push_back({rank, ranks, read_values(values, size)});
+    }
+    idle.spread(step, states);
   });
 }

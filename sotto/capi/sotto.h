@@ -249,6 +249,99 @@ SOTTO_API sotto_status sotto_averager_stats(sotto_averager* averager, sotto_stat
 /* The codec and the aggregator in use, one line a rule. */
 SOTTO_API sotto_status sotto_averager_methods(sotto_averager* averager, sotto_sink sink);
 
+/* --- state for checkpoints ----------------------------------------------------------------------------------------- */
+
+/* What a rank holds back from step to step, such as the memory of `ef`, is a set of named values. */
+typedef enum sotto_value_kind { SOTTO_FLOATS = 0, SOTTO_BYTES = 1, SOTTO_NUMBER = 2 } sotto_value_kind;
+
+typedef struct sotto_value {
+  const char* name;
+  sotto_value_kind kind;
+  const void* data; /* floats, bytes, or one uint64_t */
+  size_t count;     /* of floats or bytes; 1 */
+} sotto_value;
+
+/* Is called once for each value, on the calling thread; the value is valid meanwhile. */
+typedef struct sotto_visitor {
+  void (*visit)(void* context, const sotto_value* value);
+  void* context;
+} sotto_visitor;
+
+/* What a rank held back in its former group. */
+typedef struct sotto_former {
+  int rank, ranks; /* its number then, and how many ranks there were; rank below 0: it has only shared values */
+  const sotto_value* values;
+  size_t count;
+} sotto_former;
+
+/* The state before the next step, and the number of that step. */
+SOTTO_API sotto_status sotto_averager_state(sotto_averager* averager, uint64_t* step, sotto_visitor visitor);
+/* The names of those values that are the same on all ranks; `data` is NULL. */
+SOTTO_API sotto_status sotto_averager_shared(sotto_averager* averager, sotto_visitor visitor);
+/* All that a state must match to be loaded, as a text. */
+SOTTO_API sotto_status sotto_averager_identity(sotto_averager* averager, sotto_sink sink);
+/* Continues before this step from a state that was taken there. The next step finds out whether all ranks did the same.
+ * SOTTO_FILE_ERROR for a state of something else: nothing changes. */
+SOTTO_API sotto_status sotto_averager_load(sotto_averager* averager, uint64_t step, const sotto_value* values,
+                                           size_t count);
+/* Continues before this step in a group of other ranks: memories become the mean of those in `formers`. A rank whose
+ * group changed passes its own state alone, and a new rank the shared values of another rank. */
+SOTTO_API sotto_status sotto_averager_spread(sotto_averager* averager, uint64_t step, const sotto_former* formers,
+                                             size_t count);
+
+/* --- models that ranks train by themselves -------------------------------------------------------------------------- */
+
+/* The parameters of a model as floats, one after the other. The functions are called within those of the handle, on
+ * their thread. They return 0, or another number if the model cannot be read or written. */
+typedef struct sotto_model {
+  int (*read)(void* context, float* into);
+  int (*write)(void* context, const float* from);
+  void* context;
+} sotto_model;
+
+typedef struct sotto_steps_options {
+  size_t bytes;               /* sizeof(sotto_steps_options) */
+  const char* codec;          /* NULL: "none" */
+  const char* aggregator;     /* NULL: one that fits */
+  const char* topology;       /* of gossip; NULL: the algorithm's own */
+  const char* mixing;         /* of gossip; NULL: the topology's own */
+  const char* peers_per_step; /* such as "0:1,1000:2"; NULL: as the topology says */
+  int node_size;              /* ranks that share a model; 0: 1 */
+  uint64_t seed;
+  size_t bucket_bytes; /* 0: 4 MiB */
+  int threads;         /* 0: 1 */
+} sotto_steps_options;
+
+/* Drives an algorithm from somebody's training loop: gossip ("push_sum"), local steps ("local(h=8)", "diloco"), and
+ * others that mix models rather than gradients. */
+typedef struct sotto_steps sotto_steps;
+
+/* Collective. Parameters must be the same on all ranks when the first step begins. `shape`s are in the order of memory;
+ * types are SOTTO_F32. `options` may be NULL. The group must not be used for anything else meanwhile. */
+SOTTO_API sotto_status sotto_steps_create(sotto_group* group, const char* algorithm, const sotto_parameter* parameters,
+                                          size_t parameter_count, sotto_model model, const sotto_steps_options* options,
+                                          sotto_steps** made);
+SOTTO_API void sotto_steps_free(sotto_steps* steps);
+
+/* Before the optimiser takes its step, at this learning rate; if sotto_steps_start_early() says so, also before the
+ * gradient is computed, so that messages travel meanwhile. Only the first of several calls counts. */
+SOTTO_API sotto_status sotto_steps_begin(sotto_steps* steps, double learning_rate);
+/* After it: the model becomes the algorithm's result. */
+SOTTO_API sotto_status sotto_steps_end(sotto_steps* steps);
+SOTTO_API int sotto_steps_start_early(const sotto_steps* steps);
+
+/* The functions below are called between steps; collective but for state, stats and methods.
+ * The model becomes the mean over all ranks, and all continue from there. SOTTO_NUMERIC_ERROR on all ranks, which
+ * changes nothing, if one is not finite. */
+SOTTO_API sotto_status sotto_steps_take_average(sotto_steps* steps);
+/* The model becomes the mean until sotto_steps_show_own(), which restores this rank's. */
+SOTTO_API sotto_status sotto_steps_show_mean(sotto_steps* steps);
+SOTTO_API sotto_status sotto_steps_show_own(sotto_steps* steps);
+SOTTO_API sotto_status sotto_steps_state(sotto_steps* steps, uint64_t* step, sotto_visitor visitor);
+SOTTO_API sotto_status sotto_steps_load(sotto_steps* steps, uint64_t step, const sotto_value* values, size_t count);
+SOTTO_API sotto_status sotto_steps_stats(sotto_steps* steps, sotto_stats* stats);
+SOTTO_API sotto_status sotto_steps_methods(sotto_steps* steps, sotto_sink sink);
+
 /* --- gossip -------------------------------------------------------------------------------------------------------- */
 
 /* Averages vectors with those of neighbours, round by round. */

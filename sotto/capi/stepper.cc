@@ -1,6 +1,5 @@
-#include "python/bindings/stepper.h"
+#include "sotto/capi/stepper.h"
 
-#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "python/bindings/errors.h"
-#include "python/bindings/tensor_types.h"
 #include "sotto/capi/terms.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/worker.h"
@@ -23,7 +20,7 @@
 #include "sotto/core/hash.h"
 #include "sotto/core/state.h"
 
-namespace sotto::python {
+namespace sotto {
 namespace {
 
 std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
@@ -32,19 +29,20 @@ std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
   throw ConfigError(fmt::format("{} buckets are too many; make bucket_mb larger", plans.size()));
 }
 
-// Collective. Drops tensors without NaN that are equal on all ranks, such as a mask of infinities: each is its own
-// mean. All ranks pass the same number of tensors.
-void drop_alike(std::vector<std::pair<std::string, at::Tensor>>& tensors, Communicator& communicator) {
-  std::vector<std::uint64_t> own, all(tensors.size() * static_cast<std::size_t>(communicator.size()));
-  for (const auto& [name, tensor] : tensors) {
-    const auto bytes = bytes_of(tensor);
+// Collective. Drops vectors without NaN that are equal on all ranks, such as a mask of infinities: each is its own
+// mean. All ranks pass the same number of vectors.
+void drop_alike(std::vector<NamedDoubles>& vectors, Communicator& communicator) {
+  std::vector<std::uint64_t> own, all(vectors.size() * static_cast<std::size_t>(communicator.size()));
+  for (const NamedDoubles& one : vectors) {
+    const auto bytes = std::as_bytes(one.values);
     Hash hash;
     hash.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    own.push_back(tensor.to(at::kDouble).isnan().any().item<bool>() ? 0 : hash.value());
+    const bool has_nan = std::ranges::any_of(one.values, [](double value) { return std::isnan(value); });
+    own.push_back(has_nan ? 0 : hash.value());
   }
   communicator.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
   std::size_t next = 0;
-  std::erase_if(tensors, [&](const auto&) {
+  std::erase_if(vectors, [&](const NamedDoubles&) {
     const std::size_t i = next++;
     bool alike = own[i] != 0;
     for (std::size_t other = i; other < all.size(); other += own.size()) alike = alike && all[other] == own[i];
@@ -62,14 +60,14 @@ void average_doubles(std::span<double> values, Communicator& communicator) {
 
 }  // namespace
 
-Stepper::Stepper(FlatModel model, StepperOptions options, std::shared_ptr<Communicator> communicator)
+Stepper::Stepper(std::unique_ptr<FlatModel> model, StepperOptions options, std::shared_ptr<Communicator> communicator)
     : options_(std::move(options)),
       model_(std::move(model)),
-      buckets_(planned(model_.layout(), options_.bucket_bytes)),
+      buckets_(planned(model_->layout(), options_.bucket_bytes)),
       communicator_(std::move(communicator)),
       apart_(options_.algorithm.entry->traits.own_speed),
-      shown_(model_.layout().size()),
-      moved_(model_.layout().size()),
+      shown_(model_->layout().size()),
+      moved_(model_->layout().size()),
       followed_(shown_.size(), apart_ ? &shown_ : nullptr),
       thread_([this] { step_of_algorithm(); }) {
   std::exception_ptr refusal;
@@ -83,11 +81,7 @@ Stepper::Stepper(FlatModel model, StepperOptions options, std::shared_ptr<Commun
 }
 
 std::unique_ptr<Algorithm> Stepper::make() {
-  try {
-    return make_algorithm(options_.algorithm, options_.own, buckets_, *communicator_);
-  } catch (const ConfigError& error) {
-    throw ConfigError(error.text(argument_spelling));
-  }
+  return make_algorithm(options_.algorithm, options_.own, buckets_, *communicator_);
 }
 
 void Stepper::begin(double lr) {
@@ -106,13 +100,13 @@ void Stepper::end() {
   if (!thread_.in_the_middle()) {
     throw ConfigError("no step has begun that could end: the post hooks of the optimizer ran without its pre hooks");
   }
-  guarded([this] { model_.read(moved_); });
+  guarded([this] { model_->read(moved_); });
   thread_.go_on();
   check();
   if (apart_) {
     shown_ = moved_;  // changes by others come with the next step
   } else {
-    model_.write(shown_);
+    model_->write(shown_);
   }
   ++step_;
   ++steps_;
@@ -125,7 +119,7 @@ void Stepper::take_average() {
   fresh_ = false;
   std::vector<float> by_hand;
   guarded([&] { by_hand = changes(); });
-  require_finite_everywhere(by_hand, model_.layout());  // a difference is finite only if both models are
+  require_finite_everywhere(by_hand, model_->layout());  // a difference is finite only if both models are
   guarded([&] { take_mean(std::move(by_hand), true, [this] { algorithm_->average_models(*this); }); });
 }
 
@@ -152,7 +146,7 @@ void Stepper::take_mean(std::vector<float> by_hand, bool counts, const std::func
   if (anywhere) average_members(by_hand, *communicator_, counts);
   average();
   if (anywhere) std::ranges::transform(by_hand, shown_, by_hand.begin(), std::plus());
-  model_.write(anywhere ? by_hand : shown_);
+  model_->write(anywhere ? by_hand : shown_);
 }
 
 void Stepper::refuse(const std::string& why) {
@@ -164,12 +158,12 @@ void Stepper::refuse(const std::string& why) {
 void Stepper::show_mean() {
   idle();
   require_own_model();
-  guarded([this] { model_.read(moved_); });
-  require_finite_everywhere(moved_, model_.layout());
+  guarded([this] { model_->read(moved_); });
+  require_finite_everywhere(moved_, model_->layout());
   guarded([this] {
     std::vector<float> own = moved_;
     aggregate(moved_, Op::avg, *communicator_);
-    model_.write(moved_);
+    model_->write(moved_);
     own_ = std::move(own);
   });
 }
@@ -177,29 +171,29 @@ void Stepper::show_mean() {
 void Stepper::show_own() {
   if (own_.empty()) return;
   const std::vector<float> own = std::exchange(own_, {});
-  model_.write(own);
+  model_->write(own);
 }
 
-void Stepper::average(std::vector<std::pair<std::string, at::Tensor>> tensors) {
+void Stepper::average(std::vector<NamedDoubles> vectors) {
   idle();
   Terms forms;
-  for (const auto& [name, tensor] : tensors) {
-    forms.emplace_back("the shape of " + name, fmt::format("({})", fmt::join(tensor.sizes(), ", ")));
-    forms.emplace_back("the type of " + name, c10::toString(tensor.scalar_type()));
+  for (const NamedDoubles& one : vectors) {
+    forms.emplace_back("the shape of " + one.name, one.shape);
+    forms.emplace_back("the type of " + one.name, one.type);
   }
   require_same_terms(*communicator_, forms, nullptr, "has other buffers than");
-  guarded([&] { drop_alike(tensors, *communicator_); });
-  if (tensors.empty()) return;
+  guarded([&] { drop_alike(vectors, *communicator_); });
+  if (vectors.empty()) return;
   Layout layout;
-  for (const auto& [name, tensor] : tensors) layout.append(name, tensor.sizes().vec());
+  for (const NamedDoubles& one : vectors) layout.append(one.name, {static_cast<std::int64_t>(one.values.size())});
   std::vector<double> values(layout.size());
-  const auto place_of = [&](std::size_t i) {
-    return at::from_blob(values.data() + layout.segments()[i].offset, tensors[i].second.sizes(), at::kDouble);
-  };
-  for (std::size_t i = 0; i < tensors.size(); ++i) place_of(i).copy_(tensors[i].second);
+  const auto place_of = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(layout.segments()[i].offset); };
+  for (std::size_t i = 0; i < vectors.size(); ++i) std::ranges::copy(vectors[i].values, place_of(i));
   require_finite_everywhere(values, layout);
   guarded([&] { average_doubles(values, *communicator_); });
-  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].second.copy_(place_of(i));
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    std::copy_n(place_of(i), vectors[i].values.size(), vectors[i].values.begin());
+  }
 }
 
 // Runs on the thread of the algorithm.
@@ -216,9 +210,6 @@ void Stepper::step_of_algorithm() {
 void Stepper::fail(const std::exception& error) {
   error_ = std::current_exception();
   try {
-    if (const auto* config = dynamic_cast<const ConfigError*>(&error)) {
-      error_ = std::make_exception_ptr(ConfigError(config->text(argument_spelling)));
-    }
     if (!apart_) algorithm_->drain();  // a rank that gives up must have nothing on its way
   } catch (const std::exception&) {    // NOLINT(bugprone-empty-catch): the first error counts
   }
@@ -245,11 +236,11 @@ void Stepper::idle() {
 // changes since.
 void Stepper::follow(const std::function<void()>& f) {
   if (!apart_ || fresh_ || !own_.empty()) return f();
-  model_.read(moved_);
+  model_->read(moved_);
   std::ranges::transform(moved_, shown_, moved_.begin(), std::minus());
   f();
   std::ranges::transform(moved_, shown_, moved_.begin(), std::plus());
-  model_.write(moved_);
+  model_->write(moved_);
 }
 
 // While the model shows the mean, a change of the model must neither become a step nor be lost.
@@ -261,17 +252,17 @@ void Stepper::require_own_model() const {
 // Before the first step the user may have loaded parameters since the module was wrapped.
 void Stepper::look() {
   if (!fresh_) return;
-  if (own_.empty()) return model_.read(shown_);
+  if (own_.empty()) return model_->read(shown_);
   shown_ = own_;
 }
 
 // How far the loop has moved the parameters by hand since the last step.
 std::vector<float> Stepper::changes() const {
   std::vector<float> by_hand(shown_.size());
-  model_.read(by_hand);
+  model_->read(by_hand);
   std::ranges::transform(by_hand, shown_, by_hand.begin(), std::minus());
-  model_.layout().clear_padding(by_hand);
+  model_->layout().clear_padding(by_hand);
   return by_hand;
 }
 
-}  // namespace sotto::python
+}  // namespace sotto

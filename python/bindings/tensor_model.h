@@ -7,22 +7,22 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/layout.h"
+#include "sotto/capi/flat_model.h"
 
 namespace sotto::python {
 
 // The parameters of a user's module, and the layout of a flat vector of ours that holds copies of them.
-class FlatModel {
+class TensorModel final : public FlatModel {
  public:
   // ConfigError for parameters that are not dense or not of float32.
-  explicit FlatModel(std::vector<std::pair<std::string, at::Tensor>> parameters);
+  explicit TensorModel(std::vector<std::pair<std::string, at::Tensor>> parameters);
 
-  const Layout& layout() const { return layout_; }
+  const Layout& layout() const override { return layout_; }
   std::vector<std::pair<std::string, at::Tensor>> const& parameters() const { return parameters_; }
   // Copy the parameters to, and from, a vector of this layout. ConfigError if a parameter has changed its shape or
   // type.
-  void read(std::span<float> into) const;
-  void write(std::span<const float> from) const;
+  void read(std::span<float> into) const override;
+  void write(std::span<const float> from) const override;
 
  private:
   void require_unchanged() const;

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <utility>
 
-#include "python/bindings/stepper.h"
+#include "sotto/capi/stepper.h"
 #include "sotto/core/error.h"
 #include "sotto/core/state.h"
 
 // What a Stepper says of itself: its state, its terms, and what it has sent.
-namespace sotto::python {
+namespace sotto {
 namespace {
 
 // The name in a state of the parameters as changed by hand since the last step, if they were.
@@ -21,12 +21,33 @@ constexpr std::string_view changed_parameters = "parameters, changed since";
 
 }  // namespace
 
+StepperOptions read_stepper_options(const StepperTexts& texts, int ranks) {
+  StepperOptions options{.algorithm = read_algorithm("algorithm", texts.algorithm), .own = {}, .required_same = {}};
+  options.own.node_size = texts.node_size;
+  options.own.averages_in_node = false;  // there are no gradients here; whoever has them averages them in backward
+  options.own.phases = {{0, read_recipe(texts.codec, texts.aggregator)}};
+  const AlgorithmEntry& entry = *options.algorithm.entry;
+  options.own.topology = read_topology(texts.topology.empty() ? entry.graph.topology : texts.topology);
+  options.own.mixing = read_mixing(texts.mixing);
+  if (texts.peers_per_step.empty()) return options;
+  if (!entry.graph.changes) {
+    throw ConfigError(fmt::format("{}: {} has no peers whose number may change; push_sum has", named("peers_per_step"),
+                                  texts.algorithm));
+  }
+  const int nodes = ranks / texts.node_size;
+  options.own.topologies = read_peer_schedule("peers_per_step", texts.peers_per_step, options.own.topology, nodes);
+  for (const TopologyPhase& phase : options.own.topologies) {
+    check_graph(options.algorithm, phase.topology, options.own.mixing, nodes);
+  }
+  return options;
+}
+
 StateValues Stepper::state() {
   idle();
   look();
   std::vector<float>& now = own_.empty() ? moved_ : own_;
-  if (own_.empty()) model_.read(now);
-  model_.layout().clear_padding(now);
+  if (own_.empty()) model_->read(now);
+  model_->layout().clear_padding(now);
   StateCollector collector;
   algorithm_->enter(step_);
   algorithm_->visit_state(collector);
@@ -50,7 +71,7 @@ void Stepper::load(std::uint64_t step, const StateValues& values) {
     StateRestorer restorer(values);
     made->visit_state(restorer);
     visit_vector(restorer, "parameters", parameters);
-    model_.layout().clear_padding(parameters);
+    model_->layout().clear_padding(parameters);
     now = parameters;
     if (values.contains(changed_parameters)) visit_vector(restorer, changed_parameters, now);
     restorer.finish();
@@ -63,7 +84,7 @@ void Stepper::load(std::uint64_t step, const StateValues& values) {
   replaced_.bytes_received -= communicator_->traffic().bytes_received;
   algorithm_ = std::move(made);
   shown_ = std::move(parameters);
-  model_.write(now);
+  model_->write(now);
   step_ = apart_ ? algorithm_->own_speed()->rank_steps()[static_cast<std::size_t>(communicator_->rank())] : step;
   fresh_ = false;
 }
@@ -88,7 +109,7 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
     algorithm_->enter(step);
     StateRestorer restorer(former.values);
     algorithm_->elastic()->visit_shared(restorer);
-    model_.read(shown_);
+    model_->read(shown_);
     now = shown_;
     if (!is_new) {
       const FormerRank self{former.rank, former.ranks, &restorer};
@@ -100,7 +121,7 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
     }
     restorer.finish();
   });
-  require_finite_everywhere(now, model_.layout());
+  require_finite_everywhere(now, model_->layout());
   guarded([&] {
     // If all former ranks are lost, the new ranks have the model of one of them.
     const bool nobody = std::ranges::min(of_all_ranks(*communicator_, is_new ? 1 : 0)) == 1;
@@ -148,7 +169,7 @@ std::vector<std::string> Stepper::gather(const std::string& own) {
 AveragerStats Stepper::stats() const {
   const Traffic now = traffic();
   const auto ranks = static_cast<std::uint64_t>(communicator_->size());
-  const std::uint64_t dense = model_.layout().numel() * sizeof(float) * 2 * (ranks - 1) / ranks;
+  const std::uint64_t dense = model_->layout().numel() * sizeof(float) * 2 * (ranks - 1) / ranks;
   return {steps_, now.bytes_sent - before_.bytes_sent, now.bytes_received - before_.bytes_received, steps_ * dense,
           timings_};
 }
@@ -180,7 +201,7 @@ std::string Stepper::identity(bool graph) const {
     }
     if (own.node_size > 1) text += fmt::format("between nodes of {}\n", own.node_size);
   }
-  for (const Segment& segment : model_.layout().segments()) {
+  for (const Segment& segment : model_->layout().segments()) {
     text += "  " + segment.name;
     for (const std::int64_t size : segment.shape) text += fmt::format(" {}", size);
     text += '\n';
@@ -203,7 +224,7 @@ Terms Stepper::terms() const {
   }
   terms.emplace_back("seed", std::to_string(own.seed));
   terms.emplace_back("bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20)));
-  for (const Segment& segment : model_.layout().segments()) {
+  for (const Segment& segment : model_->layout().segments()) {
     terms.emplace_back(segment.name, fmt::format("({})", fmt::join(segment.shape, ", ")));
   }
   terms.insert(terms.end(), options_.required_same.begin(), options_.required_same.end());
@@ -221,4 +242,4 @@ std::vector<std::uint64_t> Stepper::steps() const {
   return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), step_);
 }
 
-}  // namespace sotto::python
+}  // namespace sotto

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -10,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "python/bindings/flat_model.h"
+#include "sotto/capi/flat_model.h"
 #include "sotto/capi/followed.h"
 #include "sotto/capi/gradient_averager.h"
 #include "sotto/capi/loop_thread.h"
@@ -19,13 +17,27 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/floats.h"
 
-namespace sotto::python {
+namespace sotto {
 
 struct StepperOptions {
   AlgorithmSpec algorithm;
   AlgorithmOptions own;
   std::size_t bucket_bytes = std::size_t{4} << 20;
   Terms required_same;  // further values that must be the same on all ranks, but do not belong to the state
+};
+
+// Options as users write them; empty texts are left out. `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are steps.
+struct StepperTexts {
+  std::string algorithm, codec = "none", aggregator = "auto", topology, mixing, peers_per_step;
+  int node_size = 1;
+};
+// ConfigError for texts that are none, or do not fit together.
+StepperOptions read_stepper_options(const StepperTexts& texts, int ranks);
+
+// A vector that is no parameter, such as a running mean. Texts of its shape and type tell ranks apart.
+struct NamedDoubles {
+  std::string name, shape, type;
+  std::span<double> values;
 };
 
 // Drives an Algorithm from the training loop of a user's model and optimiser. A step of the algorithm runs on its own
@@ -42,7 +54,7 @@ class Stepper final : private Worker {
  public:
   // Collective. The parameters must be the same on all ranks when the first step begins. ConfigError for options that
   // the algorithm cannot have, and for ranks that differ in anything.
-  Stepper(FlatModel model, StepperOptions options, std::shared_ptr<Communicator> communicator);
+  Stepper(std::unique_ptr<FlatModel> model, StepperOptions options, std::shared_ptr<Communicator> communicator);
 
   // Called before the loop's optimiser takes its step; if starts_early(), also before the gradient is computed, so that
   // messages travel meanwhile. Only the first of several calls counts. `lr` is the optimiser's.
@@ -61,10 +73,9 @@ class Stepper final : private Worker {
   // can be no step, take_average(), load() or second mean.
   void show_mean();
   void show_own();
-  // Collective: contiguous tensors of floats on the CPU, with names for errors, become their means over all ranks,
-  // which are computed in float64. What all ranks have alike stays as it is, infinities too. ConfigError on all ranks
-  // if one has other names, shapes or types.
-  void average(std::vector<std::pair<std::string, at::Tensor>> tensors);
+  // Collective: other vectors become their means over all ranks. What all ranks have alike stays as it is, infinities
+  // too. ConfigError on all ranks if one has other names, shapes or types.
+  void average(std::vector<NamedDoubles> vectors);
 
   AveragerStats stats() const;
   std::string methods() const;
@@ -142,7 +153,7 @@ class Stepper final : private Worker {
   }
 
   StepperOptions options_;
-  FlatModel model_;
+  std::unique_ptr<FlatModel> model_;
   std::vector<BucketPlan> buckets_;
   std::shared_ptr<Communicator> communicator_;
   bool apart_;                // AlgorithmEntry::Traits::own_speed
@@ -161,4 +172,4 @@ class Stepper final : private Worker {
   LoopThread thread_;  // last: it ends before what it uses
 };
 
-}  // namespace sotto::python
+}  // namespace sotto

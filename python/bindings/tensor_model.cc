@@ -1,4 +1,4 @@
-#include "python/bindings/flat_model.h"
+#include "python/bindings/tensor_model.h"
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
@@ -10,7 +10,7 @@
 
 namespace sotto::python {
 
-FlatModel::FlatModel(std::vector<std::pair<std::string, at::Tensor>> parameters) : parameters_(std::move(parameters)) {
+TensorModel::TensorModel(std::vector<std::pair<std::string, at::Tensor>> parameters) : parameters_(std::move(parameters)) {
   for (const auto& [name, tensor] : parameters_) {
     if (tensor.layout() != at::kStrided || tensor.scalar_type() != at::kFloat) {
       throw ConfigError(
@@ -27,12 +27,12 @@ FlatModel::FlatModel(std::vector<std::pair<std::string, at::Tensor>> parameters)
   if (layout_.numel() == 0) throw ConfigError("the module has no parameter that is trained");
 }
 
-at::Tensor FlatModel::place_of(std::size_t parameter, float* values) const {
+at::Tensor TensorModel::place_of(std::size_t parameter, float* values) const {
   return at::from_blob(values + layout_.segments()[parameter].offset, sizes_[parameter], strides_[parameter],
                        at::TensorOptions(at::kFloat));
 }
 
-void FlatModel::require_unchanged() const {
+void TensorModel::require_unchanged() const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, tensor] = parameters_[i];
     if (tensor.scalar_type() == at::kFloat && tensor.sizes() == at::IntArrayRef(sizes_[i])) continue;
@@ -42,12 +42,12 @@ void FlatModel::require_unchanged() const {
   }
 }
 
-void FlatModel::read(std::span<float> into) const {
+void TensorModel::read(std::span<float> into) const {
   require_unchanged();
   for (std::size_t i = 0; i < parameters_.size(); ++i) place_of(i, into.data()).copy_(parameters_[i].second.detach());
 }
 
-void FlatModel::write(std::span<const float> from) const {
+void TensorModel::write(std::span<const float> from) const {
   require_unchanged();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].second.detach().copy_(place_of(i, const_cast<float*>(from.data())));

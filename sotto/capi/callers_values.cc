@@ -1,0 +1,51 @@
+#include "sotto/capi/callers_values.h"
+
+#include <variant>
+
+namespace sotto::capi {
+
+void give(const StateValues& values, const sotto_visitor& visitor) {
+  for (const auto& [name, value] : values) {
+    sotto_value given{name.c_str(), SOTTO_NUMBER, nullptr, 1};
+    if (const auto* floats = std::get_if<std::vector<float>>(&value)) {
+      given = {name.c_str(), SOTTO_FLOATS, floats->data(), floats->size()};
+    } else if (const auto* bytes = std::get_if<std::vector<std::uint8_t>>(&value)) {
+      given = {name.c_str(), SOTTO_BYTES, bytes->data(), bytes->size()};
+    } else {
+      given.data = &std::get<std::uint64_t>(value);
+    }
+    visitor.visit(visitor.context, &given);
+  }
+}
+
+void give_names(const std::vector<std::string>& names, const sotto_visitor& visitor) {
+  for (const std::string& name : names) {
+    const sotto_value given{name.c_str(), SOTTO_NUMBER, nullptr, 0};
+    visitor.visit(visitor.context, &given);
+  }
+}
+
+StateValues read_values(const sotto_value* values, std::size_t count) {
+  StateValues read;
+  for (const auto& [name, kind, data, size] : span_of(values, count, "values")) {
+    require(name, "the name of a value");
+    if (size > 0) require(data, name);
+    const auto* floats = static_cast<const float*>(data);
+    const auto* bytes = static_cast<const std::uint8_t*>(data);
+    switch (kind) {
+      case SOTTO_FLOATS: read[name] = std::vector<float>(floats, floats + size); break;
+      case SOTTO_BYTES: read[name] = std::vector<std::uint8_t>(bytes, bytes + size); break;
+      case SOTTO_NUMBER: {
+        std::uint64_t number = 0;
+        if (size != 1) throw ConfigError(std::string(name) + ": a number has a count of 1");
+        std::memcpy(&number, data, sizeof(number));
+        read[name] = number;
+        break;
+      }
+      default: throw ConfigError(std::string(name) + ": its kind is none of the three");
+    }
+  }
+  return read;
+}
+
+}  // namespace sotto::capi
