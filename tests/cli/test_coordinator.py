@@ -136,14 +136,14 @@ def test_a_newcomer_without_the_data_fails_alone(coordinator, start, tmp_path, o
         (tmp_path / name).write_text(rows)
     boss, port = coordinator("--ranks", "1:2", "--on-failure", on_failure)
     flags = ["train", "--task", "classify-rows", "--model", "logreg", "--data", "csv", "--batch-size", 8, "--epochs", 100000,
-             "--eval-freq", 1000000, "--link", "1gbit,3ms", "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}", "--max-steps", 3000]  # fmt: skip
+             "--eval-freq", 1000000, "--link", "1gbit,3ms", "--train-dir", "run", "--coordinator", f"127.0.0.1:{port}", "--max-steps", 40000]  # fmt: skip
     job = start(*flags, "--data-dir", tmp_path)
     goes_on([job], lambda: has_step(tmp_path / "run", 20), "step 20")
     lost = start(*flags, "--data-dir", tmp_path / "nothing").finish()
     assert lost.status != 0 and "nothing" in lost.err, lost.err
     for one in (job, boss):
         assert one.finish().status == 0, one.err
-    assert summary(tmp_path / "run")["steps"] == 3000
+    assert summary(tmp_path / "run")["steps"] == 40000
 
 
 def test_a_rank_with_other_options_is_refused(coordinator, join, tmp_path):

@@ -281,9 +281,9 @@ def test_groups_that_are_gone_leave_nothing(job, wrapper):
     assert first.finish() == 128 + signal.SIGTERM, first.err()
     visits, calls = [line for line in visitor.lines if "left" in line], [call for call in first.calls() if call["ranks"] == 2]
     assert len(visits) == 6 == len(calls)
-    for lines in (visits, calls):  # a group that is closed may still have a thread or a socket for a moment
+    for lines in (visits, calls):  # one left by each group would be two more; a group that is closed may still have one for a moment
         for what in ("open", "threads"):
-            assert min(len(line[what]) for line in lines[3:]) <= min(len(line[what]) for line in lines[1:3]), [line[what] for line in lines]
+            assert min(len(line[what]) for line in lines[3:]) < min(len(line[what]) for line in lines[1:3]) + 2, [line[what] for line in lines]
 
 
 @pytest.mark.parametrize("wrapper, error", [

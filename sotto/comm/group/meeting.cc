@@ -34,6 +34,10 @@ constexpr const char* failed_key = "failed";    // who failed last; "failed/2" i
 
 std::string key(std::string_view what, int rank) { return fmt::format("{}/{}", what, rank); }
 
+// For an answer of the store. A rank that gave up the store before it left a note would be in another meeting than the
+// others, and both would wait.
+constexpr auto grace = 10s;
+
 double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 // Parses "NUMBER TEXT" or "NUMBER", as ranks write them. Returns nothing if there is no number, since others may write
@@ -158,14 +162,14 @@ StorePtr Meeting::until(Clock::time_point end, const Stop& stop) const {
 
 void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, const Stop& stop) {
   try {
-    const auto all = store_->until(end + 1s, stop);  // a request made just before `end` is still answered
+    const auto all = store_->until(end + grace, stop);  // a request made just before `end` is still answered
     const StorePtr store = part_of(all, prefix_);
     arrive(*store);
     for (Patience patience(100ms); !store->check(outcome_key); patience.pause(end)) {
       throw_if_stopped(stop);
       if (const auto why = all->why_no_progress()) throw CommError(fmt::format("rank {}: {}", rank_, *why));
       if (Clock::now() < end) continue;
-      const StorePtr late = until(Clock::now() + 1s);
+      const StorePtr late = until(Clock::now() + grace);
       if (late->check(outcome_key)) break;
       const std::string error = fmt::format(
           "rank {}: {} did not come within {:g} s at {}{}", rank_, missing(*late), seconds(deadline), place_,
