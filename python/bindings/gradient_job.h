@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "sotto/capi/averager.h"
+#include "sotto/capi/posted_averager.h"
 
 namespace sotto::python {
 

@@ -15,7 +15,7 @@
 #include "python/bindings/errors.h"
 #include "python/bindings/gradient_job.h"
 #include "python/bindings/tensor_types.h"
-#include "sotto/capi/averager.h"
+#include "sotto/capi/posted_averager.h"
 #include "sotto/capi/terms.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -84,7 +84,7 @@ class Hook::Impl {
   GradientAverager& idle() const { return averager_.idle(); }
 
  private:
-  Averager::Options averager_options() {
+  PostedAverager::Options averager_options() {
     Terms& same = options_.averager.required_same;
     const Terms own{{"check_replicas", std::to_string(options_.check_replicas)},
                     {"scaler", options_.loss_scale ? "one" : "none"},
@@ -191,7 +191,7 @@ class Hook::Impl {
       jobs_;                 // by DDP's bucket index, or in the order of offers; belong to the thread of backward
   std::size_t offered_ = 0;  // number of gradients in this backward
   bool within_ = false;      // a backward that has not ended
-  Averager averager_;        // last: it ends before what its thread uses
+  PostedAverager averager_;        // last: it ends before what its thread uses
 };
 
 class Hook::CommHook final : public c10d::CommHookInterface {

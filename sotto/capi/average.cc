@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "sotto/aggregate/recipe.h"
-#include "sotto/capi/averager.h"
+#include "sotto/capi/posted_averager.h"
 #include "sotto/capi/callers_values.h"
 #include "sotto/capi/handles.h"
 #include "sotto/capi/host_tensor.h"
@@ -12,7 +12,7 @@ using namespace sotto;        // NOLINT(google-build-using-namespace): functions
 using namespace sotto::capi;  // NOLINT(google-build-using-namespace)
 
 struct sotto_averager {
-  Averager averager;
+  PostedAverager averager;
   std::vector<std::size_t> gradient_bytes;  // by parameter
 };
 
@@ -111,7 +111,7 @@ sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* pa
       auto all = read_parameters(span_of(parameters, parameter_count, "parameters"));
       std::vector<std::size_t> bytes;
       for (const Parameter& one : all) bytes.push_back(Segment{"", 0, one.shape}.numel() * size_of(one.type));
-      Averager::Options making;
+      PostedAverager::Options making;
       AveragerOptions& own = making.averager;
       own.lanes = read_rules(span_of(rules, rule_count, "rules"), all.size());
       if (given != nullptr) own.seed = options.seed;
@@ -119,7 +119,7 @@ sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* pa
       own.propagate = options.propagate != 0;
       own.codec_threads = read_threads(options.threads);
       own.required_same = {{"propagate", own.propagate ? "on" : "off"}};
-      *made = new sotto_averager{Averager(std::move(all), std::move(making), group->communicator), std::move(bytes)};
+      *made = new sotto_averager{PostedAverager(std::move(all), std::move(making), group->communicator), std::move(bytes)};
     } catch (const std::exception& error) {
       group->communicator->give_up(error.what());
       throw;

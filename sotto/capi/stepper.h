@@ -28,7 +28,7 @@ struct StepperOptions {
 
 // Options as users write them; empty texts are left out. `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are steps.
 struct StepperTexts {
-  std::string algorithm, codec = "none", aggregator = "auto", topology, mixing, peers_per_step;
+  std::string algorithm, codec = "none", aggregator = "auto", topology{}, mixing{}, peers_per_step{};
   int node_size = 1;
 };
 // ConfigError for texts that are none, or do not fit together.

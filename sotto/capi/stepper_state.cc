@@ -162,7 +162,7 @@ void Stepper::require_even_commits(std::uint64_t step) {
 std::vector<std::string> Stepper::gather(const std::string& own) {
   idle();
   std::vector<std::string> all;
-  guarded([&] { all = sotto::python::gather(*communicator_, own); });
+  guarded([&] { all = sotto::gather(*communicator_, own); });
   return all;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<std::int64_t, 2> weight_shape{30, 20};
 constexpr std::array<std::int64_t, 1> bias_shape{30};
-constexpr std::array<sotto_parameter, 3> model{{{"weight", SOTTO_F32, 2, weight_shape.data()},
+constexpr std::array<sotto_parameter, 3> layers{{{"weight", SOTTO_F32, 2, weight_shape.data()},
                                                 {"bias", SOTTO_F32, 1, bias_shape.data()},
                                                 {"head", SOTTO_F32, 2, weight_shape.data()}}};
 constexpr std::array<std::size_t, 3> sizes{600, 30, 600}, all_parameters{0, 1, 2};
@@ -41,7 +41,7 @@ sotto_averager* averager(sotto_group* group, const char* codec, const sotto_aver
   const sotto_phase phase{0, codec, nullptr};
   const sotto_rule rule{nullptr, all_parameters.data(), all_parameters.size(), &phase, 1};
   sotto_averager* made = nullptr;
-  EXPECT_EQ(sotto_averager_create(group, model.data(), model.size(), &rule, 1, options, &made), SOTTO_OK)
+  EXPECT_EQ(sotto_averager_create(group, layers.data(), layers.size(), &rule, 1, options, &made), SOTTO_OK)
       << sotto_last_error(0);
   return made;
 }
@@ -66,7 +66,7 @@ TEST(CapiAverager, AveragesAsTheLibraryDoes) {
     std::array<std::array<Gradients, steps>, ranks> wanted, got;
     run_threads(ranks, std::chrono::seconds(60), [&](Communicator& communicator) {
       std::vector<Parameter> parameters;
-      for (const auto& one : model) parameters.push_back({one.name, {one.shape, one.shape + one.dimensions}, DType::f32});
+      for (const auto& one : layers) parameters.push_back({one.name, {one.shape, one.shape + one.dimensions}, DType::f32});
       const AveragerOptions options{.lanes = {{"codec", {0, 1, 2}, {{0, read_recipe(codec)}}}},
                                     .required_same = {{"propagate", "off"}}};
       const std::shared_ptr<Communicator> shared(&communicator, [](Communicator*) {});
@@ -232,7 +232,7 @@ TEST(CapiAverager, RanksMustWantTheSame) {
     const sotto_phase phase{0, rank == 0 ? "qsgd(4)" : "qsgd(2)", nullptr};
     const sotto_rule rule{nullptr, all_parameters.data(), all_parameters.size(), &phase, 1};
     sotto_averager* made = nullptr;
-    EXPECT_EQ(sotto_averager_create(group, model.data(), model.size(), &rule, 1, nullptr, &made), SOTTO_CONFIG_ERROR);
+    EXPECT_EQ(sotto_averager_create(group, layers.data(), layers.size(), &rule, 1, nullptr, &made), SOTTO_CONFIG_ERROR);
     EXPECT_NE(std::string(sotto_last_error(0)).find("qsgd"), std::string::npos) << sotto_last_error(0);
   });
 }
@@ -242,7 +242,7 @@ TEST(CapiAverager, RefusesRulesThatAreNone) {
     const auto create = [&](std::vector<std::size_t> parameters, std::vector<sotto_phase> phases) {
       const sotto_rule rule{"codec", parameters.data(), parameters.size(), phases.data(), phases.size()};
       sotto_averager* made = nullptr;
-      return sotto_averager_create(group, model.data(), model.size(), &rule, 1, nullptr, &made);
+      return sotto_averager_create(group, layers.data(), layers.size(), &rule, 1, nullptr, &made);
     };
     EXPECT_EQ(create({0, 1}, {{0, "none", nullptr}}), SOTTO_CONFIG_ERROR);
     EXPECT_EQ(create({0, 1, 1, 2}, {{0, "none", nullptr}}), SOTTO_CONFIG_ERROR);

@@ -1,4 +1,4 @@
-#include "sotto/capi/averager.h"
+#include "sotto/capi/posted_averager.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,28 +11,28 @@
 
 namespace sotto {
 
-Averager::Averager(std::vector<Parameter> parameters, Options options, std::shared_ptr<Communicator> communicator)
+PostedAverager::PostedAverager(std::vector<Parameter> parameters, Options options, std::shared_ptr<Communicator> communicator)
     : options_(std::move(options)),
       averager_(std::move(parameters), std::move(options_.averager), std::move(communicator)),
       places_(averager_.size()),
       finished_([this](std::size_t parameter) { give_back(parameter); }) {}
 
-Averager::~Averager() {
+PostedAverager::~PostedAverager() {
   thread_.post([this] {
     if (!unfinished_.empty()) fail_here(std::make_exception_ptr(ConfigError("the averager ended within a step")));
   });
 }
 
-GradientAverager& Averager::idle() const {
+GradientAverager& PostedAverager::idle() const {
   thread_.wait();
   return averager_;
 }
 
-void Averager::begin(double loss_scale) {
+void PostedAverager::begin(double loss_scale) {
   thread_.post([this, loss_scale] { attempt([=, this] { start_step(loss_scale); }); });
 }
 
-void Averager::post(PostedBucket& bucket) {
+void PostedAverager::post(PostedBucket& bucket) {
   thread_.post([this, bucket = &bucket] {
     bucket->missing_ = bucket->pieces.size();
     unfinished_.push_back(bucket);
@@ -40,20 +40,20 @@ void Averager::post(PostedBucket& bucket) {
   });
 }
 
-void Averager::end() {
+void PostedAverager::end() {
   thread_.post([this] { attempt([this] { check_complete(); }); });
 }
 
-void Averager::wait() {
+void PostedAverager::wait() {
   thread_.wait();
   if (error_) std::rethrow_exception(error_);
 }
 
-void Averager::fail(std::exception_ptr error) {
+void PostedAverager::fail(std::exception_ptr error) {
   thread_.post([this, error = std::move(error)] { fail_here(error); });
 }
 
-void Averager::attempt(const std::function<void()>& work) {
+void PostedAverager::attempt(const std::function<void()>& work) {
   if (error_) return fail_here(error_);
   try {
     work();
@@ -62,7 +62,7 @@ void Averager::attempt(const std::function<void()>& work) {
   }
 }
 
-void Averager::fail_here(const std::exception_ptr& error) {
+void PostedAverager::fail_here(const std::exception_ptr& error) {
   if (!error_) {
     try {
       std::rethrow_exception(error);
@@ -74,7 +74,7 @@ void Averager::fail_here(const std::exception_ptr& error) {
   for (PostedBucket* bucket : std::exchange(unfinished_, {})) bucket->finish(error_);
 }
 
-void Averager::start_step(double loss_scale) {
+void PostedAverager::start_step(double loss_scale) {
   const auto abandoned = std::make_exception_ptr(ConfigError("another step began before this one had ended"));
   for (PostedBucket* bucket : std::exchange(unfinished_, {})) bucket->finish(abandoned);
   std::ranges::fill(places_, Place());
@@ -82,7 +82,7 @@ void Averager::start_step(double loss_scale) {
   if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
 }
 
-void Averager::receive(PostedBucket& bucket) {
+void PostedAverager::receive(PostedBucket& bucket) {
   bucket.await();
   for (std::size_t i = 0; i < bucket.pieces.size(); ++i) {
     const auto& [parameter, gradient] = bucket.pieces[i];
@@ -102,7 +102,7 @@ void Averager::receive(PostedBucket& bucket) {
   }
 }
 
-void Averager::give_back(std::size_t parameter) {
+void PostedAverager::give_back(std::size_t parameter) {
   const auto [bucket, piece] = places_[parameter];
   narrow(averager_.values(parameter), averager_.parameter(parameter).type, static_cast<float>(averager_.loss_scale()),
          bucket->pieces[piece].gradient);
@@ -112,7 +112,7 @@ void Averager::give_back(std::size_t parameter) {
 }
 
 // A gradient that has not come by the end of backward never comes, and we would wait for it for ever.
-void Averager::check_complete() const {
+void PostedAverager::check_complete() const {
   std::vector<std::string_view> missing;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (places_[i].bucket == nullptr) missing.push_back(averager_.parameter(i).name);
@@ -123,7 +123,7 @@ void Averager::check_complete() const {
 }
 
 // The optimiser has finished the last step, and does not touch the parameters during backward.
-void Averager::check_replicas() {
+void PostedAverager::check_replicas() {
   if (const int other = first_to_differ(averager_.communicator(), options_.replica()); other >= 0) {
     throw NumericError(
         fmt::format("rank {} has other parameters than rank 0 at the start of step {}", other, averager_.step()));

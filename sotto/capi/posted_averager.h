@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-// One of a framework's buckets, or one gradient, while it is averaged. It belongs to the caller of Averager::post(),
+// One of a framework's buckets, or one gradient, while it is averaged. It belongs to the caller of PostedAverager::post(),
 // who keeps it, and its memory, until finish().
 class PostedBucket {
  public:
@@ -33,7 +33,7 @@ class PostedBucket {
   std::vector<Piece> pieces;
 
  private:
-  friend class Averager;
+  friend class PostedAverager;
   std::size_t missing_ = 0;  // means that are not there yet
 };
 
@@ -43,7 +43,7 @@ class PostedBucket {
 //
 // An error on that thread ends the step on all ranks: here as the error of every unfinished bucket, elsewhere through
 // the closed connections. Every later step then fails with it at once.
-class Averager {
+class PostedAverager {
  public:
   struct Options {
     AveragerOptions averager;
@@ -54,10 +54,10 @@ class Averager {
     std::function<std::string(const std::string& names)> missing{};
   };
   // Collective.
-  Averager(std::vector<Parameter> parameters, Options options, std::shared_ptr<Communicator> communicator);
-  ~Averager();  // finishes the buckets of a step that has not ended, with an error
-  Averager(const Averager&) = delete;
-  Averager& operator=(const Averager&) = delete;
+  PostedAverager(std::vector<Parameter> parameters, Options options, std::shared_ptr<Communicator> communicator);
+  ~PostedAverager();  // finishes the buckets of a step that has not ended, with an error
+  PostedAverager(const PostedAverager&) = delete;
+  PostedAverager& operator=(const PostedAverager&) = delete;
 
   const Parameter& parameter(std::size_t index) const { return averager_.parameter(index); }
 
