@@ -6,6 +6,7 @@ set(SOTTO_PUBLIC_HEADERS
   sotto/aggregate/recipe.h
   sotto/aggregate/vector_averager.h
   sotto/aggregate/vector_gossiper.h
+  sotto/capi/sotto.h
   sotto/codec/codec.h
   sotto/codec/measure.h
   sotto/codec/stages.h

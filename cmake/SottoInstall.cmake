@@ -1,6 +1,6 @@
 # Installs the libraries, the headers that users include, and a package for find_package(sotto): targets sotto::core,
-# sotto::codec and so on have the same names as in this build, sotto::sotto is all of them, and sotto::network is for a
-# user's own networks.
+# sotto::codec and so on have the same names as in this build, sotto::sotto is all of them, sotto::shared is libsotto.so with
+# the C interface, and sotto::network is for a user's own networks.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,7 +11,7 @@ add_library(sotto::sotto ALIAS sotto_all)
 set_target_properties(sotto_all PROPERTIES EXPORT_NAME sotto)
 target_link_libraries(sotto_all INTERFACE ${libraries})
 
-install(TARGETS sotto_all ${libraries} EXPORT sottoTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS sotto_all sotto_shared ${libraries} EXPORT sottoTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET sotto_network)
   install(TARGETS sotto_network EXPORT sottoTargets)
 endif()

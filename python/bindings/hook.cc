@@ -94,11 +94,12 @@ class Hook::Impl {
             .check_replicas = options_.check_replicas,
             .replica = [this] { return hash_of_parameters(); },
             .advice = options_.advice,
-            .missing = [](const std::string& names) {
-              return "DDP does not reduce " + names +
-                     ": frozen when DistributedDataParallel was made, or added since; make it again, and call "
-                     "sotto.compress again";
-            }};
+            .missing =
+                [](const std::string& names) {
+                  return "DDP does not reduce " + names +
+                         ": frozen when DistributedDataParallel was made, or added since; make it again, and call "
+                         "sotto.compress again";
+                }};
   }
 
   // Tells the other ranks, which wait for this one, of an error on the thread of backward.
@@ -163,12 +164,11 @@ class Hook::Impl {
       if (found == index_of_.end()) throw ConfigError("DDP reduces a parameter that its module no longer has");
       const std::string& name = parameters_[found->second].first;
       if (gradient_type(buffer, name) != averager_.parameter(found->second).type) {
-        throw ConfigError(fmt::format(
-            "the gradient of {} is of another type than the parameter was when it was compressed", name));
+        throw ConfigError(
+            fmt::format("the gradient of {} is of another type than the parameter was when it was compressed", name));
       }
       const auto begin = static_cast<std::size_t>(gradients[i].storage_offset() - buffer.storage_offset());
-      job.pieces.push_back(
-          {found->second, job.bytes().subspan(begin * buffer.element_size(), gradients[i].nbytes())});
+      job.pieces.push_back({found->second, job.bytes().subspan(begin * buffer.element_size(), gradients[i].nbytes())});
     }
     const c10::Device device = buffer.device();
     job.future = c10::make_intrusive<Future>(
@@ -191,7 +191,7 @@ class Hook::Impl {
       jobs_;                 // by DDP's bucket index, or in the order of offers; belong to the thread of backward
   std::size_t offered_ = 0;  // number of gradients in this backward
   bool within_ = false;      // a backward that has not ended
-  PostedAverager averager_;        // last: it ends before what its thread uses
+  PostedAverager averager_;  // last: it ends before what its thread uses
 };
 
 class Hook::CommHook final : public c10d::CommHookInterface {
@@ -233,7 +233,7 @@ int Hook::ranks() const { return impl_->idle().communicator().size(); }
 std::uint64_t Hook::step() const { return impl_->idle().step(); }
 
 std::vector<std::string> Hook::gather(const std::string& own) const {
-  return sotto::python::gather(impl_->idle().communicator(), own);
+  return sotto::gather(impl_->idle().communicator(), own);
 }
 
 StateValues Hook::state() const { return impl_->idle().state(); }

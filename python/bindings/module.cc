@@ -15,9 +15,9 @@
 #include "python/bindings/module.h"
 #include "python/bindings/python_values.h"
 #include "python/bindings/tensor_aggregate.h"
-#include "sotto/capi/tensor_codec.h"
 #include "python/bindings/tensor_types.h"
 #include "sotto/aggregate/recipe.h"
+#include "sotto/capi/tensor_codec.h"
 #include "sotto/codec/contract.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/core/error.h"
@@ -176,14 +176,14 @@ void spread(Hook& hook, std::uint64_t step, const std::vector<std::tuple<int, in
 }  // namespace sotto::python
 
 PYBIND11_MODULE(_C, module) {
-  using namespace sotto;
+  using namespace sotto::python;
   bind_errors(module);
   module.attr("version") = std::string(sotto::version);
 
-  py::class_<TensorCodec, std::unique_ptr<TensorCodec, EndReleased>>(module, "TensorCodec")
+  py::class_<sotto::TensorCodec, std::unique_ptr<sotto::TensorCodec, EndReleased>>(module, "TensorCodec")
       .def(py::init<const std::string&, int, std::size_t>(), py::arg(), py::arg(),
            py::arg("most") = sotto::most_elements)
-      .def_property_readonly("text", &TensorCodec::text)
+      .def_property_readonly("text", &sotto::TensorCodec::text)
       .def("contract", &contract)
       .def("encode", &encode)
       .def("decode", &decode);

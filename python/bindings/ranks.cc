@@ -50,9 +50,8 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
 }
 
 std::shared_ptr<VectorGossip> make_gossiper(const Group& group, const std::shared_ptr<Meeting>& meeting,
-                                              const std::string& topology, const std::string& mixing,
-                                              const std::string& codec, std::uint64_t seed, int threads,
-                                              double timeout) {
+                                            const std::string& topology, const std::string& mixing,
+                                            const std::string& codec, std::uint64_t seed, int threads, double timeout) {
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
     const GossipOptions options{.topology = read_topology(topology),
                                 .mixing = read_mixing(mixing),
@@ -69,7 +68,9 @@ void average(Stepper& stepper, const std::vector<std::pair<std::string, at::Tens
   std::vector<NamedDoubles> named;
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor& values = doubles.emplace_back(tensor.to(at::kDouble, false, /*copy=*/true));
-    named.push_back({name, fmt::format("({})", fmt::join(tensor.sizes(), ", ")), c10::toString(tensor.scalar_type()),
+    named.push_back({name,
+                     fmt::format("({})", fmt::join(tensor.sizes(), ", ")),
+                     c10::toString(tensor.scalar_type()),
                      {values.data_ptr<double>(), static_cast<std::size_t>(values.numel())}});
   }
   stepper.average(named);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "python/bindings/tensor_types.h"
-#include "sotto/capi/terms.h"
 #include "sotto/aggregate/recipe.h"
+#include "sotto/capi/terms.h"
 #include "sotto/core/error.h"
 #include "sotto/core/floats.h"
 #include "sotto/kernels/vector.h"

@@ -10,7 +10,8 @@
 
 namespace sotto::python {
 
-TensorModel::TensorModel(std::vector<std::pair<std::string, at::Tensor>> parameters) : parameters_(std::move(parameters)) {
+TensorModel::TensorModel(std::vector<std::pair<std::string, at::Tensor>> parameters)
+    : parameters_(std::move(parameters)) {
   for (const auto& [name, tensor] : parameters_) {
     if (tensor.layout() != at::kStrided || tensor.scalar_type() != at::kFloat) {
       throw ConfigError(

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/capi/flat_model.h"
+#include "sotto/capi/stepper.h"
 
 namespace sotto::python {
 

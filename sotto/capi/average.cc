@@ -1,11 +1,9 @@
 #include <utility>
 
 #include "sotto/aggregate/recipe.h"
-#include "sotto/capi/posted_averager.h"
-#include "sotto/capi/callers_values.h"
-#include "sotto/capi/handles.h"
+#include "sotto/capi/callers.h"
 #include "sotto/capi/host_tensor.h"
-#include "sotto/capi/status.h"
+#include "sotto/capi/posted_averager.h"
 #include "sotto/core/expression.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
@@ -119,7 +117,8 @@ sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* pa
       own.propagate = options.propagate != 0;
       own.codec_threads = read_threads(options.threads);
       own.required_same = {{"propagate", own.propagate ? "on" : "off"}};
-      *made = new sotto_averager{PostedAverager(std::move(all), std::move(making), group->communicator), std::move(bytes)};
+      *made =
+          new sotto_averager{PostedAverager(std::move(all), std::move(making), group->communicator), std::move(bytes)};
     } catch (const std::exception& error) {
       group->communicator->give_up(error.what());
       throw;

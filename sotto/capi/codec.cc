@@ -1,5 +1,5 @@
+#include "sotto/capi/callers.h"
 #include "sotto/capi/host_tensor.h"
-#include "sotto/capi/status.h"
 #include "sotto/capi/tensor_codec.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
@@ -50,8 +50,8 @@ sotto_status sotto_codec_head(const void* data, size_t bytes, uint64_t most_elem
     require(type, "type");
     require(shape, "shape");
     require(dimensions, "dimensions");
-    const TensorHead head = TensorCodec::read_head(std::as_bytes(span_of(static_cast<const char*>(data), bytes, "data")),
-                                                   most_elements);
+    const TensorHead head =
+        TensorCodec::read_head(std::as_bytes(span_of(static_cast<const char*>(data), bytes, "data")), most_elements);
     *type = type_of(head.type);
     *dimensions = head.shape.size();
     std::ranges::copy(head.shape, shape);

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/capi/state_values.h"
-#include "sotto/capi/terms.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/scheduled_aggregator.h"
+#include "sotto/capi/state_values.h"
+#include "sotto/capi/terms.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"

@@ -2,13 +2,17 @@
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/capi/handles.h"
-#include "sotto/capi/status.h"
+#include "sotto/capi/callers.h"
+#include "sotto/capi/vector_gossip.h"
 #include "sotto/comm/group/store.h"
 #include "sotto/comm/tcp/store_group.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
 using namespace sotto::capi;  // NOLINT(google-build-using-namespace)
+
+struct sotto_gossiper {
+  VectorGossip gossip;
+};
 
 namespace {
 
@@ -84,17 +88,17 @@ sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks, c
     require(reinterpret_cast<const void*>(store->add), "add of the store");
     require(reinterpret_cast<const void*>(store->set_first), "set_first of the store");
     if (ranks < 1 || rank < 0 || rank >= ranks) {
-      throw ConfigError("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ": a rank is below their number");
+      throw ConfigError("rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                        ": a rank is below their number");
     }
     const auto options = read_options(given);
     if (options.streams < 0 || options.streams > 64) throw ConfigError(named("streams") + ": wants 1 to 64");
-    auto [communicator, encrypts] =
-        connect_through_store(calls, rank, ranks,
-                              {.deadline = milliseconds(options.timeout),
-                               .encrypt = options.plain == 0,
-                               .interface = text_or(options.interface, ""),
-                               .near_host = text_or(options.near_host, ""),
-                               .streams = std::max(1, options.streams)});
+    auto [communicator, encrypts] = connect_through_store(calls, rank, ranks,
+                                                          {.deadline = milliseconds(options.timeout),
+                                                           .encrypt = options.plain == 0,
+                                                           .interface = text_or(options.interface, ""),
+                                                           .near_host = text_or(options.near_host, ""),
+                                                           .streams = std::max(1, options.streams)});
     *made = new sotto_group{std::move(communicator), encrypts};
   });
 }
@@ -118,3 +122,35 @@ sotto_status sotto_aggregate(sotto_group* group, float* values, size_t count, so
     aggregate(data, static_cast<Op>(op), *group->communicator, denominator);
   });
 }
+
+sotto_status sotto_gossiper_create(sotto_group* group, const char* topology, const char* mixing, const char* codec,
+                                   uint64_t seed, int threads, sotto_gossiper** made) {
+  return guarded([&] {
+    require(group, "group");
+    require(topology, "topology");
+    require(made, "made");
+    try {
+      const GossipOptions options{.topology = read_topology(topology),
+                                  .mixing = read_mixing(text_or(mixing, "")),
+                                  .codec = read_recipe(text_or(codec, "none")),
+                                  .seed = seed,
+                                  .codec_threads = read_threads(threads)};
+      *made = new sotto_gossiper{VectorGossip(options, group->communicator)};
+    } catch (const std::exception& error) {
+      group->communicator->give_up(error.what());
+      throw;
+    }
+  });
+}
+
+void sotto_gossiper_free(sotto_gossiper* gossiper) { delete gossiper; }
+
+sotto_status sotto_gossiper_mix(sotto_gossiper* gossiper, float* values, size_t count, double* weight) {
+  return guarded([&] {
+    require(gossiper, "gossiper");
+    require(weight, "weight");
+    *weight = gossiper->gossip.mix(span_of(values, count, "values"), *weight, "");
+  });
+}
+
+uint64_t sotto_gossiper_round(const sotto_gossiper* gossiper) { return gossiper->gossip.round(); }

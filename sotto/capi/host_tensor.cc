@@ -7,8 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "sotto/capi/float_types.h"
-#include "sotto/capi/status.h"
+#include "sotto/capi/callers.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto::capi {
@@ -22,7 +21,8 @@ void for_each_run(const sotto_tensor& tensor, std::span<const std::int64_t> shap
   std::size_t run = size, inner = shape.size();  // dimensions from `inner` on are one run
   while (inner > 0 && (tensor.strides == nullptr || shape[inner - 1] == 1 ||
                        static_cast<std::size_t>(tensor.strides[inner - 1]) * size == run)) {
-    run *= static_cast<std::size_t>(shape[--inner]);
+    run *= static_cast<std::size_t>(shape[inner - 1]);
+    --inner;
   }
   std::vector<std::int64_t> at(inner, 0);
   std::size_t offset = 0;
@@ -33,7 +33,7 @@ void for_each_run(const sotto_tensor& tensor, std::span<const std::int64_t> shap
       --d;
       offset += static_cast<std::size_t>(tensor.strides[d]);
       if (++at[d] < shape[d]) break;
-      offset -= static_cast<std::size_t>(tensor.strides[d] * std::exchange(at[d], 0) );
+      offset -= static_cast<std::size_t>(tensor.strides[d] * std::exchange(at[d], 0));
       if (d == 0) return;
     }
     if (inner == 0) return;
@@ -78,7 +78,8 @@ std::vector<std::int64_t> read_shape(const std::int64_t* shape, std::size_t dime
   std::size_t count = 1;
   for (const std::int64_t size : given) {
     if (size < 0) throw ConfigError(fmt::format("a dimension of the tensor is {}", size));
-    if (size > 0 && count > most / static_cast<std::size_t>(size)) throw ConfigError("the tensor is larger than memory");
+    if (size > 0 && count > most / static_cast<std::size_t>(size))
+      throw ConfigError("the tensor is larger than memory");
     if (size > 0) count *= static_cast<std::size_t>(size);
   }
   return {given.begin(), given.end()};

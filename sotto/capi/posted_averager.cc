@@ -5,13 +5,14 @@
 
 #include <algorithm>
 
-#include "sotto/capi/float_types.h"
+#include "sotto/capi/host_tensor.h"
 #include "sotto/capi/terms.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 
-PostedAverager::PostedAverager(std::vector<Parameter> parameters, Options options, std::shared_ptr<Communicator> communicator)
+PostedAverager::PostedAverager(std::vector<Parameter> parameters, Options options,
+                               std::shared_ptr<Communicator> communicator)
     : options_(std::move(options)),
       averager_(std::move(parameters), std::move(options_.averager), std::move(communicator)),
       places_(averager_.size()),

@@ -15,8 +15,8 @@
 
 namespace sotto {
 
-// One of a framework's buckets, or one gradient, while it is averaged. It belongs to the caller of PostedAverager::post(),
-// who keeps it, and its memory, until finish().
+// One of a framework's buckets, or one gradient, while it is averaged. It belongs to the caller of
+// PostedAverager::post(), who keeps it, and its memory, until finish().
 class PostedBucket {
  public:
   struct Piece {

@@ -30,27 +30,33 @@ extern "C" {
 SOTTO_API unsigned sotto_interface(void);
 SOTTO_API const char* sotto_version(void); /* "0.1.0" */
 
-/* --- errors -------------------------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------ */
 
 typedef enum sotto_status {
   SOTTO_OK = 0,
-  SOTTO_CONFIG_ERROR = 1,   /* an argument, codec or option that cannot be used */
-  SOTTO_WIRE_ERROR = 2,     /* a message that is damaged, truncated or another one than expected */
-  SOTTO_COMM_ERROR = 3,     /* a peer that died, stalled or could not be reached */
-  SOTTO_FILE_ERROR = 4,     /* a state that does not fit */
-  SOTTO_NUMERIC_ERROR = 5,  /* a value that is not finite */
-  SOTTO_INTERNAL_ERROR = 6  /* no memory, no thread, or a mistake of sotto's */
+  SOTTO_CONFIG_ERROR = 1,  /* an argument, codec or option that cannot be used */
+  SOTTO_WIRE_ERROR = 2,    /* a message that is damaged, truncated or another one than expected */
+  SOTTO_COMM_ERROR = 3,    /* a peer that died, stalled or could not be reached */
+  SOTTO_FILE_ERROR = 4,    /* a state that does not fit */
+  SOTTO_NUMERIC_ERROR = 5, /* a value that is not finite */
+  SOTTO_INTERNAL_ERROR = 6 /* no memory, no thread, or a mistake of sotto's */
 } sotto_status;
 
 /* The text of this thread's last error, until its next call of a function that can fail. If `marked` is not 0, options
- * are named in it as \x02NAME\x1fVALUE\x03, VALUE being empty where it is not said: a caller can spell them as its users
- * write them. Otherwise they are named plainly. */
+ * are named in it as \x02NAME\x1fVALUE\x03, VALUE being empty where it is not said: a caller can spell them as its
+ * users write them. Otherwise they are named plainly. */
 SOTTO_API const char* sotto_last_error(int marked);
 
-/* --- memory -------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------ */
 
 typedef enum sotto_type {
-  SOTTO_F32 = 0, SOTTO_F16 = 1, SOTTO_BF16 = 2, SOTTO_F64 = 3, SOTTO_I32 = 4, SOTTO_I64 = 5, SOTTO_U8 = 6
+  SOTTO_F32 = 0,
+  SOTTO_F16 = 1,
+  SOTTO_BF16 = 2,
+  SOTTO_F64 = 3,
+  SOTTO_I32 = 4,
+  SOTTO_I64 = 5,
+  SOTTO_U8 = 6
 } sotto_type;
 
 #define SOTTO_MOST_DIMENSIONS 64
@@ -65,13 +71,14 @@ typedef struct sotto_tensor {
   const int64_t* strides;
 } sotto_tensor;
 
-/* Takes bytes whose number the caller cannot know. It is called once, on the calling thread; `data` is valid meanwhile. */
+/* Takes bytes whose number the caller cannot know. It is called once, on the calling thread; `data` is valid meanwhile.
+ */
 typedef struct sotto_sink {
   void (*take)(void* context, const void* data, size_t bytes);
   void* context;
 } sotto_sink;
 
-/* --- codecs -------------------------------------------------------------------------------------------------------- */
+/* --- codecs ------------------------------------------------------ */
 
 /* Turns whole tensors into bytes that can be decoded without anything else, and back. Any thread may call these; calls
  * wait for each other. */
@@ -114,12 +121,12 @@ SOTTO_API sotto_status sotto_codec_encode(sotto_codec* codec, const sotto_tensor
 SOTTO_API sotto_status sotto_codec_head(const void* data, size_t bytes, uint64_t most_elements, sotto_type* type,
                                         int64_t* shape, size_t* dimensions);
 
-/* Decodes into a tensor of the type and shape of the head, with any strides. SOTTO_WIRE_ERROR for bytes that are damaged
- * or of another codec; SOTTO_NUMERIC_ERROR if the type cannot hold a decoded value. After an error the tensor may be
- * half written. */
+/* Decodes into a tensor of the type and shape of the head, with any strides. SOTTO_WIRE_ERROR for bytes that are
+ * damaged or of another codec; SOTTO_NUMERIC_ERROR if the type cannot hold a decoded value. After an error the tensor
+ * may be half written. */
 SOTTO_API sotto_status sotto_codec_decode(sotto_codec* codec, const void* data, size_t bytes, const sotto_tensor* into);
 
-/* --- groups -------------------------------------------------------------------------------------------------------- */
+/* --- groups ------------------------------------------------------ */
 
 /* Where ranks leave words for each other: a store that they share, such as torch's. The functions are called on several
  * threads, at any time until release(). They return 0, or another number if the store is gone. */
@@ -164,7 +171,7 @@ SOTTO_API int sotto_group_encrypts(const sotto_group* group);
 /* Tells the others that this rank fails because of `reason`: what they wait for fails with it. */
 SOTTO_API void sotto_group_give_up(sotto_group* group, const char* reason);
 
-/* --- averaged gradients -------------------------------------------------------------------------------------------- */
+/* --- averaged gradients ------------------------------------------ */
 
 typedef struct sotto_parameter {
   const char* name;
@@ -201,10 +208,10 @@ typedef struct sotto_averager_options {
 /* Averages the gradients of a model over the ranks, on a thread of its own, while backward computes others. */
 typedef struct sotto_averager sotto_averager;
 
-/* Collective. Each parameter is in exactly one rule. `options` may be NULL. The group must not be used for anything else
- * while the averager lives. SOTTO_CONFIG_ERROR if ranks differ in anything. */
-SOTTO_API sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* parameters, size_t parameter_count,
-                                             const sotto_rule* rules, size_t rule_count,
+/* Collective. Each parameter is in exactly one rule. `options` may be NULL. The group must not be used for anything
+ * else while the averager lives. SOTTO_CONFIG_ERROR if ranks differ in anything. */
+SOTTO_API sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* parameters,
+                                             size_t parameter_count, const sotto_rule* rules, size_t rule_count,
                                              const sotto_averager_options* options, sotto_averager** made);
 SOTTO_API void sotto_averager_free(sotto_averager* averager);
 
@@ -218,17 +225,19 @@ typedef struct sotto_gradient {
 typedef struct sotto_bucket {
   const sotto_gradient* gradients; /* copied */
   size_t count;
-  void (*await)(void* context); /* returns when the gradients can be read, as after an event of a device; NULL: at once */
+  void (*await)(
+      void* context); /* returns when the gradients can be read, as after an event of a device; NULL: at once */
   /* The means are in place; or there was an error, `error` is its text, and sotto_averager_wait() returns it, too. The
    * memory of the gradients is the caller's again. NULL: sotto_averager_wait() is enough. */
   void (*done)(void* context, sotto_status status, const char* error);
   void* context;
 } sotto_bucket;
 
-/* A step: begin, post every gradient once in any order, end, wait. Only wait() waits. Buckets of parameters are exchanged
- * in descending order of their indices, as backward should complete them. Gradients are divided by `loss_scale` before
- * anything else, and means are multiplied by it. After an error every later step fails with it at once.
- * SOTTO_CONFIG_ERROR from post() for a gradient that does not exist, and from wait() for one that was not posted. */
+/* A step: begin, post every gradient once in any order, end, wait. Only wait() waits. Buckets of parameters are
+ * exchanged in descending order of their indices, as backward should complete them. Gradients are divided by
+ * `loss_scale` before anything else, and means are multiplied by it. After an error every later step fails with it at
+ * once. SOTTO_CONFIG_ERROR from post() for a gradient that does not exist, and from wait() for one that was not posted.
+ */
 SOTTO_API sotto_status sotto_averager_begin(sotto_averager* averager, double loss_scale);
 SOTTO_API sotto_status sotto_averager_post(sotto_averager* averager, const sotto_bucket* bucket);
 SOTTO_API sotto_status sotto_averager_end(sotto_averager* averager);
@@ -249,7 +258,7 @@ SOTTO_API sotto_status sotto_averager_stats(sotto_averager* averager, sotto_stat
 /* The codec and the aggregator in use, one line a rule. */
 SOTTO_API sotto_status sotto_averager_methods(sotto_averager* averager, sotto_sink sink);
 
-/* --- state for checkpoints ----------------------------------------------------------------------------------------- */
+/* --- state for checkpoints --------------------------------------- */
 
 /* What a rank holds back from step to step, such as the memory of `ef`, is a set of named values. */
 typedef enum sotto_value_kind { SOTTO_FLOATS = 0, SOTTO_BYTES = 1, SOTTO_NUMBER = 2 } sotto_value_kind;
@@ -289,7 +298,7 @@ SOTTO_API sotto_status sotto_averager_load(sotto_averager* averager, uint64_t st
 SOTTO_API sotto_status sotto_averager_spread(sotto_averager* averager, uint64_t step, const sotto_former* formers,
                                              size_t count);
 
-/* --- models that ranks train by themselves -------------------------------------------------------------------------- */
+/* --- models that ranks train by themselves ----------------------- */
 
 /* The parameters of a model as floats, one after the other. The functions are called within those of the handle, on
  * their thread. They return 0, or another number if the model cannot be read or written. */
@@ -342,31 +351,33 @@ SOTTO_API sotto_status sotto_steps_load(sotto_steps* steps, uint64_t step, const
 SOTTO_API sotto_status sotto_steps_stats(sotto_steps* steps, sotto_stats* stats);
 SOTTO_API sotto_status sotto_steps_methods(sotto_steps* steps, sotto_sink sink);
 
-/* --- gossip -------------------------------------------------------------------------------------------------------- */
+/* --- gossip ------------------------------------------------------ */
 
 /* Averages vectors with those of neighbours, round by round. */
 typedef struct sotto_gossiper sotto_gossiper;
 
-/* Collective. `topology` is such as "ring" or "exponential"; `mixing` names weights, and NULL stands for those of the topology;
- * `codec` is "none", "f16" or "bf16". The group must not be used for anything else while the gossiper lives. */
+/* Collective. `topology` is such as "ring" or "exponential"; `mixing` names weights, and NULL stands for those of the
+ * topology; `codec` is "none", "f16" or "bf16". The group must not be used for anything else while the gossiper lives.
+ */
 SOTTO_API sotto_status sotto_gossiper_create(sotto_group* group, const char* topology, const char* mixing,
                                              const char* codec, uint64_t seed, int threads, sotto_gossiper** made);
 SOTTO_API void sotto_gossiper_free(sotto_gossiper* gossiper);
 
 /* One round on floats of this rank, in place: a vector of weight `*weight`, whose new weight is written there. Vector
  * over weight approaches the mean of all ranks. Collective among neighbours, whose vectors have the same size.
- * SOTTO_CONFIG_ERROR: nothing was sent, and neighbours wait for the next call. After any other error the gossiper cannot
- * be used. */
+ * SOTTO_CONFIG_ERROR: nothing was sent, and neighbours wait for the next call. After any other error the gossiper
+ * cannot be used. */
 SOTTO_API sotto_status sotto_gossiper_mix(sotto_gossiper* gossiper, float* values, size_t count, double* weight);
 SOTTO_API uint64_t sotto_gossiper_round(const sotto_gossiper* gossiper);
 
-/* --- sums of single tensors ---------------------------------------------------------------------------------------- */
+/* --- sums of single tensors -------------------------------------- */
 
 typedef enum sotto_op { SOTTO_AVG = 0, SOTTO_SUM = 1, SOTTO_MIN = 2, SOTTO_MAX = 3 } sotto_op;
 
 /* Combines `values` of all ranks in place, with the same bits on every rank. Collective. SOTTO_AVG divides the sum by
  * `denominator`, or by the number of ranks if it is 0. */
-SOTTO_API sotto_status sotto_aggregate(sotto_group* group, float* values, size_t count, sotto_op op, double denominator);
+SOTTO_API sotto_status sotto_aggregate(sotto_group* group, float* values, size_t count, sotto_op op,
+                                       double denominator);
 
 #if defined(__cplusplus)
 }

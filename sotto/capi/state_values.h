@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <map>
 #include <set>
@@ -8,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "sotto/core/error.h"
 #include "sotto/core/state.h"
 
 namespace sotto {
@@ -75,5 +78,34 @@ class StateRestorer final : public StateVisitor {
   const StateValues& values_;
   std::set<std::string, std::less<>> taken_;
 };
+
+template <class Value>
+const Value& StateRestorer::take(std::string_view name) {
+  const auto found = values_.find(name);
+  if (found == values_.end()) throw FileError(fmt::format("the state holds no `{}`", name));
+  const Value* value = std::get_if<Value>(&found->second);
+  if (value == nullptr) throw FileError(fmt::format("`{}` in the state is of another kind", name));
+  taken_.emplace(name);
+  return *value;
+}
+
+template <class Vector>
+inline void StateRestorer::restore(std::string_view name, Vector& into) {
+  const auto& from = take<Vector>(name);
+  if (!into.empty() && into.size() != from.size()) {
+    throw FileError(fmt::format("`{}` in the state has {} values where {} belong", name, from.size(), into.size()));
+  }
+  into = from;
+}
+
+inline void StateRestorer::visit(std::string_view name, std::vector<float>& values) { restore(name, values); }
+inline void StateRestorer::visit(std::string_view name, std::vector<std::uint8_t>& bytes) { restore(name, bytes); }
+inline void StateRestorer::visit(std::string_view name, std::uint64_t& value) { value = take<std::uint64_t>(name); }
+
+inline void StateRestorer::finish() const {
+  for (const auto& [name, value] : values_) {
+    if (!taken_.contains(name)) throw FileError(fmt::format("the state holds `{}`, which nothing asks for", name));
+  }
+}
 
 }  // namespace sotto

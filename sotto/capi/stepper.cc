@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/capi/terms.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/worker.h"
+#include "sotto/capi/terms.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/state.h"
@@ -187,7 +187,9 @@ void Stepper::average(std::vector<NamedDoubles> vectors) {
   Layout layout;
   for (const NamedDoubles& one : vectors) layout.append(one.name, {static_cast<std::int64_t>(one.values.size())});
   std::vector<double> values(layout.size());
-  const auto place_of = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(layout.segments()[i].offset); };
+  const auto place_of = [&](std::size_t i) {
+    return values.begin() + static_cast<std::ptrdiff_t>(layout.segments()[i].offset);
+  };
   for (std::size_t i = 0; i < vectors.size(); ++i) std::ranges::copy(vectors[i].values, place_of(i));
   require_finite_everywhere(values, layout);
   guarded([&] { average_doubles(values, *communicator_); });

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -8,16 +10,30 @@
 #include <string>
 #include <vector>
 
-#include "sotto/capi/flat_model.h"
-#include "sotto/capi/followed.h"
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/capi/gradient_averager.h"
 #include "sotto/capi/loop_thread.h"
 #include "sotto/capi/state_values.h"
 #include "sotto/capi/terms.h"
-#include "sotto/algorithm/algorithm.h"
 #include "sotto/core/floats.h"
+#include "sotto/core/layout.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
+
+// The parameters of a user's model, wherever they are, as a flat vector of floats.
+class FlatModel {
+ public:
+  FlatModel() = default;
+  virtual ~FlatModel() = default;
+  FlatModel(const FlatModel&) = delete;
+  FlatModel& operator=(const FlatModel&) = delete;
+
+  virtual const Layout& layout() const = 0;
+  // Copy the parameters to, and from, a vector of this layout. ConfigError if the model is another one than before.
+  virtual void read(std::span<float> into) const = 0;
+  virtual void write(std::span<const float> from) const = 0;
+};
 
 struct StepperOptions {
   AlgorithmSpec algorithm;
@@ -26,7 +42,8 @@ struct StepperOptions {
   Terms required_same;  // further values that must be the same on all ranks, but do not belong to the state
 };
 
-// Options as users write them; empty texts are left out. `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are steps.
+// Options as users write them; empty texts are left out. `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are
+// steps.
 struct StepperTexts {
   std::string algorithm, codec = "none", aggregator = "auto", topology{}, mixing{}, peers_per_step{};
   int node_size = 1;
@@ -38,6 +55,30 @@ StepperOptions read_stepper_options(const StepperTexts& texts, int ranks);
 struct NamedDoubles {
   std::string name, shape, type;
   std::span<double> values;
+};
+
+// Presents the step of a user's optimiser as an Optimiser. The algorithm shows its parameters to the user's loop, and
+// `mean` of apply() holds them after the loop's step. If the algorithm's vector may change during the loop, `shown`
+// holds the parameters that the loop began with, and the vector moves as far as the loop moved from there. If `shown`
+// is null, the vector does not change, and becomes `mean`.
+class Followed final : public Optimiser {
+ public:
+  explicit Followed(std::size_t parameters, const std::vector<float>* shown = nullptr)
+      : size_(parameters), shown_(shown) {}
+
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double /*lr*/) override {
+    require_stretch(parameters, mean, begin, size_);
+    if (shown_ == nullptr) {
+      std::ranges::copy(mean, parameters.begin());
+      return;
+    }
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] += mean[i] - (*shown_)[begin + i];
+  }
+  void visit_state(StateVisitor& /*visitor*/) override {}
+
+ private:
+  std::size_t size_;
+  const std::vector<float>* shown_;
 };
 
 // Drives an Algorithm from the training loop of a user's model and optimiser. A step of the algorithm runs on its own

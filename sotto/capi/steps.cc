@@ -2,11 +2,8 @@
 
 #include "sotto/aggregate/recipe.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/capi/callers_values.h"
-#include "sotto/capi/flat_model.h"
-#include "sotto/capi/handles.h"
+#include "sotto/capi/callers.h"
 #include "sotto/capi/host_tensor.h"
-#include "sotto/capi/status.h"
 #include "sotto/capi/stepper.h"
 #include "sotto/topology/table.h"
 

@@ -20,8 +20,8 @@ namespace {
 constexpr std::array<std::int64_t, 2> weight_shape{30, 20};
 constexpr std::array<std::int64_t, 1> bias_shape{30};
 constexpr std::array<sotto_parameter, 3> layers{{{"weight", SOTTO_F32, 2, weight_shape.data()},
-                                                {"bias", SOTTO_F32, 1, bias_shape.data()},
-                                                {"head", SOTTO_F32, 2, weight_shape.data()}}};
+                                                 {"bias", SOTTO_F32, 1, bias_shape.data()},
+                                                 {"head", SOTTO_F32, 2, weight_shape.data()}}};
 constexpr std::array<std::size_t, 3> sizes{600, 30, 600}, all_parameters{0, 1, 2};
 
 float element(int rank, std::uint64_t step, std::size_t parameter, std::size_t i) {
@@ -66,7 +66,8 @@ TEST(CapiAverager, AveragesAsTheLibraryDoes) {
     std::array<std::array<Gradients, steps>, ranks> wanted, got;
     run_threads(ranks, std::chrono::seconds(60), [&](Communicator& communicator) {
       std::vector<Parameter> parameters;
-      for (const auto& one : layers) parameters.push_back({one.name, {one.shape, one.shape + one.dimensions}, DType::f32});
+      for (const auto& one : layers)
+        parameters.push_back({one.name, {one.shape, one.shape + one.dimensions}, DType::f32});
       const AveragerOptions options{.lanes = {{"codec", {0, 1, 2}, {{0, read_recipe(codec)}}}},
                                     .required_same = {{"propagate", "off"}}};
       const std::shared_ptr<Communicator> shared(&communicator, [](Communicator*) {});
@@ -104,7 +105,8 @@ TEST(CapiAverager, AveragesAsTheLibraryDoes) {
 
 // Halves come back as halves: the mean of numbers that halves hold exactly.
 TEST(CapiAverager, TakesHalvesAndScalesOfTheLoss) {
-  for (const auto& [type, one] : {std::pair(SOTTO_F16, std::uint16_t{0x3C00}), std::pair(SOTTO_BF16, std::uint16_t{0x3F80})}) {
+  for (const auto& [type, one] :
+       {std::pair(SOTTO_F16, std::uint16_t{0x3C00}), std::pair(SOTTO_BF16, std::uint16_t{0x3F80})}) {
     test::run_groups(2, [&, type = type, one = one](sotto_group* group, int rank) {
       const std::array<std::int64_t, 1> shape{5};
       const sotto_parameter parameter{"p", type, 1, shape.data()};
@@ -218,7 +220,8 @@ TEST(CapiAverager, NamesGradientsThatDidNotComeOrCameTwice) {
       sotto_averager* own = averager(group, "none");
       Gradients values = gradients(rank, 0);
       EXPECT_EQ(step(own, values, order), SOTTO_CONFIG_ERROR) << sotto_last_error(0);
-      EXPECT_NE(std::string(sotto_last_error(0)).find(order.size() == 2 ? "no gradient was posted of bias" : "head was posted twice"),
+      EXPECT_NE(std::string(sotto_last_error(0))
+                    .find(order.size() == 2 ? "no gradient was posted of bias" : "head was posted twice"),
                 std::string::npos)
           << sotto_last_error(0);
       sotto_averager_free(own);

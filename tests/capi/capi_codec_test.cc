@@ -85,9 +85,20 @@ TEST(CapiCodec, MakesTheBytesOfTheLibrary) {
 TEST(CapiCodec, TakesAnyStrides) {
   const auto made = codec("none");
   const std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> forms{
-      {{}, {}},           {{5}, {1}},           {{5}, {3}},           {{4, 6}, {6, 1}},      {{4, 6}, {1, 4}},
-      {{4, 6}, {10, 1}},  {{2, 3, 4}, {1, 2, 6}}, {{2, 3, 4}, {24, 8, 2}}, {{3, 1, 2}, {2, 77, 1}}, {{3, 4}, {0, 1}},
-      {{0, 4}, {4, 1}},   {{2, 0}, {1, 1}},     {{1, 1}, {9, 9}},     {{2, 2, 2, 2}, {8, 1, 4, 2}}};
+      {{}, {}},
+      {{5}, {1}},
+      {{5}, {3}},
+      {{4, 6}, {6, 1}},
+      {{4, 6}, {1, 4}},
+      {{4, 6}, {10, 1}},
+      {{2, 3, 4}, {1, 2, 6}},
+      {{2, 3, 4}, {24, 8, 2}},
+      {{3, 1, 2}, {2, 77, 1}},
+      {{3, 4}, {0, 1}},
+      {{0, 4}, {4, 1}},
+      {{2, 0}, {1, 1}},
+      {{1, 1}, {9, 9}},
+      {{2, 2, 2, 2}, {8, 1, 4, 2}}};
   for (const auto& [shape, strides] : forms) {
     auto memory = ramp(200);
     const sotto_tensor tensor{memory.data(), SOTTO_F32, shape.size(), shape.data(), strides.data()};
@@ -114,7 +125,8 @@ TEST(CapiCodec, TakesHalves) {
   for (const sotto_type type : {SOTTO_F16, SOTTO_BF16}) {
     const auto made = codec("none");
     std::string bytes;
-    const sotto_tensor tensor{halves.data(), type, 1, shape.data(), nullptr}, to{back.data(), type, 1, shape.data(), nullptr};
+    const sotto_tensor tensor{halves.data(), type, 1, shape.data(), nullptr},
+        to{back.data(), type, 1, shape.data(), nullptr};
     ASSERT_EQ(sotto_codec_encode(made.get(), &tensor, 1, 0, into(bytes)), SOTTO_OK) << sotto_last_error(0);
     ASSERT_EQ(sotto_codec_decode(made.get(), bytes.data(), bytes.size(), &to), SOTTO_OK) << sotto_last_error(0);
     EXPECT_EQ(back, halves);
@@ -169,7 +181,10 @@ TEST(CapiCodec, SaysWhatIsWrongInEitherSpelling) {
   const std::string plain = sotto_last_error(0), marked = sotto_last_error(1);
   EXPECT_NE(plain.find("topk"), plain.npos) << plain;
   EXPECT_EQ(plain.find('\x02'), plain.npos);
-  EXPECT_NE(marked.find("\x02" "codec\x1f"), marked.npos) << marked;
+  EXPECT_NE(marked.find("\x02"
+                        "codec\x1f"),
+            marked.npos)
+      << marked;
   EXPECT_EQ(sotto_codec_create("ef | topk(0.1)", 1, &made), SOTTO_CONFIG_ERROR);
   EXPECT_EQ(sotto_codec_create("none", -1, &made), SOTTO_CONFIG_ERROR);
   EXPECT_EQ(sotto_codec_create("none", 1 << 30, &made), SOTTO_CONFIG_ERROR);

@@ -18,7 +18,8 @@ TEST(CapiGroup, AggregatesOverAllRanks) {
       EXPECT_EQ(sotto_group_encrypts(group), 0) << "all run on one host";
       const auto result = [&](sotto_op op, double denominator = 0) {
         std::vector<float> values{static_cast<float>(rank), 1};
-        EXPECT_EQ(sotto_aggregate(group, values.data(), values.size(), op, denominator), SOTTO_OK) << sotto_last_error(0);
+        EXPECT_EQ(sotto_aggregate(group, values.data(), values.size(), op, denominator), SOTTO_OK)
+            << sotto_last_error(0);
         return values;
       };
       const auto n = static_cast<float>(ranks), sum = n * (n - 1) / 2;
@@ -113,7 +114,8 @@ TEST(CapiGroup, RefusesWhatItCannotUse) {
 TEST(CapiGossip, ComesToTheMean) {
   test::run_groups(4, [](sotto_group* group, int rank) {
     sotto_gossiper* gossiper = nullptr;
-    ASSERT_EQ(sotto_gossiper_create(group, "exponential", nullptr, "none", 1, 1, &gossiper), SOTTO_OK) << sotto_last_error(0);
+    ASSERT_EQ(sotto_gossiper_create(group, "exponential", nullptr, "none", 1, 1, &gossiper), SOTTO_OK)
+        << sotto_last_error(0);
     std::vector<float> values{static_cast<float>(rank), 8};
     double weight = 1;
     for (int round = 0; round < 60; ++round) {

@@ -31,7 +31,9 @@ struct Kept {
     for (const auto& [name, value] : values) {
       const auto& [kind, bytes] = value;
       all.push_back({name.c_str(), kind, bytes.data(),
-                     kind == SOTTO_FLOATS ? bytes.size() / 4 : kind == SOTTO_BYTES ? bytes.size() : 1});
+                     kind == SOTTO_FLOATS  ? bytes.size() / 4
+                     : kind == SOTTO_BYTES ? bytes.size()
+                                           : 1});
     }
     return all;
   }
@@ -90,7 +92,8 @@ TEST(CapiState, AnAveragerContinuesToTheSameBits) {
     // What does not fit changes nothing.
     Kept now;
     ASSERT_EQ(sotto_averager_state(second, &at, now.visitor()), SOTTO_OK);
-    EXPECT_EQ(sotto_averager_load(second, 9, values.data(), values.size() - 1), SOTTO_FILE_ERROR) << sotto_last_error(0);
+    EXPECT_EQ(sotto_averager_load(second, 9, values.data(), values.size() - 1), SOTTO_FILE_ERROR)
+        << sotto_last_error(0);
     values.push_back({"more", SOTTO_FLOATS, values[0].data, 1});
     EXPECT_EQ(sotto_averager_load(second, 9, values.data(), values.size()), SOTTO_FILE_ERROR) << sotto_last_error(0);
     values.back().kind = static_cast<sotto_value_kind>(7);
@@ -128,7 +131,8 @@ TEST(CapiState, MemoriesGoToAnotherNumberOfRanks) {
   test::run_groups(1, [&](sotto_group* group, int /*rank*/) {
     sotto_averager* own = made_averager(group);
     const auto first = kept[0].list(), second = kept[1].list();
-    const std::array<sotto_former, 2> formers{{{0, 2, first.data(), first.size()}, {1, 2, second.data(), second.size()}}};
+    const std::array<sotto_former, 2> formers{
+        {{0, 2, first.data(), first.size()}, {1, 2, second.data(), second.size()}}};
     ASSERT_EQ(sotto_averager_spread(own, 3, formers.data(), formers.size()), SOTTO_OK) << sotto_last_error(0);
     Kept now;
     std::uint64_t at = 0;
@@ -171,10 +175,11 @@ struct Model {
   }
 };
 
-sotto_steps* steps(sotto_group* group, const char* algorithm, Model& model, const sotto_steps_options* options = nullptr) {
+sotto_steps* steps(sotto_group* group, const char* algorithm, Model& model,
+                   const sotto_steps_options* options = nullptr) {
   sotto_steps* made = nullptr;
-  EXPECT_EQ(sotto_steps_create(group, algorithm, Model::parameters.data(), Model::parameters.size(), model.calls(), options,
-                               &made),
+  EXPECT_EQ(sotto_steps_create(group, algorithm, Model::parameters.data(), Model::parameters.size(), model.calls(),
+                               options, &made),
             SOTTO_OK)
       << sotto_last_error(0);
   return made;

@@ -8,46 +8,45 @@
 namespace sotto::test {
 
 sotto_store SharedStore::calls() {
-  return {
-      .set =
-          [](void* context, const char* key, const void* value, std::size_t bytes) {
-            auto& self = *static_cast<SharedStore*>(context);
-            const std::lock_guard lock(self.mutex_);
-            self.values_[key].assign(static_cast<const char*>(value), bytes);
-            return self.closed_ ? 1 : 0;
-          },
-      .find =
-          [](void* context, const char* key, const sotto_sink* sink) {
-            auto& self = *static_cast<SharedStore*>(context);
-            std::unique_lock lock(self.mutex_);
-            const auto found = self.values_.find(key);
-            const bool is_there = found != self.values_.end();
-            const std::string value = is_there ? found->second : "";
-            lock.unlock();
-            if (is_there) sink->take(sink->context, value.data(), value.size());
-            return self.closed_ ? 1 : 0;
-          },
-      .add =
-          [](void* context, const char* key, std::int64_t number, std::int64_t* sum) {
-            auto& self = *static_cast<SharedStore*>(context);
-            const std::lock_guard lock(self.mutex_);
-            std::string& value = self.values_[key];
-            *sum = (value.empty() ? 0 : std::stoll(value)) + number;
-            value = std::to_string(*sum);
-            return self.closed_ ? 1 : 0;
-          },
-      .set_first =
-          [](void* context, const char* key, const void* desired, std::size_t bytes, const sotto_sink* sink) {
-            auto& self = *static_cast<SharedStore*>(context);
-            std::unique_lock lock(self.mutex_);
-            const std::string wish(static_cast<const char*>(desired), bytes);
-            const std::string value = self.values_.emplace(key, wish).first->second;
-            lock.unlock();
-            sink->take(sink->context, value.data(), value.size());
-            return self.closed_ ? 1 : 0;
-          },
-      .release = [](void* context) { ++static_cast<SharedStore*>(context)->released_; },
-      .context = this};
+  return {.set =
+              [](void* context, const char* key, const void* value, std::size_t bytes) {
+                auto& self = *static_cast<SharedStore*>(context);
+                const Lock lock(self.mutex_);
+                self.values_[key].assign(static_cast<const char*>(value), bytes);
+                return self.closed_ ? 1 : 0;
+              },
+          .find =
+              [](void* context, const char* key, const sotto_sink* sink) {
+                auto& self = *static_cast<SharedStore*>(context);
+                Lock lock(self.mutex_);
+                const auto found = self.values_.find(key);
+                const bool is_there = found != self.values_.end();
+                const std::string value = is_there ? found->second : "";
+                lock.unlock();
+                if (is_there) sink->take(sink->context, value.data(), value.size());
+                return self.closed_ ? 1 : 0;
+              },
+          .add =
+              [](void* context, const char* key, std::int64_t number, std::int64_t* sum) {
+                auto& self = *static_cast<SharedStore*>(context);
+                const Lock lock(self.mutex_);
+                std::string& value = self.values_[key];
+                *sum = (value.empty() ? 0 : std::stoll(value)) + number;
+                value = std::to_string(*sum);
+                return self.closed_ ? 1 : 0;
+              },
+          .set_first =
+              [](void* context, const char* key, const void* desired, std::size_t bytes, const sotto_sink* sink) {
+                auto& self = *static_cast<SharedStore*>(context);
+                Lock lock(self.mutex_);
+                const std::string wish(static_cast<const char*>(desired), bytes);
+                const std::string value = self.values_.emplace(key, wish).first->second;
+                lock.unlock();
+                sink->take(sink->context, value.data(), value.size());
+                return self.closed_ ? 1 : 0;
+              },
+          .release = [](void* context) { ++static_cast<SharedStore*>(context)->released_; },
+          .context = this};
 }
 
 void run_groups(int ranks, const std::function<void(sotto_group* group, int rank)>& work) {

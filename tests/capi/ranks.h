@@ -1,11 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "sotto/capi/sotto.h"
+#include "sotto/core/thread.h"
 
 namespace sotto::test {
 
@@ -17,8 +18,8 @@ class SharedStore {
   void close() { closed_ = true; }
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, std::string> values_;
+  Mutex mutex_;
+  std::map<std::string, std::string> values_ SOTTO_GUARDED_BY(mutex_);
   std::atomic<int> released_ = 0;
   std::atomic<bool> closed_ = false;
 };

@@ -10,7 +10,6 @@
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "app/cli/report/report.h"
-#include "app/cli/report/watch_view.h"
 #include "app/http/server.h"
 #include "app/report/html.h"
 #include "app/train/stop_signal.h"

@@ -1,4 +1,4 @@
-#include "app/cli/report/watch_view.h"
+#include "app/cli/report/report.h"
 
 #include <fmt/format.h>
 

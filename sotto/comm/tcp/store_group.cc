@@ -26,8 +26,8 @@ std::string this_network() {
   return fmt::format("{} {}", boot, space.st_ino);
 }
 
-// Whether a rank runs on another host than rank 0. Every rank calls compare() before all have met, and the answer stands
-// when they have.
+// Whether a rank runs on another host than rank 0. Every rank calls compare() before all have met, and the answer
+// stands when they have.
 class Hosts {
  public:
   explicit Hosts(StorePtr store) : store_(std::move(store)) {}

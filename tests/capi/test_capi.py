@@ -1,0 +1,60 @@
+"""The shared library of the C interface, as another language loads it."""
+
+import ctypes
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HEADER = ROOT / "sotto" / "capi" / "sotto.h"
+
+
+@pytest.fixture(scope="module")
+def path(build_dir):
+    return build_dir / "sotto" / "capi" / "libsotto.so"
+
+
+def declared():
+    return set(re.findall(r"^SOTTO_API [^;]*?\b(sotto_\w+)\(", HEADER.read_text(), re.MULTILINE | re.DOTALL))
+
+
+def test_it_exports_what_the_header_declares(path):
+    symbols = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    assert {line.split()[-1] for line in symbols.splitlines()} == declared()
+    assert len(declared()) > 30
+
+
+def test_it_needs_no_torch(path):
+    needed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    assert "libtorch" not in needed and "libc10" not in needed
+
+
+def test_python_encodes_and_decodes_with_it(path):
+    library = ctypes.CDLL(str(path))
+    library.sotto_last_error.restype = ctypes.c_char_p
+
+    class Tensor(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_void_p), ("type", ctypes.c_int), ("dimensions", ctypes.c_size_t),
+                    ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64))]
+
+    take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+    class Sink(ctypes.Structure):
+        _fields_ = [("take", take), ("context", ctypes.c_void_p)]
+
+    assert library.sotto_interface() == 1
+    codec = ctypes.c_void_p()
+    assert library.sotto_codec_create(b"topk(2)", 1, ctypes.byref(codec)) == 1
+    assert b"ratio must be in (0, 1]" in library.sotto_last_error(0)
+    assert library.sotto_codec_create(b"f16 | rans", 1, ctypes.byref(codec)) == 0
+    values, decoded = (ctypes.c_float * 6)(1, 2, 3, -4, 0.5, 6), (ctypes.c_float * 6)()
+    shape = (ctypes.c_int64 * 2)(2, 3)
+    found = []
+    sink = Sink(take(lambda _, data, size: found.append(ctypes.string_at(data, size))), None)
+    tensor, into = (Tensor(ctypes.cast(each, ctypes.c_void_p), 0, 2, shape, None) for each in (values, decoded))
+    assert library.sotto_codec_encode(codec, ctypes.byref(tensor), ctypes.c_uint64(1), ctypes.c_uint32(0), sink) == 0
+    assert library.sotto_codec_decode(codec, found[0], ctypes.c_size_t(len(found[0])), ctypes.byref(into)) == 0
+    assert list(decoded) == [1, 2, 3, -4, 0.5, 6]
+    library.sotto_codec_free(codec)
