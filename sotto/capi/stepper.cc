@@ -152,7 +152,11 @@ void Stepper::take_mean(std::vector<float> by_hand, bool counts, const std::func
 void Stepper::refuse(const std::string& why) {
   if (failed()) return;
   thread_.end();
-  fail(ConfigError(why));  // no CommError: after a lost peer an elastic job would continue
+  try {
+    throw ConfigError(why);  // no CommError: after a lost peer an elastic job would continue
+  } catch (const ConfigError& error) {
+    fail(error);
+  }
 }
 
 void Stepper::show_mean() {
