@@ -39,9 +39,9 @@ class Meeting {
   // the table. CommError names what is wrong: missing ranks, a rank that was started twice, or with another number of
   // ranks or another transport, a port in use, or a place that does not answer. ConfigError names an unknown host.
   Meeting(const World& world, std::string_view transport, std::chrono::milliseconds deadline, const Stop& stop = {});
-  // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait. `limit`
-  // applies to each request.
-  Meeting(const StorePtr& store, std::chrono::milliseconds limit, int rank, int size,
+  // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait. The
+  // deadline applies to each request.
+  Meeting(const StorePtr& store, std::chrono::milliseconds deadline, int rank, int size,
           std::string_view transport = "gloo");
   // Says goodbye. The rank that serves the store waits up to two seconds for the others' goodbye, since it must close
   // last.
