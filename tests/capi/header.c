@@ -9,7 +9,7 @@ struct bytes {
 };
 
 static void keep(void* context, const void* data, size_t size) {
-  struct bytes* into = context;
+  struct bytes* into = (struct bytes*)context;
   into->size = size <= sizeof into->data ? size : 0;
   memcpy(into->data, data, into->size);
 }

@@ -31,6 +31,16 @@ def test_it_needs_no_torch(path):
     assert "libtorch" not in needed and "libc10" not in needed
 
 
+@pytest.mark.parametrize("compiler", [["cc", "-std=c99"], ["c++", "-std=c++11", "-x", "c++"]], ids=["c99", "c++11"])
+def test_a_program_in_plain_c(path, tmp_path, compiler):
+    program = tmp_path / "program"
+    source = pathlib.Path(__file__).parent / "header.c"
+    subprocess.run([*compiler, "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}", source, "-x", "none", "-o", program, path,
+                    f"-Wl,-rpath,{path.parent}"], check=True)
+    job = subprocess.run([program], capture_output=True, text=True)
+    assert (job.returncode, job.stdout.split("\n")[0]) == (0, "codec topk(2): ratio must be in (0, 1]")
+
+
 def test_python_encodes_and_decodes_with_it(path):
     library = ctypes.CDLL(str(path))
     library.sotto_last_error.restype = ctypes.c_char_p
