@@ -4,6 +4,7 @@ import ctypes
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -68,3 +69,13 @@ def test_python_encodes_and_decodes_with_it(path):
     assert library.sotto_codec_decode(codec, found[0], ctypes.c_size_t(len(found[0])), ctypes.byref(into)) == 0
     assert list(decoded) == [1, 2, 3, -4, 0.5, 6]
     library.sotto_codec_free(codec)
+
+
+@pytest.mark.parametrize("plain, wanted", [("0", "encrypted 1.0"), ("1", "plain 1.0")])
+def test_ranks_on_two_hosts_meet_in_torchs_store(path, cable, plain, wanted):
+    """Two network namespaces stand for two hosts."""
+    script = pathlib.Path(__file__).parent / "rank.py"
+    ranks = [subprocess.Popen(["ip", "netns", "exec", name, sys.executable, script, path, cable.addresses[0], "29500", str(rank), "2", plain],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank, name in enumerate(cable.names)]
+    answers = [rank.communicate(timeout=300) for rank in ranks]
+    assert [out.strip() for out, _ in answers] == [wanted] * 2, answers
