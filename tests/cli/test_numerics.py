@@ -75,6 +75,7 @@ def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
     assert max(abs(a / b - 1) for a, b in zip(ours, floats)) > 1e-4, "it differs from floats'"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text, lr, every, make", [
     ("sgd(momentum=0.9)", 0.01, 5, lambda p: torch.optim.SGD(p, 0.01, 0.9)),
     ("adam(eps=0.1)", 0.01, 100, lambda p: torch.optim.Adam(p, 0.01, eps=0.1)),  # a smaller one magnifies rounding
