@@ -49,15 +49,8 @@ SOTTO_API const char* sotto_last_error(int marked);
 
 /* --- memory ------------------------------------------------------ */
 
-typedef enum sotto_type {
-  SOTTO_F32 = 0,
-  SOTTO_F16 = 1,
-  SOTTO_BF16 = 2,
-  SOTTO_F64 = 3,
-  SOTTO_I32 = 4,
-  SOTTO_I64 = 5,
-  SOTTO_U8 = 6
-} sotto_type;
+enum { SOTTO_F32 = 0, SOTTO_F16 = 1, SOTTO_BF16 = 2, SOTTO_F64 = 3, SOTTO_I32 = 4, SOTTO_I64 = 5, SOTTO_U8 = 6 };
+typedef int sotto_type;
 
 #define SOTTO_MOST_DIMENSIONS 64
 
@@ -261,7 +254,8 @@ SOTTO_API sotto_status sotto_averager_methods(sotto_averager* averager, sotto_si
 /* --- state for checkpoints --------------------------------------- */
 
 /* What a rank holds back from step to step, such as the memory of `ef`, is a set of named values. */
-typedef enum sotto_value_kind { SOTTO_FLOATS = 0, SOTTO_BYTES = 1, SOTTO_NUMBER = 2 } sotto_value_kind;
+enum { SOTTO_FLOATS = 0, SOTTO_BYTES = 1, SOTTO_NUMBER = 2 };
+typedef int sotto_value_kind;
 
 typedef struct sotto_value {
   const char* name;
@@ -372,7 +366,8 @@ SOTTO_API uint64_t sotto_gossiper_round(const sotto_gossiper* gossiper);
 
 /* --- sums of single tensors -------------------------------------- */
 
-typedef enum sotto_op { SOTTO_AVG = 0, SOTTO_SUM = 1, SOTTO_MIN = 2, SOTTO_MAX = 3 } sotto_op;
+enum { SOTTO_AVG = 0, SOTTO_SUM = 1, SOTTO_MIN = 2, SOTTO_MAX = 3 };
+typedef int sotto_op;
 
 /* Combines `values` of all ranks in place, with the same bits on every rank. Collective. SOTTO_AVG divides the sum by
  * `denominator`, or by the number of ranks if it is 0. */

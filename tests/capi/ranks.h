@@ -1,5 +1,7 @@
 #pragma once
 
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // options that a caller leaves out are 0
+
 #include <atomic>
 #include <functional>
 #include <map>
