@@ -135,7 +135,9 @@ TEST(ParameterServer, WithServersThatDoNothingElse) {
       const auto served = make_served(with(expression), "none", worker, communicator);
       StepReport report;
       for (std::uint64_t step = 0; step < 400; ++step) report = served->step(worker, {step, 0.02, false});
-      EXPECT_LT(report.loss, 1e-3);
+      // With `async` a server may have heard of an early loss alone.
+      const bool may_be_early = worker.fails && std::string_view(expression).ends_with("async");
+      EXPECT_TRUE(report.loss < 1e-3 || may_be_early) << expression << ": " << report.loss;
       served->drain();
       EXPECT_NEAR(worker.parameters()[3], 2, 0.01) << expression;
       expect_replicas(worker.parameters(), communicator, expression);
