@@ -6,7 +6,7 @@
  *
  * Memory belongs to the caller. Handles are opaque; the function that frees one takes NULL, too. A handle serves one
  * thread at a time, unless its functions say otherwise; different handles are independent. Callbacks are never called
- * under a lock of sotto's, and must not free the handle that calls them.
+ * under a lock of sotto's, and must call no function of the handle that calls them: it would wait for itself.
  *
  * Texts are UTF-8 and end with a zero. Counts and sizes are of elements or bytes, as their names say.
  *
@@ -140,7 +140,7 @@ typedef struct sotto_group_options {
   size_t bytes;          /* sizeof(sotto_group_options) */
   double timeout;        /* seconds for each operation, and to meet; 0: 60 */
   int plain;             /* not 0: do not encrypt between hosts, since nobody else can reach the network */
-  const char* interface; /* the network interface to use, such as "eth0"; NULL: the one that leads to `near` */
+  const char* interface; /* the network interface to use, such as "eth0"; NULL: the one that leads to `near_host` */
   const char* near_host; /* a host that all ranks can reach, such as that of the store; NULL: there is none */
   int streams;           /* connections to each peer, over which long messages are spread; 0: 1 */
 } sotto_group_options;
@@ -220,8 +220,8 @@ typedef struct sotto_bucket {
   size_t count;
   void (*await)(
       void* context); /* returns when the gradients can be read, as after an event of a device; NULL: at once */
-  /* The means are in place; or there was an error, `error` is its text, and sotto_averager_wait() returns it, too. The
-   * memory of the gradients is the caller's again. NULL: sotto_averager_wait() is enough. */
+  /* The means are in place; or there was an error, `error` is its marked text, and sotto_averager_wait() returns it,
+   * too. The memory of the gradients is the caller's again. NULL: sotto_averager_wait() is enough. */
   void (*done)(void* context, sotto_status status, const char* error);
   void* context;
 } sotto_bucket;
@@ -283,8 +283,8 @@ SOTTO_API sotto_status sotto_averager_state(sotto_averager* averager, uint64_t* 
 SOTTO_API sotto_status sotto_averager_shared(sotto_averager* averager, sotto_visitor visitor);
 /* All that a state must match to be loaded, as a text. */
 SOTTO_API sotto_status sotto_averager_identity(sotto_averager* averager, sotto_sink sink);
-/* Continues before this step from a state that was taken there. The next step finds out whether all ranks did the same.
- * SOTTO_FILE_ERROR for a state of something else: nothing changes. */
+/* Continues before this step from a state that was taken there. All ranks load states of one step, which is not
+ * checked. SOTTO_FILE_ERROR for a state of something else: nothing changes. */
 SOTTO_API sotto_status sotto_averager_load(sotto_averager* averager, uint64_t step, const sotto_value* values,
                                            size_t count);
 /* Continues before this step in a group of other ranks: memories become the mean of those in `formers`. A rank whose
