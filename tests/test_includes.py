@@ -12,6 +12,7 @@ LEVELS = [
     ["sotto/aggregate"],
     ["sotto/algorithm"],
     ["sotto/capi"],
+    ["adapters/mpi"],
     ["adapters/c10d"],
     ["app/data", "app/http", "app/model"],
     ["app/task"],

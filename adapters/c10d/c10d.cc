@@ -2,6 +2,7 @@
 // kind that somebody else made. Collectives are those of Communicator, not Gloo's: they have the same bits with every
 // backend, their bytes are counted exactly, and errors name the peer. They are also faster than Gloo's (except an
 // all-reduce of tens of megabytes at memory speed, which is 1.3 times slower).
+#include <ATen/Parallel.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/c10d_memory.h"
+#include "adapters/c10d/compute_threads.h"
 #include "adapters/c10d/store.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/comm/group/bounded_store.h"
@@ -326,5 +328,9 @@ std::unique_ptr<Communicator> on_own_connections(std::shared_ptr<Meeting> meetin
 std::unique_ptr<Communicator> on_group(GroupPtr group, std::chrono::milliseconds deadline) {
   return std::make_unique<C10dCommunicator>(std::move(group), deadline);
 }
+
+int compute_threads() { return at::get_num_threads(); }
+
+void set_compute_threads(int count) { at::set_num_threads(count); }
 
 }  // namespace sotto

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "adapters/c10d/backends.h"
-#include "sotto/comm/mpi/mpi.h"
+#include "adapters/mpi/mpi.h"
 #include "sotto/comm/tcp/tcp.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sotto {
 
@@ -49,5 +50,10 @@ int describe_codec(std::span<const std::string> arguments);
 int measure_codecs(std::span<const std::string> arguments);
 int sweep_codec(std::span<const std::string> arguments);
 int advise_on_basis(std::span<const std::string> arguments);
+
+// The names of all data sets, of every kind.
+std::vector<std::string_view> set_names();
+// `sotto data info`: describes a data set and the contents of its folder.
+int run_data_info(std::span<const std::string> arguments);
 
 }  // namespace sotto

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "app/cli/commands.h"
-#include "app/cli/data_info.h"
 #include "app/cli/flags.h"
 #include "app/data/download.h"
 #include "app/data/images/dataset.h"

@@ -1,10 +1,9 @@
-#include "app/cli/data_info.h"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
+#include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "app/data/download.h"
 #include "app/data/images/dataset.h"

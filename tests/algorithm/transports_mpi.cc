@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "sotto/comm/mpi/mpi.h"
+#include "adapters/mpi/mpi.h"
 #include "tests/algorithm/transports.h"
 
 int main() {

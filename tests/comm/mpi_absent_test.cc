@@ -1,7 +1,7 @@
 // The functions that stand in for the MPI backend where it was not built.
 #include <gtest/gtest.h>
 
-#include "sotto/comm/mpi/mpi.h"
+#include "adapters/mpi/mpi.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

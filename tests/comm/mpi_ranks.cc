@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/mpi/mpi.h"
+#include "adapters/mpi/session.h"
 #include "laws.h"
 #include "mailbox_laws.h"
 #include "sotto/comm/emulated/shaped.h"
-#include "sotto/comm/mpi/mpi.h"
-#include "sotto/comm/mpi/session.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

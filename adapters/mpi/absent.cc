@@ -1,5 +1,5 @@
 // Replaces the MPI backend if no MPI was found.
-#include "sotto/comm/mpi/mpi.h"
+#include "adapters/mpi/mpi.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/comm/mpi/mpi.h"
+#include "adapters/mpi/mpi.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/comm/mpi/session.h"
+#include "adapters/mpi/session.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include "sotto/comm/mpi/session.h"
+#include "adapters/mpi/session.h"
 
 #include <fmt/format.h>
 
