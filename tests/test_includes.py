@@ -157,7 +157,8 @@ def test_locks_are_checked(root):
 READERS = {
     "sotto/aggregate/auto_codec.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/links.cc",
     "sotto/algorithm/server/parameter_server.cc", "sotto/algorithm/table.cc",
-    "sotto/capi/average.cc", "sotto/capi/group.cc", "sotto/capi/stepper_state.cc", "sotto/capi/tensor_codec.cc",
+    "sotto/capi/average.cc", "sotto/capi/codec.cc", "sotto/capi/group.cc", "sotto/capi/stepper_state.cc", "sotto/capi/steps.cc",
+    "sotto/capi/tensor_aggregate.cc", "sotto/capi/tensor_codec.cc",
     "sotto/codec/stages.cc", "app/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
     "app/task/image_task.cc", "app/task/metric.cc", "app/task/table.cc", "sotto/topology/mixing.cc",
     "sotto/topology/table.cc", "sotto/topology/given_graphs.cc", "app/train/options/choices.cc", "app/train/record/capture.cc",

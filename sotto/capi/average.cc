@@ -109,16 +109,15 @@ sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* pa
       auto all = read_parameters(span_of(parameters, parameter_count, "parameters"));
       std::vector<std::size_t> bytes;
       for (const Parameter& one : all) bytes.push_back(Segment{"", 0, one.shape}.numel() * size_of(one.type));
-      PostedAverager::Options making;
-      AveragerOptions& own = making.averager;
+      AveragerOptions own;
       own.lanes = read_rules(span_of(rules, rule_count, "rules"), all.size());
       if (given != nullptr) own.seed = options.seed;
       if (options.bucket_bytes > 0) own.bucket_bytes = options.bucket_bytes;
       own.propagate = options.propagate != 0;
       own.codec_threads = read_threads(options.threads);
-      own.required_same = {{"propagate", own.propagate ? "on" : "off"}};
-      *made =
-          new sotto_averager{PostedAverager(std::move(all), std::move(making), group->communicator), std::move(bytes)};
+      own.required_same = read_terms(options.required_same, options.required_same_count);
+      own.required_same.emplace_back("propagate", own.propagate ? "on" : "off");
+      *made = new sotto_averager{PostedAverager(std::move(all), std::move(own), group->communicator), std::move(bytes)};
     } catch (const std::exception& error) {
       group->communicator->give_up(error.what());
       throw;
@@ -128,10 +127,10 @@ sotto_status sotto_averager_create(sotto_group* group, const sotto_parameter* pa
 
 void sotto_averager_free(sotto_averager* averager) { delete averager; }
 
-sotto_status sotto_averager_begin(sotto_averager* averager, double loss_scale) {
+sotto_status sotto_averager_begin(sotto_averager* averager, double loss_scale, const uint64_t* replica) {
   return guarded([&] {
     require(averager, "averager");
-    averager->averager.begin(loss_scale);
+    averager->averager.begin(loss_scale, replica == nullptr ? std::nullopt : std::optional(*replica));
   });
 }
 
@@ -195,10 +194,7 @@ sotto_status sotto_averager_load(sotto_averager* averager, uint64_t step, const 
 sotto_status sotto_averager_spread(sotto_averager* averager, uint64_t step, const sotto_former* formers, size_t count) {
   return between_steps(averager, [&](GradientAverager& idle) {
     std::vector<FormerState> states;
-    for (const auto& [rank, ranks, values, size] : span_of(formers, count, "formers")) {
-      if (rank >= ranks) throw ConfigError("a former rank is not below the number of ranks");
-      states.push_back({rank, ranks, read_values(values, size)});
-    }
+    for (const sotto_former& former : span_of(formers, count, "formers")) states.push_back(read_former(former));
     idle.spread(step, states);
   });
 }

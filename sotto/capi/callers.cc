@@ -1,9 +1,11 @@
 #include "sotto/capi/callers.h"
 
+#include <cmath>
 #include <new>
 #include <utility>
 #include <variant>
 
+#include "sotto/comm/deadline.h"
 #include "sotto/core/version.h"
 
 namespace sotto::capi {
@@ -68,6 +70,38 @@ void give_names(const std::vector<std::string>& names, const sotto_visitor& visi
     const sotto_value given{name.c_str(), SOTTO_NUMBER, nullptr, 0};
     visitor.visit(visitor.context, &given);
   }
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  if (!(seconds >= 0)) throw ConfigError(named("timeout") + ": wants seconds above 0");
+  if (seconds == 0) seconds = 60;
+  constexpr double most = std::chrono::duration<double>(Deadline::longest).count();
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(std::min(seconds, most) * 1000)));
+}
+
+void give(const char* name, const std::string& text, const sotto_visitor& visitor) {
+  const sotto_value given{name, SOTTO_BYTES, text.data(), text.size()};
+  visitor.visit(visitor.context, &given);
+}
+
+FormerState read_former(const sotto_former& former) {
+  if (former.rank >= former.ranks) throw ConfigError("a former rank is not below the number of ranks");
+  return {former.rank, former.ranks, read_values(former.values, former.count)};
+}
+
+Terms read_terms(const sotto_term* terms, std::size_t count) {
+  Terms read;
+  for (const auto& [name, value] : span_of(terms, count, "the required terms")) {
+    require(name, "the name of a term");
+    require(value, name);
+    read.emplace_back(name, value);
+  }
+  return read;
+}
+
+void gather(Communicator& communicator, const void* data, std::size_t bytes, const sotto_sink& sink) {
+  const auto own = span_of(static_cast<const char*>(data), bytes, "data");
+  for (const std::string& one : sotto::gather(communicator, {own.data(), own.size()})) give(one, sink);
 }
 
 StateValues read_values(const sotto_value* values, std::size_t count) {

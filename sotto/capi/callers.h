@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "sotto/capi/gradient_averager.h"
 #include "sotto/capi/sotto.h"
 #include "sotto/capi/state_values.h"
+#include "sotto/capi/terms.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/error.h"
 
@@ -54,6 +56,9 @@ inline int read_threads(int threads) {
   return std::max(1, threads);
 }
 
+// A timeout; 0: 60 s. ConfigError if it is below 0.
+std::chrono::milliseconds milliseconds(double seconds);
+
 inline std::string text_or(const char* text, const char* otherwise) { return text == nullptr ? otherwise : text; }
 
 // The options of a caller who may know fewer of them than this library: the others are 0. NULL: all are.
@@ -73,12 +78,29 @@ inline void give(const std::string& text, const sotto_sink& sink) { sink.take(si
 void give(const StateValues& values, const sotto_visitor& visitor);
 void give_names(const std::vector<std::string>& names, const sotto_visitor& visitor);
 
+// A text as a value.
+void give(const char* name, const std::string& text, const sotto_visitor& visitor);
+
 // ConfigError for a value that is none.
 StateValues read_values(const sotto_value* values, std::size_t count);
+FormerState read_former(const sotto_former& former);
+
+// ConfigError for a term without a name or a value.
+Terms read_terms(const sotto_term* terms, std::size_t count);
+
+// Collective: what every rank has, to rank 0's sink.
+void gather(Communicator& communicator, const void* data, std::size_t bytes, const sotto_sink& sink);
 
 inline void give(const AveragerStats& stats, sotto_stats* into) {
   const std::size_t known = read_options(into).bytes;
-  const sotto_stats all{known, stats.steps, stats.bytes_sent, stats.bytes_received, stats.dense_bytes};
+  const sotto_stats all{known,
+                        stats.steps,
+                        stats.bytes_sent,
+                        stats.bytes_received,
+                        stats.dense_bytes,
+                        stats.timings.encode,
+                        stats.timings.network,
+                        stats.timings.decode};
   if (into != nullptr) std::memcpy(into, &all, known);
 }
 

@@ -1,6 +1,9 @@
+#include "sotto/aggregate/recipe.h"
 #include "sotto/capi/callers.h"
 #include "sotto/capi/host_tensor.h"
 #include "sotto/capi/tensor_codec.h"
+#include "sotto/codec/contract.h"
+#include "sotto/core/expression.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
 using namespace sotto::capi;  // NOLINT(google-build-using-namespace)
@@ -21,14 +24,43 @@ void sotto_codec_free(sotto_codec* codec) { delete codec; }
 
 const char* sotto_codec_text(const sotto_codec* codec) { return codec->codec.text().c_str(); }
 
-sotto_status sotto_codec_contract(sotto_codec* codec, const int64_t* shape, size_t dimensions,
-                                  sotto_contract* contract) {
+sotto_status sotto_codec_contract(sotto_codec* codec, const int64_t* shape, size_t dimensions, sotto_contract* contract,
+                                  const sotto_sink* text) {
   return guarded([&] {
     require(codec, "codec");
     require(contract, "contract");
     const Contract made = codec->codec.contract(read_shape(shape, dimensions));
     static_assert(static_cast<int>(Contract::Kind::none) == SOTTO_NO_CONTRACT);
     *contract = {static_cast<sotto_contract_kind>(made.kind), made.omega, made.delta, made.linear ? 1 : 0};
+    if (text != nullptr) give(describe(made), *text);
+  });
+}
+
+sotto_status sotto_codec_facts(const char* name, const char* codec, const char* aggregator,
+                               const sotto_parameter* parameters, size_t count, sotto_visitor visitor) {
+  return guarded([&] {
+    require(codec, "codec");
+    const std::string option = text_or(name, "codec");
+    const Expression asked = parse_expression("aggregator", text_or(aggregator, "auto"));
+    const Recipe recipe = read_recipe(parse_expression(option, codec), &asked);
+    const Recipe dense = without_codec(recipe);
+    Recipe bare = recipe;
+    bare.memory = {};
+    Layout layout;
+    for (const sotto_parameter& one : span_of(parameters, count, "parameters")) {
+      layout.append("", read_shape(one.shape, one.dimensions));
+    }
+    const BucketPlan plan{0, count, {0, layout.size()}, layout};
+    give("dense codec", dense.source_text, visitor);
+    give("dense aggregator", text_of(dense.aggregator), visitor);
+    give("momentum", momentum_of(recipe), visitor);
+    give("memory", recipe.memory ? recipe.memory.source_text() : "", visitor);
+    give("without memory", bare.text(), visitor);
+    give("optimiser", recipe.optimiser == "auto" ? "" : recipe.optimiser, visitor);
+    const auto spell = [](std::string_view of, std::string_view value) {
+      return value.empty() ? named(of) : named(of, value);
+    };
+    give("warning", count == 0 ? "" : warning_about(recipe, {&plan, 1}, spell), visitor);
   });
 }
 

@@ -1,14 +1,19 @@
 #include <cmath>
 #include <utility>
 
-#include "sotto/aggregate/aggregate.h"
 #include "sotto/capi/callers.h"
+#include "sotto/capi/tensor_aggregate.h"
 #include "sotto/capi/vector_gossip.h"
 #include "sotto/comm/group/store.h"
 #include "sotto/comm/tcp/store_group.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
 using namespace sotto::capi;  // NOLINT(google-build-using-namespace)
+
+struct sotto_meeting {
+  std::shared_ptr<Meeting> meeting;
+  int rank = 0, ranks = 1;
+};
 
 struct sotto_gossiper {
   VectorGossip gossip;
@@ -68,17 +73,9 @@ class CallersStore final : public Store {
   sotto_store calls_;
 };
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  if (!(seconds >= 0)) throw ConfigError(named("timeout") + ": wants seconds above 0");
-  if (seconds == 0) seconds = 60;
-  constexpr double most = std::chrono::duration<double>(Deadline::longest).count();
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(std::min(seconds, most) * 1000)));
-}
-
 }  // namespace
 
-sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks, const sotto_group_options* given,
-                                sotto_group** made) {
+sotto_status sotto_meeting_create(const sotto_store* store, int rank, int ranks, double timeout, sotto_meeting** made) {
   return guarded([&] {
     require(store, "store");
     require(made, "made");
@@ -91,16 +88,41 @@ sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks, c
       throw ConfigError("rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
                         ": a rank is below their number");
     }
+    const auto deadline = std::min(milliseconds(timeout), Deadline::longest);
+    *made = new sotto_meeting{std::make_shared<Meeting>(calls, deadline, rank, ranks, "tcp"), rank, ranks};
+  });
+}
+
+void sotto_meeting_free(sotto_meeting* meeting) { delete meeting; }
+
+void sotto_meeting_give_up(sotto_meeting* meeting, const char* reason) {
+  guarded([&] { meeting->meeting->give_up(text_or(reason, "the caller gave up")); });
+}
+
+sotto_status sotto_meeting_connect(sotto_meeting* meeting, const sotto_group_options* given, sotto_group** made) {
+  return guarded([&] {
+    require(meeting, "meeting");
+    require(made, "made");
     const auto options = read_options(given);
     if (options.streams < 0 || options.streams > 64) throw ConfigError(named("streams") + ": wants 1 to 64");
-    auto [communicator, encrypts] = connect_through_store(calls, rank, ranks,
-                                                          {.deadline = milliseconds(options.timeout),
-                                                           .encrypt = options.plain == 0,
-                                                           .interface = text_or(options.interface, ""),
-                                                           .near_host = text_or(options.near_host, ""),
-                                                           .streams = std::max(1, options.streams)});
+    auto [communicator, encrypts] = connect_at(meeting->meeting, meeting->rank, meeting->ranks,
+                                               {.deadline = milliseconds(options.timeout),
+                                                .encrypt = options.plain == 0,
+                                                .interface = text_or(options.interface, ""),
+                                                .near_host = text_or(options.near_host, ""),
+                                                .streams = std::max(1, options.streams)});
     *made = new sotto_group{std::move(communicator), encrypts};
   });
+}
+
+sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks, const sotto_group_options* options,
+                                sotto_group** made) {
+  sotto_meeting* meeting = nullptr;
+  const sotto_status met =
+      sotto_meeting_create(store, rank, ranks, options == nullptr ? 0 : options->timeout, &meeting);
+  if (met != SOTTO_OK) return met;
+  const std::unique_ptr<sotto_meeting> end(meeting);
+  return sotto_meeting_connect(meeting, options, made);
 }
 
 void sotto_group_free(sotto_group* group) { delete group; }
@@ -113,13 +135,17 @@ void sotto_group_give_up(sotto_group* group, const char* reason) {
   guarded([&] { group->communicator->give_up(text_or(reason, "the caller gave up")); });
 }
 
-sotto_status sotto_aggregate(sotto_group* group, float* values, size_t count, sotto_op op, double denominator) {
+sotto_status sotto_group_gather(sotto_group* group, const void* data, size_t bytes, sotto_sink sink) {
   return guarded([&] {
     require(group, "group");
-    const auto data = span_of(values, count, "values");
-    if (op < SOTTO_AVG || op > SOTTO_MAX) throw ConfigError(named("op") + ": it is none of the four");
-    static_assert(static_cast<int>(Op::max) == SOTTO_MAX);
-    aggregate(data, static_cast<Op>(op), *group->communicator, denominator);
+    gather(*group->communicator, data, bytes, sink);
+  });
+}
+
+sotto_status sotto_aggregate(sotto_group* group, const sotto_tensor* tensor, const sotto_aggregate_options* options) {
+  return guarded([&] {
+    require(group, "group");
+    aggregate(tensor, read_options(options), *group->communicator);
   });
 }
 
@@ -145,12 +171,29 @@ sotto_status sotto_gossiper_create(sotto_group* group, const char* topology, con
 
 void sotto_gossiper_free(sotto_gossiper* gossiper) { delete gossiper; }
 
-sotto_status sotto_gossiper_mix(sotto_gossiper* gossiper, float* values, size_t count, double* weight) {
+sotto_status sotto_gossiper_mix(sotto_gossiper* gossiper, float* values, size_t count, const char* form,
+                                double* weight) {
   return guarded([&] {
     require(gossiper, "gossiper");
     require(weight, "weight");
-    *weight = gossiper->gossip.mix(span_of(values, count, "values"), *weight, "");
+    *weight = gossiper->gossip.mix(span_of(values, count, "values"), *weight, text_or(form, ""));
   });
 }
 
 uint64_t sotto_gossiper_round(const sotto_gossiper* gossiper) { return gossiper->gossip.round(); }
+
+sotto_status sotto_gossiper_topology(const sotto_gossiper* gossiper, sotto_sink sink) {
+  return guarded([&] {
+    require(gossiper, "gossiper");
+    give(gossiper->gossip.topology(), sink);
+  });
+}
+
+sotto_status sotto_gossiper_exact_after(const sotto_gossiper* gossiper, int64_t* rounds) {
+  return guarded([&] {
+    require(gossiper, "gossiper");
+    require(rounds, "rounds");
+    const auto after = gossiper->gossip.consensus().exact_after;
+    *rounds = after ? static_cast<int64_t>(*after) : -1;
+  });
+}

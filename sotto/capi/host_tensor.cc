@@ -85,37 +85,46 @@ std::vector<std::int64_t> read_shape(const std::int64_t* shape, std::size_t dime
   return {given.begin(), given.end()};
 }
 
-std::vector<float> read_floats(const sotto_tensor& tensor) {
-  const DType type = float_type_of(tensor.type);
+std::vector<std::byte> read_bytes(const sotto_tensor& tensor) {
   const auto shape = checked_shape(tensor);
-  std::vector<float> floats(count_of(shape));
-  std::vector<std::byte> bytes(type == DType::f32 ? 0 : floats.size() * size_of(type));
-  std::byte* to = type == DType::f32 ? reinterpret_cast<std::byte*>(floats.data()) : bytes.data();
+  std::vector<std::byte> bytes(count_of(shape) * size_of(type_of(tensor.type)));
+  std::byte* to = bytes.data();
   for_each_run(tensor, shape, [&](std::size_t offset, std::size_t run) {
     std::memcpy(to, static_cast<const std::byte*>(tensor.data) + offset, run);
     to += run;
   });
-  if (type != DType::f32) widen(bytes, type, 1, floats);
+  return bytes;
+}
+
+void write_bytes(std::span<const std::byte> bytes, const sotto_tensor& tensor) {
+  const std::byte* from = bytes.data();
+  for_each_run(tensor, checked_shape(tensor), [&](std::size_t offset, std::size_t run) {
+    std::memcpy(static_cast<std::byte*>(tensor.data) + offset, from, run);
+    from += run;
+  });
+}
+
+std::vector<float> read_floats(const sotto_tensor& tensor) {
+  const DType type = float_type_of(tensor.type);
+  const std::vector<std::byte> bytes = read_bytes(tensor);
+  std::vector<float> floats(bytes.size() / size_of(type));
+  widen(bytes, type, 1, floats);
   return floats;
 }
 
 void write_floats(std::span<const float> floats, const sotto_tensor& tensor, const char* what) {
   const DType type = float_type_of(tensor.type);
-  const auto shape = checked_shape(tensor);
+  if (type == DType::f32) return write_bytes(std::as_bytes(floats), tensor);
   const double reached = std::bit_cast<float>(kernels::max_abs_bits(floats));
-  if (type != DType::f32 && !(reached <= largest(type))) {
+  if (!(reached <= largest(type))) {
     throw NumericError(
         fmt::format("{} reaches {:g}, and {} ends at {:g}: an unbiased codec gives back values that may be larger than "
                     "those that it got; use bf16 or f32",
                     what, reached, name_of(type), largest(type)));
   }
-  std::vector<std::byte> bytes(type == DType::f32 ? 0 : floats.size() * size_of(type));
-  if (type != DType::f32) narrow(floats, type, 1, bytes);
-  const std::byte* from = type == DType::f32 ? reinterpret_cast<const std::byte*>(floats.data()) : bytes.data();
-  for_each_run(tensor, shape, [&](std::size_t offset, std::size_t run) {
-    std::memcpy(static_cast<std::byte*>(tensor.data) + offset, from, run);
-    from += run;
-  });
+  std::vector<std::byte> bytes(floats.size() * size_of(type));
+  narrow(floats, type, 1, bytes);
+  write_bytes(bytes, tensor);
 }
 
 }  // namespace sotto::capi

@@ -53,7 +53,11 @@ sotto_type type_of(DType type);
 // ConfigError for too many dimensions, one below 0, or more elements than memory has.
 std::vector<std::int64_t> read_shape(const std::int64_t* shape, std::size_t dimensions);
 
-// The elements of a tensor of f32, f16 or bf16 as floats, the last dimension innermost.
+// The elements of a tensor of any type, the last dimension innermost.
+std::vector<std::byte> read_bytes(const sotto_tensor& tensor);
+void write_bytes(std::span<const std::byte> bytes, const sotto_tensor& tensor);
+
+// The elements of a tensor of f32, f16 or bf16 as floats in the same order.
 std::vector<float> read_floats(const sotto_tensor& tensor);
 // Writes such floats to it. NumericError if its type cannot hold one; the text begins with `what`, which names them.
 void write_floats(std::span<const float> floats, const sotto_tensor& tensor, const char* what);

@@ -11,10 +11,9 @@
 
 namespace sotto {
 
-PostedAverager::PostedAverager(std::vector<Parameter> parameters, Options options,
+PostedAverager::PostedAverager(std::vector<Parameter> parameters, AveragerOptions options,
                                std::shared_ptr<Communicator> communicator)
-    : options_(std::move(options)),
-      averager_(std::move(parameters), std::move(options_.averager), std::move(communicator)),
+    : averager_(std::move(parameters), std::move(options), std::move(communicator)),
       places_(averager_.size()),
       finished_([this](std::size_t parameter) { give_back(parameter); }) {}
 
@@ -29,8 +28,8 @@ GradientAverager& PostedAverager::idle() const {
   return averager_;
 }
 
-void PostedAverager::begin(double loss_scale) {
-  thread_.post([this, loss_scale] { attempt([=, this] { start_step(loss_scale); }); });
+void PostedAverager::begin(double loss_scale, std::optional<std::uint64_t> replica) {
+  thread_.post([=, this] { attempt([=, this] { start_step(loss_scale, replica); }); });
 }
 
 void PostedAverager::post(PostedBucket& bucket) {
@@ -75,12 +74,16 @@ void PostedAverager::fail_here(const std::exception_ptr& error) {
   for (PostedBucket* bucket : std::exchange(unfinished_, {})) bucket->finish(error_);
 }
 
-void PostedAverager::start_step(double loss_scale) {
+void PostedAverager::start_step(double loss_scale, std::optional<std::uint64_t> replica) {
   const auto abandoned = std::make_exception_ptr(ConfigError("another step began before this one had ended"));
   for (PostedBucket* bucket : std::exchange(unfinished_, {})) bucket->finish(abandoned);
   std::ranges::fill(places_, Place());
   averager_.start_step(loss_scale);
-  if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
+  if (!replica) return;
+  if (const int other = first_to_differ(averager_.communicator(), *replica); other >= 0) {
+    throw NumericError(
+        fmt::format("rank {} has other parameters than rank 0 at the start of step {}", other, averager_.step()));
+  }
 }
 
 void PostedAverager::receive(PostedBucket& bucket) {
@@ -95,12 +98,7 @@ void PostedAverager::receive(PostedBucket& bucket) {
           averager_.values(parameter));
     averager_.arrived(parameter);
   }
-  try {
-    averager_.run(finished_);
-  } catch (const NumericError& error) {
-    if (!options_.advice) throw;
-    throw NumericError(error.what() + options_.advice());
-  }
+  averager_.run(finished_);
 }
 
 void PostedAverager::give_back(std::size_t parameter) {
@@ -119,16 +117,7 @@ void PostedAverager::check_complete() const {
     if (places_[i].bucket == nullptr) missing.push_back(averager_.parameter(i).name);
   }
   if (missing.empty()) return;
-  const std::string names = fmt::format("{}", fmt::join(missing, ", "));
-  throw ConfigError(options_.missing ? options_.missing(names) : "no gradient was posted of " + names);
-}
-
-// The optimiser has finished the last step, and does not touch the parameters during backward.
-void PostedAverager::check_replicas() {
-  if (const int other = first_to_differ(averager_.communicator(), options_.replica()); other >= 0) {
-    throw NumericError(
-        fmt::format("rank {} has other parameters than rank 0 at the start of step {}", other, averager_.step()));
-  }
+  throw ConfigError(fmt::format("no gradient was posted of {}", fmt::join(missing, ", ")));
 }
 
 }  // namespace sotto

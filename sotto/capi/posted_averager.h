@@ -5,8 +5,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,16 +45,9 @@ class PostedBucket {
 // the closed connections. Every later step then fails with it at once.
 class PostedAverager {
  public:
-  struct Options {
-    AveragerOptions averager;
-    std::uint64_t check_replicas = 0;          // compares replicas every `check_replicas` steps; 0: never
-    std::function<std::uint64_t()> replica{};  // a hash of the parameters; called between two steps
-    std::function<std::string()> advice{};     // what the user may do, added to a NumericError; null: nothing
-    // The error where gradients of these names were not posted; null: one that says so.
-    std::function<std::string(const std::string& names)> missing{};
-  };
   // Collective.
-  PostedAverager(std::vector<Parameter> parameters, Options options, std::shared_ptr<Communicator> communicator);
+  PostedAverager(std::vector<Parameter> parameters, AveragerOptions options,
+                 std::shared_ptr<Communicator> communicator);
   ~PostedAverager();  // finishes the buckets of a step that has not ended, with an error
   PostedAverager(const PostedAverager&) = delete;
   PostedAverager& operator=(const PostedAverager&) = delete;
@@ -64,8 +57,9 @@ class PostedAverager {
   // A step: begin(), post() with every gradient once, in any order, end(). They do not wait. `loss_scale` is the factor
   // by which the loss was multiplied: gradients are divided by it when they arrive and means multiplied by it when they
   // leave, so that memories hold the same as without. A step that was not ended is abandoned by the next begin(), and
-  // its buckets finish with an error.
-  void begin(double loss_scale);
+  // its buckets finish with an error. `replica` is a hash of the parameters: NumericError of the step if a rank has
+  // another one. All ranks pass one in the same steps.
+  void begin(double loss_scale, std::optional<std::uint64_t> replica = {});
   void post(PostedBucket& bucket);
   void end();  // NumericError and so on come from wait(); ConfigError there if a gradient was not posted
   // Waits for what was posted, and throws the error that ended a step.
@@ -85,13 +79,11 @@ class PostedAverager {
   // All functions below run on the thread.
   void attempt(const std::function<void()>& work);
   void fail_here(const std::exception_ptr& error);
-  void start_step(double loss_scale);
+  void start_step(double loss_scale, std::optional<std::uint64_t> replica);
   void receive(PostedBucket& bucket);
   void give_back(std::size_t parameter);
   void check_complete() const;
-  void check_replicas();
 
-  Options options_;
   mutable GradientAverager averager_;
   std::vector<Place> places_;  // by parameter
   std::vector<PostedBucket*> unfinished_;

@@ -71,6 +71,32 @@ typedef struct sotto_sink {
   void* context;
 } sotto_sink;
 
+/* --- parameters and values --------------------------------------- */
+
+typedef struct sotto_parameter {
+  const char* name;
+  sotto_type type; /* of its gradient: SOTTO_F32, SOTTO_F16 or SOTTO_BF16 */
+  size_t dimensions;
+  const int64_t* shape; /* in the order of its memory: the last dimension is the innermost */
+} sotto_parameter;
+
+/* A named value. What a rank holds back from step to step, such as the memory of `ef`, is a set of them. */
+enum { SOTTO_FLOATS = 0, SOTTO_BYTES = 1, SOTTO_NUMBER = 2 };
+typedef int sotto_value_kind;
+
+typedef struct sotto_value {
+  const char* name;
+  sotto_value_kind kind;
+  const void* data; /* floats, bytes, or one uint64_t */
+  size_t count;     /* of floats or bytes; 1 */
+} sotto_value;
+
+/* Is called once for each value, on the calling thread; the value is valid meanwhile. */
+typedef struct sotto_visitor {
+  void (*visit)(void* context, const sotto_value* value);
+  void* context;
+} sotto_visitor;
+
 /* --- codecs ------------------------------------------------------ */
 
 /* Turns whole tensors into bytes that can be decoded without anything else, and back. Any thread may call these; calls
@@ -100,9 +126,18 @@ typedef struct sotto_contract {
   int linear; /* not 0: messages can be added before they are decoded */
 } sotto_contract;
 
-/* What the codec promises about a tensor of this shape. */
+/* What users should know of a codec that averages their gradients. `name` is the argument that gave it, for errors;
+ * NULL: "codec". The parameters are those that have it, or none. `visitor` gets texts (SOTTO_BYTES), empty where there
+ * is nothing to say: "dense codec", "dense aggregator": the same without compression; "momentum": the stage that makes
+ * the momentum, so that the optimiser must make none; "memory": the memory that makes it, as written; "without memory":
+ * the codec without it; "optimiser": that of `sotto train` to which it is tied; "warning": what is probably a mistake,
+ * with marks as in sotto_last_error(1). */
+SOTTO_API sotto_status sotto_codec_facts(const char* name, const char* codec, const char* aggregator,
+                                         const sotto_parameter* parameters, size_t count, sotto_visitor visitor);
+
+/* What the codec promises about a tensor of this shape; as text, too, unless `text` is NULL. */
 SOTTO_API sotto_status sotto_codec_contract(sotto_codec* codec, const int64_t* shape, size_t dimensions,
-                                            sotto_contract* contract);
+                                            sotto_contract* contract, const sotto_sink* text);
 
 /* The tensor is of SOTTO_F32, SOTTO_F16 or SOTTO_BF16. Random numbers depend on `seed` and `step` alone.
  * SOTTO_CONFIG_ERROR, SOTTO_NUMERIC_ERROR for a value that is not finite. */
@@ -145,13 +180,25 @@ typedef struct sotto_group_options {
   int streams;           /* connections to each peer, over which long messages are spread; 0: 1 */
 } sotto_group_options;
 
+/* A place in the store where ranks meet before they are connected. Each rank has its own number below `ranks`; all make
+ * the meetings of one store in the same order. It does not wait. `timeout` is of each request, in seconds; 0: 60. The
+ * store stays until the group that is made here is freed. */
+typedef struct sotto_meeting sotto_meeting;
+SOTTO_API sotto_status sotto_meeting_create(const sotto_store* store, int rank, int ranks, double timeout,
+                                            sotto_meeting** made);
+SOTTO_API void sotto_meeting_free(sotto_meeting* meeting);
+/* Tells the others, who wait in sotto_meeting_connect(), that this rank will not come. */
+SOTTO_API void sotto_meeting_give_up(sotto_meeting* meeting, const char* reason);
+
 /* A fixed group of ranks, on TCP connections of their own. */
 typedef struct sotto_group sotto_group;
 
-/* Collective. Each rank has its own number below `ranks`. Ranks meet through the store, which stays until the group is
- * freed; groups of one store are made in the same order on all ranks. Ranks of one host connect over the loopback.
- * Otherwise connections are encrypted (TLS 1.3) with a fresh secret, which travels through the store and is as safe as
- * that. `options` may be NULL. SOTTO_COMM_ERROR names ranks that did not come. */
+/* Collective, once for a meeting. Ranks of one host connect over the loopback. Otherwise connections are encrypted (TLS
+ * 1.3) with a fresh secret, which travels through the store and is as safe as that. `options` may be NULL.
+ * SOTTO_COMM_ERROR names ranks that did not come. */
+SOTTO_API sotto_status sotto_meeting_connect(sotto_meeting* meeting, const sotto_group_options* options,
+                                             sotto_group** made);
+/* Collective: makes a meeting, and connects there. */
 SOTTO_API sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks,
                                           const sotto_group_options* options, sotto_group** made);
 /* What was made of the group must be freed before. */
@@ -164,14 +211,17 @@ SOTTO_API int sotto_group_encrypts(const sotto_group* group);
 /* Tells the others that this rank fails because of `reason`: what they wait for fails with it. */
 SOTTO_API void sotto_group_give_up(sotto_group* group, const char* reason);
 
-/* --- averaged gradients ------------------------------------------ */
+/* Collective: `sink` takes the bytes of every rank on rank 0, in the order of ranks, and nothing elsewhere. While
+ * something else was made of the group, this is called between its steps. */
+SOTTO_API sotto_status sotto_group_gather(sotto_group* group, const void* data, size_t bytes, sotto_sink sink);
 
-typedef struct sotto_parameter {
+/* A value that must be the same on all ranks, such as an argument of the caller's. */
+typedef struct sotto_term {
   const char* name;
-  sotto_type type; /* of its gradient: SOTTO_F32, SOTTO_F16 or SOTTO_BF16 */
-  size_t dimensions;
-  const int64_t* shape; /* in the order of its memory: the last dimension is the innermost */
-} sotto_parameter;
+  const char* value;
+} sotto_term;
+
+/* --- averaged gradients ------------------------------------------ */
 
 typedef struct sotto_phase {
   uint64_t first_step;
@@ -196,6 +246,8 @@ typedef struct sotto_averager_options {
    * Means are then available only at the end of the step. 0: that is SOTTO_NUMERIC_ERROR. */
   int propagate;
   int threads; /* that encode and decode; 0: 1 */
+  const sotto_term* required_same;
+  size_t required_same_count;
 } sotto_averager_options;
 
 /* Averages the gradients of a model over the ranks, on a thread of its own, while backward computes others. */
@@ -228,10 +280,11 @@ typedef struct sotto_bucket {
 
 /* A step: begin, post every gradient once in any order, end, wait. Only wait() waits. Buckets of parameters are
  * exchanged in descending order of their indices, as backward should complete them. Gradients are divided by
- * `loss_scale` before anything else, and means are multiplied by it. After an error every later step fails with it at
- * once. SOTTO_CONFIG_ERROR from post() for a gradient that does not exist, and from wait() for one that was not posted.
- */
-SOTTO_API sotto_status sotto_averager_begin(sotto_averager* averager, double loss_scale);
+ * `loss_scale` before anything else, and means are multiplied by it. `replica` may be NULL; all ranks pass one in the
+ * same steps. It is a hash of the parameters, and SOTTO_NUMERIC_ERROR of the step says that a rank has another one.
+ * After an error every later step fails with it at once. SOTTO_CONFIG_ERROR from post() for a gradient that does not
+ * exist, and from wait() for one that was not posted. */
+SOTTO_API sotto_status sotto_averager_begin(sotto_averager* averager, double loss_scale, const uint64_t* replica);
 SOTTO_API sotto_status sotto_averager_post(sotto_averager* averager, const sotto_bucket* bucket);
 SOTTO_API sotto_status sotto_averager_end(sotto_averager* averager);
 SOTTO_API sotto_status sotto_averager_wait(sotto_averager* averager);
@@ -244,6 +297,7 @@ typedef struct sotto_stats {
   uint64_t bytes_sent;
   uint64_t bytes_received;
   uint64_t dense_bytes; /* what a ring all-reduce of the same gradients would have sent */
+  double encode_seconds, network_seconds, decode_seconds;
 } sotto_stats;
 
 /* The functions below are called between steps. */
@@ -252,23 +306,6 @@ SOTTO_API sotto_status sotto_averager_stats(sotto_averager* averager, sotto_stat
 SOTTO_API sotto_status sotto_averager_methods(sotto_averager* averager, sotto_sink sink);
 
 /* --- state for checkpoints --------------------------------------- */
-
-/* What a rank holds back from step to step, such as the memory of `ef`, is a set of named values. */
-enum { SOTTO_FLOATS = 0, SOTTO_BYTES = 1, SOTTO_NUMBER = 2 };
-typedef int sotto_value_kind;
-
-typedef struct sotto_value {
-  const char* name;
-  sotto_value_kind kind;
-  const void* data; /* floats, bytes, or one uint64_t */
-  size_t count;     /* of floats or bytes; 1 */
-} sotto_value;
-
-/* Is called once for each value, on the calling thread; the value is valid meanwhile. */
-typedef struct sotto_visitor {
-  void (*visit)(void* context, const sotto_value* value);
-  void* context;
-} sotto_visitor;
 
 /* What a rank held back in its former group. */
 typedef struct sotto_former {
@@ -294,11 +331,11 @@ SOTTO_API sotto_status sotto_averager_spread(sotto_averager* averager, uint64_t 
 
 /* --- models that ranks train by themselves ----------------------- */
 
-/* The parameters of a model as floats, one after the other. The functions are called within those of the handle, on
- * their thread. They return 0, or another number if the model cannot be read or written. */
+/* The parameters of a model. The functions are called within those of the handle, on their thread, with a place for
+ * each parameter. They return 0, or another number if the model cannot be read or written. */
 typedef struct sotto_model {
-  int (*read)(void* context, float* into);
-  int (*write)(void* context, const float* from);
+  int (*read)(void* context, float* const* into);
+  int (*write)(void* context, const float* const* from);
   void* context;
 } sotto_model;
 
@@ -313,6 +350,8 @@ typedef struct sotto_steps_options {
   uint64_t seed;
   size_t bucket_bytes; /* 0: 4 MiB */
   int threads;         /* 0: 1 */
+  const sotto_term* required_same;
+  size_t required_same_count;
 } sotto_steps_options;
 
 /* Drives an algorithm from somebody's training loop: gossip ("push_sum"), local steps ("local(h=8)", "diloco"), and
@@ -332,18 +371,53 @@ SOTTO_API sotto_status sotto_steps_begin(sotto_steps* steps, double learning_rat
 /* After it: the model becomes the algorithm's result. */
 SOTTO_API sotto_status sotto_steps_end(sotto_steps* steps);
 SOTTO_API int sotto_steps_start_early(const sotto_steps* steps);
+/* Whether an error ended it for good. */
+SOTTO_API int sotto_steps_failed(const sotto_steps* steps);
+/* This rank fails for good, with SOTTO_CONFIG_ERROR, and the others are told why. */
+SOTTO_API sotto_status sotto_steps_fail(sotto_steps* steps, const char* reason);
 
-/* The functions below are called between steps; collective but for state, stats and methods.
+/* The functions below are called between steps. Those of means, load(), refuse_load(), rejoin() and gather() are
+ * collective. If ranks go at their own speed ("ad_psgd"), so is state().
  * The model becomes the mean over all ranks, and all continue from there. SOTTO_NUMERIC_ERROR on all ranks, which
  * changes nothing, if one is not finite. */
 SOTTO_API sotto_status sotto_steps_take_average(sotto_steps* steps);
 /* The model becomes the mean until sotto_steps_show_own(), which restores this rank's. */
 SOTTO_API sotto_status sotto_steps_show_mean(sotto_steps* steps);
 SOTTO_API sotto_status sotto_steps_show_own(sotto_steps* steps);
+
+/* A vector that is no parameter, such as a running mean. `shape` and `type` are texts that tell ranks apart. */
+typedef struct sotto_statistic {
+  const char* name;
+  const char* shape;
+  const char* type;
+  double* values;
+  size_t count;
+} sotto_statistic;
+/* They become their means over all ranks; what all ranks have alike stays as it is, infinities too.
+ * SOTTO_CONFIG_ERROR on all ranks if one has other names, shapes or types. */
+SOTTO_API sotto_status sotto_steps_average(sotto_steps* steps, const sotto_statistic* statistics, size_t count);
+
 SOTTO_API sotto_status sotto_steps_state(sotto_steps* steps, uint64_t* step, sotto_visitor visitor);
+/* The names of those values of the last state that are the same on all ranks; `data` is NULL. */
+SOTTO_API sotto_status sotto_steps_shared(sotto_steps* steps, sotto_visitor visitor);
+/* All that a state must match to be loaded or, without the `graph`, for rejoin(). */
+SOTTO_API sotto_status sotto_steps_identity(sotto_steps* steps, int graph, sotto_sink sink);
+/* The steps that this rank has heard of from each rank: `of_ranks` has room for all. They are exact unless ranks go at
+ * their own speed; then after take_average(), average() and state(). */
+SOTTO_API sotto_status sotto_steps_progress(sotto_steps* steps, uint64_t* of_ranks);
 SOTTO_API sotto_status sotto_steps_load(sotto_steps* steps, uint64_t step, const sotto_value* values, size_t count);
+/* Instead of load() on a rank that has nothing to load: all fail to. */
+SOTTO_API sotto_status sotto_steps_refuse_load(sotto_steps* steps);
+/* Before the first step: continues before this step in place of steps of another group. `former` is what this rank had
+ * there; for a new rank, the shared values of another one. The model becomes the exact mean of those of ranks that are
+ * not new. */
+SOTTO_API sotto_status sotto_steps_rejoin(sotto_steps* steps, uint64_t step, const sotto_former* former);
+SOTTO_API sotto_status sotto_steps_gather(sotto_steps* steps, const void* data, size_t bytes, sotto_sink sink);
 SOTTO_API sotto_status sotto_steps_stats(sotto_steps* steps, sotto_stats* stats);
 SOTTO_API sotto_status sotto_steps_methods(sotto_steps* steps, sotto_sink sink);
+
+/* Whether an algorithm mixes models along a graph. SOTTO_CONFIG_ERROR if it is none. */
+SOTTO_API sotto_status sotto_algorithm_gossips(const char* algorithm, int* gossips);
 
 /* --- gossip ------------------------------------------------------ */
 
@@ -358,21 +432,71 @@ SOTTO_API sotto_status sotto_gossiper_create(sotto_group* group, const char* top
 SOTTO_API void sotto_gossiper_free(sotto_gossiper* gossiper);
 
 /* One round on floats of this rank, in place: a vector of weight `*weight`, whose new weight is written there. Vector
- * over weight approaches the mean of all ranks. Collective among neighbours, whose vectors have the same size.
- * SOTTO_CONFIG_ERROR: nothing was sent, and neighbours wait for the next call. After any other error the gossiper
- * cannot be used. */
-SOTTO_API sotto_status sotto_gossiper_mix(sotto_gossiper* gossiper, float* values, size_t count, double* weight);
+ * over weight approaches the mean of all ranks. Collective among neighbours, whose vectors have the same size and
+ * `form`: a text that says which element is where; NULL: "". SOTTO_CONFIG_ERROR: nothing was sent, and neighbours wait
+ * for the next call. After any other error the gossiper cannot be used. */
+SOTTO_API sotto_status sotto_gossiper_mix(sotto_gossiper* gossiper, float* values, size_t count, const char* form,
+                                          double* weight);
 SOTTO_API uint64_t sotto_gossiper_round(const sotto_gossiper* gossiper);
+SOTTO_API sotto_status sotto_gossiper_topology(const sotto_gossiper* gossiper, sotto_sink sink);
+/* After so many rounds every rank has the exact mean; -1: never, or not soon. Takes O(ranks^3). */
+SOTTO_API sotto_status sotto_gossiper_exact_after(const sotto_gossiper* gossiper, int64_t* rounds);
 
 /* --- sums of single tensors -------------------------------------- */
 
 enum { SOTTO_AVG = 0, SOTTO_SUM = 1, SOTTO_MIN = 2, SOTTO_MAX = 3 };
 typedef int sotto_op;
 
-/* Combines `values` of all ranks in place, with the same bits on every rank. Collective. SOTTO_AVG divides the sum by
- * `denominator`, or by the number of ranks if it is 0. */
-SOTTO_API sotto_status sotto_aggregate(sotto_group* group, float* values, size_t count, sotto_op op,
-                                       double denominator);
+typedef struct sotto_aggregate_options {
+  size_t bytes; /* sizeof(sotto_aggregate_options) */
+  sotto_op op;
+  double denominator;     /* of SOTTO_AVG; 0: the number of ranks */
+  const char* codec;      /* without a memory; NULL: "none" */
+  const char* aggregator; /* NULL: one that fits */
+  uint64_t seed;
+  size_t most; /* elements of a message; 0: as many as it can have */
+} sotto_aggregate_options;
+
+/* Combines the tensors of all ranks in place, with the same bits on every rank. Collective. A codec or an aggregator
+ * takes SOTTO_F32, SOTTO_F16 or SOTTO_BF16; without, any type is combined exactly, and SOTTO_AVG takes floats.
+ * `options` may be NULL. If one rank refuses, so do the others: one that has no tensor passes NULL. SOTTO_NUMERIC_ERROR
+ * for values that are not finite, or whose result does not fit the type. */
+SOTTO_API sotto_status sotto_aggregate(sotto_group* group, const sotto_tensor* tensor,
+                                       const sotto_aggregate_options* options);
+
+/* --- ranks that come and go -------------------------------------- */
+
+/* This process as a rank of a job whose coordinator (`sotto coordinator`) lets ranks come and go. The group of ranks
+ * changes from generation to generation. `stop` may be NULL; as soon as another thread writes a number other than 0
+ * there, a function that waits returns SOTTO_COMM_ERROR. */
+typedef struct sotto_member sotto_member;
+
+/* Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives. A coordinator that is
+ * gone is waited for, throughout the job, for `wait` seconds. */
+SOTTO_API sotto_status sotto_member_create(const char* coordinator, double wait, const int* stop, sotto_member** made);
+/* Without sotto_member_leave() before, the coordinator hears of an error. */
+SOTTO_API void sotto_member_free(sotto_member* member);
+
+/* Waits for the first group that has this rank as a member. `*joined` is 0 if the run came to its end without it. */
+SOTTO_API sotto_status sotto_member_join(sotto_member* member, const int* stop, int* joined);
+/* Waits until all ranks of the group are here. `*store` is a store for this group alone: its functions may be called,
+ * on any thread, until release(). find() fails if a rank of the group is lost, and sotto_last_error() says which. */
+SOTTO_API sotto_status sotto_member_meet(sotto_member* member, double timeout, const int* stop, sotto_store* store);
+/* Leaves the group because of `reason`, and waits for the next one. `moved` is not 0 if the group made a step that the
+ * next one continues from: a job whose groups do not move ends. */
+SOTTO_API sotto_status sotto_member_next(sotto_member* member, const char* reason, int moved, const int* stop);
+/* Tells the coordinator that this rank has ended, and why; NULL: it has come to the end of the run. */
+SOTTO_API sotto_status sotto_member_leave(sotto_member* member, const char* words, int failed);
+
+typedef struct sotto_membership {
+  size_t bytes; /* sizeof(sotto_membership) */
+  int id;       /* that the rank keeps */
+  int rank, ranks;
+  int wants_change; /* not 0: others want to join, so the members should leave this group together */
+  uint64_t generation;
+  const char* failure; /* after which no group trains; valid until the next call; "": this group trains */
+} sotto_membership;
+SOTTO_API sotto_status sotto_member_info(sotto_member* member, sotto_membership* into);
 
 #if defined(__cplusplus)
 }

@@ -25,32 +25,24 @@ class CallersModel final : public FlatModel {
       layout_.append(name, read_shape(shape, dimensions));
     }
     if (layout_.numel() == 0) throw ConfigError("the model has no parameter");
-    dense_.resize(layout_.numel());
+    from_.resize(layout_.segments().size());
+    into_.resize(from_.size());
   }
   const Layout& layout() const override { return layout_; }
   void read(std::span<float> into) const override {
-    if (calls_.read(calls_.context, dense_.data()) != 0) throw ConfigError("the caller's model cannot be read");
-    std::size_t at = 0;
-    for (const Segment& segment : layout_.segments()) {
-      const auto values = std::span(dense_).subspan(at, segment.numel());
-      std::ranges::copy(values, into.begin() + static_cast<std::ptrdiff_t>(segment.offset));
-      at += segment.numel();
-    }
+    for (std::size_t i = 0; i < into_.size(); ++i) into_[i] = into.data() + layout_.segments()[i].offset;
+    if (calls_.read(calls_.context, into_.data()) != 0) throw ConfigError("the caller's model cannot be read");
   }
   void write(std::span<const float> from) const override {
-    std::size_t at = 0;
-    for (const Segment& segment : layout_.segments()) {
-      const auto values = from.subspan(segment.offset, segment.numel());
-      std::ranges::copy(values, dense_.begin() + static_cast<std::ptrdiff_t>(at));
-      at += segment.numel();
-    }
-    if (calls_.write(calls_.context, dense_.data()) != 0) throw ConfigError("the caller's model cannot be written");
+    for (std::size_t i = 0; i < from_.size(); ++i) from_[i] = from.data() + layout_.segments()[i].offset;
+    if (calls_.write(calls_.context, from_.data()) != 0) throw ConfigError("the caller's model cannot be written");
   }
 
  private:
   sotto_model calls_;
   Layout layout_;
-  mutable std::vector<float> dense_;  // without the padding between parameters
+  mutable std::vector<float*> into_;  // places of parameters
+  mutable std::vector<const float*> from_;
 };
 
 template <class F>
@@ -85,6 +77,7 @@ sotto_status sotto_steps_create(sotto_group* group, const char* algorithm, const
       if (given != nullptr) own.own.seed = options.seed;
       own.own.codec_threads = read_threads(options.threads);
       if (options.bucket_bytes > 0) own.bucket_bytes = options.bucket_bytes;
+      own.required_same = read_terms(options.required_same, options.required_same_count);
       auto callers = std::make_unique<CallersModel>(span_of(parameters, parameter_count, "parameters"), model);
       *made = new sotto_steps{Stepper(std::move(callers), std::move(own), group->communicator)};
     } catch (const std::exception& error) {
@@ -104,6 +97,11 @@ sotto_status sotto_steps_end(sotto_steps* steps) {
 }
 int sotto_steps_start_early(const sotto_steps* steps) { return steps->stepper.starts_early() ? 1 : 0; }
 
+int sotto_steps_failed(const sotto_steps* steps) { return steps->stepper.failed() ? 1 : 0; }
+sotto_status sotto_steps_fail(sotto_steps* steps, const char* reason) {
+  return with(steps, [&](Stepper& stepper) { stepper.refuse(text_or(reason, "the caller gave up")); });
+}
+
 sotto_status sotto_steps_take_average(sotto_steps* steps) {
   return with(steps, [](Stepper& stepper) { stepper.take_average(); });
 }
@@ -112,6 +110,17 @@ sotto_status sotto_steps_show_mean(sotto_steps* steps) {
 }
 sotto_status sotto_steps_show_own(sotto_steps* steps) {
   return with(steps, [](Stepper& stepper) { stepper.show_own(); });
+}
+
+sotto_status sotto_steps_average(sotto_steps* steps, const sotto_statistic* statistics, size_t count) {
+  return with(steps, [&](Stepper& stepper) {
+    std::vector<NamedDoubles> named;
+    for (const auto& [name, shape, type, values, size] : span_of(statistics, count, "statistics")) {
+      require(name, "the name of a statistic");
+      named.push_back({name, text_or(shape, ""), text_or(type, ""), span_of(values, size, name)});
+    }
+    stepper.average(std::move(named));
+  });
 }
 
 sotto_status sotto_steps_state(sotto_steps* steps, uint64_t* step, sotto_visitor visitor) {
@@ -135,9 +144,46 @@ sotto_status sotto_steps_load(sotto_steps* steps, uint64_t step, const sotto_val
   });
 }
 
+sotto_status sotto_steps_refuse_load(sotto_steps* steps) {
+  return with(steps, [](Stepper& stepper) { stepper.refuse_load(); });
+}
+sotto_status sotto_steps_rejoin(sotto_steps* steps, uint64_t step, const sotto_former* former) {
+  return with(steps, [&](Stepper& stepper) {
+    require(former, "former");
+    stepper.rejoin(step, read_former(*former));
+  });
+}
+
+sotto_status sotto_steps_shared(sotto_steps* steps, sotto_visitor visitor) {
+  return with(steps, [&](Stepper& stepper) { give_names(stepper.shared(), visitor); });
+}
+sotto_status sotto_steps_identity(sotto_steps* steps, int graph, sotto_sink sink) {
+  return with(steps, [&](Stepper& stepper) { give(stepper.identity(graph != 0), sink); });
+}
+sotto_status sotto_steps_progress(sotto_steps* steps, uint64_t* of_ranks) {
+  return with(steps, [&](Stepper& stepper) {
+    require(of_ranks, "of_ranks");
+    std::ranges::copy(stepper.steps(), of_ranks);
+  });
+}
+sotto_status sotto_steps_gather(sotto_steps* steps, const void* data, size_t bytes, sotto_sink sink) {
+  return with(steps, [&](Stepper& stepper) {
+    const auto own = span_of(static_cast<const char*>(data), bytes, "data");
+    for (const std::string& one : stepper.gather({own.data(), own.size()})) give(one, sink);
+  });
+}
+
 sotto_status sotto_steps_stats(sotto_steps* steps, sotto_stats* stats) {
   return with(steps, [&](Stepper& stepper) { give(stepper.stats(), stats); });
 }
 sotto_status sotto_steps_methods(sotto_steps* steps, sotto_sink sink) {
   return with(steps, [&](Stepper& stepper) { give(stepper.methods(), sink); });
+}
+
+sotto_status sotto_algorithm_gossips(const char* algorithm, int* gossips) {
+  return guarded([&] {
+    require(algorithm, "algorithm");
+    require(gossips, "gossips");
+    *gossips = read_algorithm("algorithm", algorithm).entry->graph.used ? 1 : 0;
+  });
 }

@@ -48,7 +48,7 @@ sotto_averager* averager(sotto_group* group, const char* codec, const sotto_aver
 
 // Posts each gradient as a bucket, in this order.
 sotto_status step(sotto_averager* averager, Gradients& values, std::span<const std::size_t> order) {
-  EXPECT_EQ(sotto_averager_begin(averager, 1), SOTTO_OK);
+  EXPECT_EQ(sotto_averager_begin(averager, 1, nullptr), SOTTO_OK);
   for (const std::size_t p : order) {
     const sotto_gradient gradient{p, values[p].data()};
     const sotto_bucket bucket{.gradients = &gradient, .count = 1};
@@ -120,7 +120,7 @@ TEST(CapiAverager, TakesHalvesAndScalesOfTheLoss) {
       values[3] = one;
       const sotto_gradient gradient{0, values.data()};
       const sotto_bucket bucket{.gradients = &gradient, .count = 1};
-      EXPECT_EQ(sotto_averager_begin(own, 1024), SOTTO_OK);
+      EXPECT_EQ(sotto_averager_begin(own, 1024, nullptr), SOTTO_OK);
       EXPECT_EQ(sotto_averager_post(own, &bucket), SOTTO_OK);
       EXPECT_EQ(sotto_averager_end(own), SOTTO_OK);
       ASSERT_EQ(sotto_averager_wait(own), SOTTO_OK) << sotto_last_error(0);
@@ -154,7 +154,7 @@ TEST(CapiAverager, CallsBackOncePerBucket) {
     Calls first, second;
     const std::array<sotto_gradient, 2> two{{{2, values[2].data()}, {0, values[0].data()}}};
     const sotto_gradient one{1, values[1].data()};
-    EXPECT_EQ(sotto_averager_begin(own, 1), SOTTO_OK);
+    EXPECT_EQ(sotto_averager_begin(own, 1, nullptr), SOTTO_OK);
     const sotto_bucket a = first.bucket(two.data(), 2), b = second.bucket(&one, 1);
     EXPECT_EQ(sotto_averager_post(own, &a), SOTTO_OK);
     EXPECT_EQ(sotto_averager_post(own, &b), SOTTO_OK);
@@ -181,7 +181,7 @@ TEST(CapiAverager, AnErrorEndsTheStepOnAllRanks) {
     Gradients values = gradients(rank, 0);
     if (rank == 1) values[1][7] = std::numeric_limits<float>::infinity();
     Calls calls;
-    EXPECT_EQ(sotto_averager_begin(own, 1), SOTTO_OK);
+    EXPECT_EQ(sotto_averager_begin(own, 1, nullptr), SOTTO_OK);
     for (const std::size_t p : {2U, 1U, 0U}) {
       const sotto_gradient gradient{p, values[p].data()};
       const sotto_bucket bucket = calls.bucket(&gradient, 1);
@@ -258,7 +258,7 @@ TEST(CapiAverager, RefusesRulesThatAreNone) {
     EXPECT_EQ(create({0, 1, 2}, {{0, "none", "nonsense"}}), SOTTO_CONFIG_ERROR);
     sotto_averager* made = nullptr;
     EXPECT_EQ(sotto_averager_create(group, nullptr, 0, nullptr, 0, nullptr, &made), SOTTO_CONFIG_ERROR);
-    EXPECT_EQ(sotto_averager_begin(nullptr, 1), SOTTO_CONFIG_ERROR);
+    EXPECT_EQ(sotto_averager_begin(nullptr, 1, nullptr), SOTTO_CONFIG_ERROR);
     EXPECT_EQ(sotto_averager_stats(nullptr, nullptr), SOTTO_CONFIG_ERROR);
     sotto_averager_free(nullptr);
   });
@@ -273,7 +273,7 @@ TEST(CapiAverager, GivesBucketsBackWhenItIsFreed) {
     if (rank == 0) {
       const sotto_gradient gradient{0, values[0].data()};
       const sotto_bucket bucket = calls.bucket(&gradient, 1);
-      EXPECT_EQ(sotto_averager_begin(own, 1), SOTTO_OK);
+      EXPECT_EQ(sotto_averager_begin(own, 1, nullptr), SOTTO_OK);
       EXPECT_EQ(sotto_averager_post(own, &bucket), SOTTO_OK);
     }
     sotto_averager_free(own);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -194,10 +195,36 @@ TEST(CapiCodec, SaysWhatIsWrongInEitherSpelling) {
 TEST(CapiCodec, SaysItsContract) {
   const std::array<std::int64_t, 1> shape{10000};
   sotto_contract contract{};
-  ASSERT_EQ(sotto_codec_contract(codec("topk(0.25)").get(), shape.data(), 1, &contract), SOTTO_OK);
+  ASSERT_EQ(sotto_codec_contract(codec("topk(0.25)").get(), shape.data(), 1, &contract, nullptr), SOTTO_OK);
   EXPECT_TRUE(contract.kind == SOTTO_CONTRACTION && contract.delta == 0.25) << contract.delta;
-  ASSERT_EQ(sotto_codec_contract(codec("none").get(), shape.data(), 1, &contract), SOTTO_OK);
+  ASSERT_EQ(sotto_codec_contract(codec("none").get(), shape.data(), 1, &contract, nullptr), SOTTO_OK);
   EXPECT_EQ(contract.kind, SOTTO_EXACT);
+}
+
+// The facts about a codec, by name.
+std::map<std::string, std::string> facts(const char* codec, const char* aggregator = nullptr) {
+  std::map<std::string, std::string> found;
+  const std::array<std::int64_t, 1> shape{1000};
+  const sotto_parameter parameter{"p", SOTTO_F32, 1, shape.data()};
+  const sotto_visitor visitor{[](void* to, const sotto_value* value) {
+                                auto& all = *static_cast<std::map<std::string, std::string>*>(to);
+                                all[value->name].assign(static_cast<const char*>(value->data), value->count);
+                              },
+                              &found};
+  EXPECT_EQ(sotto_codec_facts("rules", codec, aggregator, &parameter, 1, visitor), SOTTO_OK) << sotto_last_error(0);
+  return found;
+}
+
+TEST(CapiCodec, TellsWhatUsersShouldKnow) {
+  EXPECT_EQ(facts("qsgd(4)")["momentum"], "");
+  EXPECT_EQ(facts("qsgd(4)")["warning"], "");
+  EXPECT_NE(facts("topk(0.01)")["warning"], "") << "without a memory it loses much";
+  EXPECT_EQ(facts("dgc")["optimiser"], "dgc");
+  EXPECT_NE(facts("dgc")["momentum"], "");
+  EXPECT_EQ(facts("ef | topk(0.5)", "gather")["dense codec"], "ef | f32");
+  EXPECT_EQ(facts("ef | topk(0.5)")["memory"], "ef");
+  EXPECT_EQ(sotto_codec_facts("rules", "topk(2)", nullptr, nullptr, 0, {}), SOTTO_CONFIG_ERROR);
+  EXPECT_NE(std::string(sotto_last_error(0)).find("rules topk(2): ratio"), std::string::npos) << sotto_last_error(0);
 }
 
 }  // namespace

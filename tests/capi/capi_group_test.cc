@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "sotto/capi/sotto.h"
@@ -11,6 +13,22 @@
 namespace sotto {
 namespace {
 
+template <class Number>
+constexpr sotto_type type_of = std::is_same_v<Number, float>          ? SOTTO_F32
+                               : std::is_same_v<Number, double>       ? SOTTO_F64
+                               : std::is_same_v<Number, std::int32_t> ? SOTTO_I32
+                               : std::is_same_v<Number, std::int64_t> ? SOTTO_I64
+                                                                      : SOTTO_U8;
+
+// Aggregates a vector in place.
+template <class Number>
+sotto_status aggregate(sotto_group* group, std::vector<Number>& values, sotto_aggregate_options options = {}) {
+  const auto size = static_cast<std::int64_t>(values.size());
+  const sotto_tensor tensor{values.data(), type_of<Number>, 1, &size, nullptr};
+  options.bytes = sizeof(options);
+  return sotto_aggregate(group, &tensor, &options);
+}
+
 TEST(CapiGroup, AggregatesOverAllRanks) {
   for (const int ranks : {1, 2, 3, 5}) {
     test::run_groups(ranks, [&](sotto_group* group, int rank) {
@@ -18,8 +36,7 @@ TEST(CapiGroup, AggregatesOverAllRanks) {
       EXPECT_EQ(sotto_group_encrypts(group), 0) << "all run on one host";
       const auto result = [&](sotto_op op, double denominator = 0) {
         std::vector<float> values{static_cast<float>(rank), 1};
-        EXPECT_EQ(sotto_aggregate(group, values.data(), values.size(), op, denominator), SOTTO_OK)
-            << sotto_last_error(0);
+        EXPECT_EQ(aggregate(group, values, {.op = op, .denominator = denominator}), SOTTO_OK) << sotto_last_error(0);
         return values;
       };
       const auto n = static_cast<float>(ranks), sum = n * (n - 1) / 2;
@@ -28,11 +45,58 @@ TEST(CapiGroup, AggregatesOverAllRanks) {
       EXPECT_EQ(result(SOTTO_AVG, 4), (std::vector<float>{sum / 4, n / 4}));
       EXPECT_EQ(result(SOTTO_MIN), (std::vector<float>{0, 1}));
       EXPECT_EQ(result(SOTTO_MAX), (std::vector<float>{n - 1, 1}));
-      EXPECT_EQ(sotto_aggregate(group, nullptr, 2, SOTTO_SUM, 0), SOTTO_CONFIG_ERROR);
-      EXPECT_EQ(sotto_aggregate(nullptr, nullptr, 0, SOTTO_SUM, 0), SOTTO_CONFIG_ERROR);
-      EXPECT_EQ(sotto_aggregate(group, nullptr, 0, static_cast<sotto_op>(4), 0), SOTTO_CONFIG_ERROR);
+      std::vector<float> values(2);
+      EXPECT_EQ(sotto_aggregate(group, nullptr, nullptr), SOTTO_CONFIG_ERROR);
+      EXPECT_EQ(sotto_aggregate(nullptr, nullptr, nullptr), SOTTO_CONFIG_ERROR);
+      EXPECT_EQ(aggregate(group, values, {.op = 4}), SOTTO_CONFIG_ERROR);
+      EXPECT_EQ(aggregate(group, values, {.op = SOTTO_MIN, .codec = "int8"}), SOTTO_CONFIG_ERROR);
+      EXPECT_EQ(aggregate(group, values, {.codec = "ef | int8"}), SOTTO_CONFIG_ERROR);
     });
   }
+}
+
+TEST(CapiGroup, AggregatesEveryType) {
+  test::run_groups(3, [](sotto_group* group, int rank) {
+    std::vector<double> doubles{1e300, rank + 0.5};
+    EXPECT_EQ(aggregate(group, doubles), SOTTO_OK) << sotto_last_error(0);
+    EXPECT_EQ(doubles, (std::vector<double>{1e300, 1.5}));
+    std::vector<std::int64_t> numbers{std::int64_t{1} << 60, -rank};
+    EXPECT_EQ(aggregate(group, numbers, {.op = SOTTO_SUM}), SOTTO_OK) << sotto_last_error(0);
+    EXPECT_EQ(numbers, (std::vector<std::int64_t>{3 * (std::int64_t{1} << 60), -3}));
+    EXPECT_EQ(aggregate(group, numbers, {.op = SOTTO_SUM}), SOTTO_NUMERIC_ERROR) << "the type does not hold the sum";
+    std::vector<std::uint8_t> bytes{static_cast<std::uint8_t>(rank), 85};
+    EXPECT_EQ(aggregate(group, bytes, {.op = SOTTO_SUM}), SOTTO_OK) << sotto_last_error(0);
+    EXPECT_EQ(bytes, (std::vector<std::uint8_t>{3, 255}));
+    std::vector<std::int32_t> whole{1};
+    EXPECT_EQ(aggregate(group, whole), SOTTO_CONFIG_ERROR) << "means have fractions";
+  });
+}
+
+TEST(CapiGroup, AggregatesMessagesOfACodec) {
+  test::run_groups(3, [](sotto_group* group, int rank) {
+    std::vector<float> values(350);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + static_cast<std::size_t>(rank));
+    auto coded = values;
+    EXPECT_EQ(aggregate(group, values), SOTTO_OK) << sotto_last_error(0);
+    EXPECT_EQ(aggregate(group, coded, {.codec = "int8", .seed = 1, .most = 100}), SOTTO_OK) << sotto_last_error(0);
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], coded[i], 2);
+    std::vector<float> bad{std::numeric_limits<float>::quiet_NaN()}, good{1};
+    EXPECT_NE(aggregate(group, rank == 1 ? bad : good), SOTTO_OK) << "one rank refuses, and so do all";
+  });
+}
+
+TEST(CapiGroup, GathersBytesOfAllRanks) {
+  test::run_groups(3, [](sotto_group* group, int rank) {
+    const std::string own(static_cast<std::size_t>(rank), static_cast<char>('0' + rank));
+    std::vector<std::string> all;
+    const sotto_sink sink{[](void* to, const void* data, std::size_t size) {
+                            static_cast<std::vector<std::string>*>(to)->emplace_back(static_cast<const char*>(data),
+                                                                                     size);
+                          },
+                          &all};
+    ASSERT_EQ(sotto_group_gather(group, own.data(), own.size(), sink), SOTTO_OK) << sotto_last_error(0);
+    EXPECT_EQ(all, rank == 0 ? (std::vector<std::string>{"", "1", "22"}) : std::vector<std::string>{});
+  });
 }
 
 TEST(CapiGroup, SeveralMeetInOneStore) {
@@ -46,15 +110,30 @@ TEST(CapiGroup, SeveralMeetInOneStore) {
         ASSERT_EQ(sotto_group_create(&calls, rank, 3, nullptr, &group), SOTTO_OK) << sotto_last_error(0);
       }
       for (sotto_group* group : groups) {
-        float one = 1;
-        EXPECT_EQ(sotto_aggregate(group, &one, 1, SOTTO_SUM, 0), SOTTO_OK) << sotto_last_error(0);
-        EXPECT_EQ(one, 3);
+        std::vector<float> one{1};
+        EXPECT_EQ(aggregate(group, one, {.op = SOTTO_SUM}), SOTTO_OK) << sotto_last_error(0);
+        EXPECT_EQ(one[0], 3);
         sotto_group_free(group);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   while (store.released() < 9) std::this_thread::yield();
+}
+
+TEST(CapiGroup, ARankThatWillNotComeSaysWhy) {
+  test::SharedStore store;
+  const sotto_store calls = store.calls(), others = store.calls();
+  sotto_meeting *meeting = nullptr, *other = nullptr;
+  ASSERT_EQ(sotto_meeting_create(&calls, 0, 2, 0, &meeting), SOTTO_OK) << sotto_last_error(0);
+  ASSERT_EQ(sotto_meeting_create(&others, 1, 2, 0, &other), SOTTO_OK) << sotto_last_error(0);
+  sotto_meeting_give_up(other, "it has no data");
+  sotto_group* group = nullptr;
+  EXPECT_EQ(sotto_meeting_connect(meeting, nullptr, &group), SOTTO_COMM_ERROR);
+  EXPECT_NE(std::string(sotto_last_error(0)).find("it has no data"), std::string::npos) << sotto_last_error(0);
+  sotto_meeting_free(meeting);
+  sotto_meeting_free(other);
+  while (store.released() < 2) std::this_thread::yield();
 }
 
 TEST(CapiGroup, NamesRanksThatDoNotCome) {
@@ -81,8 +160,8 @@ TEST(CapiGroup, AStoreThatIsGoneIsAnError) {
 TEST(CapiGroup, ReasonsReachTheOthers) {
   test::run_groups(3, [](sotto_group* group, int rank) {
     if (rank == 1) return sotto_group_give_up(group, "the data are bad");
-    float one = 1;
-    ASSERT_EQ(sotto_aggregate(group, &one, 1, SOTTO_SUM, 0), SOTTO_COMM_ERROR);
+    std::vector<float> one{1};
+    ASSERT_EQ(aggregate(group, one), SOTTO_COMM_ERROR);
     EXPECT_NE(std::string(sotto_last_error(0)).find("the data are bad"), std::string::npos) << sotto_last_error(0);
   });
 }
@@ -119,13 +198,17 @@ TEST(CapiGossip, ComesToTheMean) {
     std::vector<float> values{static_cast<float>(rank), 8};
     double weight = 1;
     for (int round = 0; round < 60; ++round) {
-      ASSERT_EQ(sotto_gossiper_mix(gossiper, values.data(), values.size(), &weight), SOTTO_OK) << sotto_last_error(0);
+      ASSERT_EQ(sotto_gossiper_mix(gossiper, values.data(), values.size(), nullptr, &weight), SOTTO_OK)
+          << sotto_last_error(0);
     }
     EXPECT_EQ(sotto_gossiper_round(gossiper), 60);
     EXPECT_NEAR(values[0] / weight, 1.5, 1e-5);
     EXPECT_NEAR(values[1] / weight, 8, 1e-5);
+    std::int64_t rounds = 0;
+    EXPECT_EQ(sotto_gossiper_exact_after(gossiper, &rounds), SOTTO_OK);
+    EXPECT_EQ(rounds, 2);
     weight = 0;
-    EXPECT_EQ(sotto_gossiper_mix(gossiper, values.data(), values.size(), &weight), SOTTO_CONFIG_ERROR);
+    EXPECT_EQ(sotto_gossiper_mix(gossiper, values.data(), values.size(), nullptr, &weight), SOTTO_CONFIG_ERROR);
     sotto_gossiper_free(gossiper);
   });
 }

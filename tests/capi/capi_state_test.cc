@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -63,7 +64,7 @@ std::vector<float> mean(sotto_averager* own, int rank, int step) {
   auto values = sample(rank, step);
   const sotto_gradient one{0, values.data()};
   const sotto_bucket bucket{.gradients = &one, .count = 1};
-  EXPECT_EQ(sotto_averager_begin(own, 1), SOTTO_OK);
+  EXPECT_EQ(sotto_averager_begin(own, 1, nullptr), SOTTO_OK);
   EXPECT_EQ(sotto_averager_post(own, &bucket), SOTTO_OK);
   EXPECT_EQ(sotto_averager_end(own), SOTTO_OK);
   EXPECT_EQ(sotto_averager_wait(own), SOTTO_OK) << sotto_last_error(0);
@@ -157,14 +158,17 @@ struct Model {
 
   sotto_model calls() {
     return {.read =
-                [](void* self, float* into) {
-                  std::ranges::copy(static_cast<Model*>(self)->values, into);
+                [](void* self, float* const* into) {
+                  const auto& own = static_cast<Model*>(self)->values;
+                  std::copy_n(own.begin(), 15, into[0]);
+                  std::copy_n(own.begin() + 15, 7, into[1]);
                   return 0;
                 },
             .write =
-                [](void* self, const float* from) {
+                [](void* self, const float* const* from) {
                   auto& model = *static_cast<Model*>(self);
-                  model.values.assign(from, from + model.values.size());
+                  std::copy_n(from[0], 15, model.values.begin());
+                  std::copy_n(from[1], 7, model.values.begin() + 15);
                   ++model.writes;
                   return 0;
                 },
@@ -202,6 +206,42 @@ TEST(CapiSteps, LocalStepsEndInTheMean) {
     sotto_stats stats{.bytes = sizeof(stats)};
     ASSERT_EQ(sotto_steps_stats(own, &stats), SOTTO_OK);
     EXPECT_TRUE(stats.steps == 2 && stats.bytes_sent > 0);
+    sotto_steps_free(own);
+  });
+}
+
+TEST(CapiSteps, StatisticsBecomeTheirMeans) {
+  test::run_groups(3, [](sotto_group* group, int rank) {
+    Model model;
+    sotto_steps* own = steps(group, "local(h=2)", model);
+    std::vector<double> values{static_cast<double>(rank), 7}, same{std::numeric_limits<double>::infinity()};
+    const std::array<sotto_statistic, 2> statistics{
+        {{"mean", "(2)", "float32", values.data(), values.size()}, {"most", "()", "float32", same.data(), same.size()}}};
+    EXPECT_EQ(sotto_steps_average(own, statistics.data(), 2), SOTTO_OK) << sotto_last_error(0);
+    EXPECT_EQ(values, (std::vector<double>{1, 7}));
+    EXPECT_EQ(same, std::vector{std::numeric_limits<double>::infinity()});
+    std::vector<std::uint64_t> counts(3);
+    take(own, model, 1);
+    ASSERT_EQ(sotto_steps_progress(own, counts.data()), SOTTO_OK);
+    EXPECT_EQ(counts, (std::vector<std::uint64_t>{1, 1, 1}));
+    const sotto_statistic other{rank == 1 ? "variance" : "mean", "(2)", "float32", values.data(), values.size()};
+    EXPECT_EQ(sotto_steps_average(own, &other, 1), SOTTO_CONFIG_ERROR);
+    sotto_steps_free(own);
+  });
+}
+
+TEST(CapiSteps, FailForGood) {
+  test::run_groups(2, [](sotto_group* group, int rank) {
+    Model model;
+    sotto_steps* own = steps(group, "local(h=1)", model);
+    EXPECT_EQ(sotto_steps_failed(own), 0);
+    if (rank == 1) {
+      EXPECT_EQ(sotto_steps_fail(own, "the loop ended"), SOTTO_OK);
+    }
+    sotto_steps_begin(own, 0.1);
+    EXPECT_NE(sotto_steps_end(own), SOTTO_OK);
+    EXPECT_NE(std::string(sotto_last_error(0)).find("the loop ended"), std::string::npos) << sotto_last_error(0);
+    EXPECT_NE(sotto_steps_failed(own), 0);
     sotto_steps_free(own);
   });
 }

@@ -28,6 +28,15 @@ class Options(ctypes.Structure):
                 ("near_host", ctypes.c_char_p), ("streams", ctypes.c_int)]
 
 
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("type", ctypes.c_int), ("dimensions", ctypes.c_size_t),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64))]
+
+
+class Aggregate(ctypes.Structure):  # the members after `op` are unknown to this caller
+    _fields_ = [("bytes", ctypes.c_size_t), ("op", ctypes.c_int)]
+
+
 def calls_of(store):
     def set_value(_, key, value, size):
         store.set(key.decode(), ctypes.string_at(value, size))
@@ -58,8 +67,10 @@ def main(path, host, port, rank, ranks, plain):
     options = Options(ctypes.sizeof(Options), 120, int(plain), None, host.encode(), 0)
     status = library.sotto_group_create(ctypes.byref(calls), int(rank), int(ranks), ctypes.byref(options), ctypes.byref(group))
     assert status == 0, library.sotto_last_error(0).decode()
-    values = (ctypes.c_float * 1000)(*([float(rank)] * 1000))
-    status = library.sotto_aggregate(group, values, ctypes.c_size_t(1000), 1, ctypes.c_double(0))
+    values, shape = (ctypes.c_float * 1000)(*([float(rank)] * 1000)), (ctypes.c_int64 * 1)(1000)
+    tensor = Tensor(ctypes.cast(values, ctypes.c_void_p), 0, 1, shape, None)
+    how = Aggregate(ctypes.sizeof(Aggregate), 1)
+    status = library.sotto_aggregate(group, ctypes.byref(tensor), ctypes.byref(how))
     assert status == 0, library.sotto_last_error(0).decode()
     print("encrypted" if library.sotto_group_encrypts(group) else "plain", values[999])
     store.add("done", 1)

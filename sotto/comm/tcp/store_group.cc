@@ -6,7 +6,6 @@
 #include <fstream>
 #include <utility>
 
-#include "sotto/comm/group/meeting.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/tcp/door.h"
@@ -70,10 +69,9 @@ Secret shared_secret(Store& store, int rank) {
 
 }  // namespace
 
-StoreGroup connect_through_store(const StorePtr& store, int rank, int size, const StoreGroupOptions& options) {
+StoreGroup connect_at(std::shared_ptr<Meeting> meeting, int rank, int size, const StoreGroupOptions& options) {
   const auto deadline = std::min(options.deadline, Deadline::longest);
   ignore_broken_pipes();
-  auto meeting = std::make_shared<Meeting>(store, deadline, rank, size, "tcp");
   const StorePtr section = meeting->section("group");
   try {
     Hosts hosts(section);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sotto/comm/communicator.h"
-#include "sotto/comm/group/store.h"
+#include "sotto/comm/group/meeting.h"
 
 namespace sotto {
 
@@ -22,10 +22,9 @@ struct StoreGroup {
   bool encrypts = false;
 };
 
-// Makes a communicator on TCP connections of our own for ranks that share a store which somebody else owns. Collective.
-// If all ranks run on one host they connect over the loopback. Otherwise rank 0 makes a secret, which the others find
+// Makes a communicator on TCP connections of our own for the ranks of a meeting. Collective. If all ranks run on one host they connect over the loopback. Otherwise rank 0 makes a secret, which the others find
 // in the store: connections are as private as the store. ConfigError if ranks run on several hosts and neither an
 // interface nor a host is given; CommError names ranks that did not come.
-StoreGroup connect_through_store(const StorePtr& store, int rank, int size, const StoreGroupOptions& options);
+StoreGroup connect_at(std::shared_ptr<Meeting> meeting, int rank, int size, const StoreGroupOptions& options);
 
 }  // namespace sotto
