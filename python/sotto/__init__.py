@@ -12,15 +12,6 @@ ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`stat
 imported by itself, has a callback for Hugging Face's Trainer.
 """
 
-import torch as _torch  # noqa: F401  the extension module is linked against its libraries
-
-try:
-    from sotto._C import version as __version__
-except ImportError as error:
-    raise ImportError(
-        f"the extension of sotto does not load into torch {_torch.__version__}: {error}. It was probably built against "
-        "another torch; build it again with `pip install --no-build-isolation .`"
-    ) from error
 from sotto import optim
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._codec import Codec, Contract, aggregate
@@ -30,6 +21,7 @@ from sotto._elastic_state import ElasticState
 from sotto._errors import CommError, ConfigError, Error, FileError, NumericError, WireError
 from sotto._gossip import Gossiper, GossipDataParallel
 from sotto._gradient import read_gradient
+from sotto._library import version as __version__
 from sotto._local import DiLoCo, LocalSGD
 from sotto._report import report
 from sotto._state import Stats, load_state_dict, state_dict, stats

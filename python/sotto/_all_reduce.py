@@ -66,7 +66,7 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
     ) -> None:
         super().__init__()
         wanted = group_of("sotto.AllReduceDataParallel", process_group)
-        with meeting(wanted) as (group, place):
+        with meeting(wanted) as place:
             self._parameters_of_ranks = trained_parameters(module)
             if not self._parameters_of_ranks:
                 raise ConfigError("the module has no parameter that is trained")
@@ -79,8 +79,9 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
                 codec=None if schedule is not None else codec, schedule=schedule, start_after=start_after, rules=rules,
                 aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, nonfinite=nonfinite, scaler=scaler,
                 check_replicas=check_replicas, threads=threads, timeout=timeout)
+            assert place is not None
             connect = averaging(
-                None, group, place, module, self._parameters_of_ranks, self._problem, sent_at_the_start(module), options)
+                None, place, module, self._parameters_of_ranks, self._problem, sent_at_the_start(module), options)
             older = [other for other in _all if not other._own.isdisjoint(self._own)]
             for other in older:  # before ranks are connected: others may wait in its backward for this one, which left it
                 other._make_way()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
 import gc
 import sys
 import warnings
@@ -14,10 +13,12 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
-from sotto import _C, _check
+from sotto import _check
 from sotto._errors import ConfigError
+from sotto._hook import Hook, HookOptions, Lane, gradient_type
+from sotto._library import facts
+from sotto._meeting import Meeting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +39,8 @@ class Options:
     timeout: float | timedelta | None
 
 
-def averaging(reducer: Any, group: dist.ProcessGroup | None, place: _C.Meeting | None, module: torch.nn.Module,
-              parameters: list[tuple[str, torch.Tensor]], problem: Callable[[], str], required_same: list[tuple[str, str]],
-              options: Options) -> Callable[[], _C.Hook]:
+def averaging(reducer: Any, place: Meeting, module: torch.nn.Module, parameters: list[tuple[str, torch.Tensor]],
+              problem: Callable[[], str], required_same: list[tuple[str, str]], options: Options) -> Callable[[], Hook]:
     """Checks the options. The result connects the ranks, and registers the hook with DDP's reducer, if any.
 
     problem: says in each backward why it must not continue, or nothing. There torch.compile changes nothing.
@@ -53,15 +53,26 @@ def averaging(reducer: Any, group: dist.ProcessGroup | None, place: _C.Meeting |
             for _, expression, _ in (phases if option == "schedule" else phases[-1:])]  # without what start_after begins with
     doubts = [_about_the_optimiser(option, expression) for option, expression, _ in said]
     doubts += _about_other_momenta([(option, expression) for option, expression, _ in said])
-    doubts += [_C.warning_about(option, expression, [parameters[i][1].shape for i in members]) for option, expression, members in said]
+    doubts += [facts(option, expression, shapes=[parameters[i][1].shape for i in members])["warning"]
+               for option, expression, members in said]
     for doubt in dict.fromkeys(filter(None, doubts)):
         warnings.warn(doubt, stacklevel=outside())
-    return functools.partial(
-        _C.attach, reducer, group, place, parameters, required_same=required_same, lanes=lanes, scale=scale,
-        seed=_check.whole("seed", options.seed), bucket_bytes=_check.bucket_bytes(options.bucket_mb),
-        propagate=options.nonfinite == "propagate" or scale is not None, advice=_advice, problem=problem,
-        check_replicas=_check.whole("check_replicas", options.check_replicas), threads=_check.threads(options.threads),
-        timeout=_check.seconds(options.timeout))
+    for name, parameter in parameters:
+        gradient_type(name, parameter)
+    of_hook = HookOptions(
+        lanes=lanes, required_same=required_same, seed=_check.whole("seed", options.seed),
+        bucket_bytes=_check.bucket_bytes(options.bucket_mb), propagate=options.nonfinite == "propagate" or scale is not None,
+        threads=_check.threads(options.threads), check_replicas=_check.whole("check_replicas", options.check_replicas), scale=scale,
+        advice=_advice, problem=problem)
+    timeout = _check.seconds(options.timeout)
+
+    def connect() -> Hook:
+        hook = Hook(place.connect(timeout), parameters, of_hook)
+        if reducer is not None:
+            hook.attach(reducer)
+        return hook
+
+    return connect
 
 
 # Instead of an optimiser of `sotto train`.
@@ -79,10 +90,11 @@ _IN_TORCH = {
 
 def _about_the_optimiser(option: str, expression: str) -> str:
     """A warning about what the codec wants of the user's optimiser; empty if it wants nothing."""
-    if optimiser := _C.tied_optimiser(option, expression):
+    about = facts(option, expression)
+    if optimiser := about["optimiser"]:
         return (f"{expression} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is yours: "
                 f"{_IN_TORCH[optimiser]}")
-    if made := _C.momentum_of(option, expression):
+    if made := about["momentum"]:
         return (f"{expression}: `{made}` makes the momentum, and here the optimiser is yours: it must make none, as "
                 "sotto.optim.DGCSGD or torch.optim.SGD(momentum=0)")
     return ""
@@ -90,11 +102,14 @@ def _about_the_optimiser(option: str, expression: str) -> str:
 
 def _about_other_momenta(said: list[tuple[str, str]]) -> list[str]:
     """Warnings about codecs that leave momentum to the optimiser, if for another one the optimiser must have none."""
-    maker = next((expression for option, expression in said if _C.momentum_of(option, expression)), None)
-    return [] if maker is None else [
-        f"{option}={expression!r} makes no momentum, and {maker!r} wants an optimiser without: write "
-        f"{_C.with_momentum(expression, maker)!r}, or let the optimiser make it for these parameters alone"
-        for option, expression in said if not _C.momentum_of(option, expression)]
+    about = [(option, expression, facts(option, expression)) for option, expression in said]
+    maker = next(((expression, known) for _, expression, known in about if known["momentum"]), None)
+    if maker is None:
+        return []
+    memory = maker[1]["memory"] or "momentum"
+    return [f"{option}={expression!r} makes no momentum, and {maker[0]!r} wants an optimiser without: write "
+            f"{memory + ' | ' + known['without memory']!r}, or let the optimiser make it for these parameters alone"
+            for option, expression, known in about if not known["momentum"]]
 
 
 def trains_others(module: torch.nn.Module, own: Collection[int]) -> Callable[[], str]:
@@ -148,7 +163,8 @@ def _phases(options: Options) -> list[tuple[int, str, str]]:
     if (codec is None) == (schedule is None):
         raise ConfigError("give either a codec or a schedule")
     if codec is not None:
-        dense = (0, *_C.without_codec(_check.codec("codec", codec), aggregator))
+        known = facts("codec", _check.codec("codec", codec), aggregator)
+        dense = (0, known["dense codec"], known["dense aggregator"])
         return [*([dense] if start_after > 0 else []), (start_after, codec, aggregator)]
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
@@ -166,7 +182,7 @@ def _phases(options: Options) -> list[tuple[int, str, str]]:
 
 
 def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, str, str]],
-           options: Options) -> list[tuple[str, list[int], list[tuple[int, str, str]]]]:
+           options: Options) -> list[Lane]:
     rules = _check.codecs({} if options.rules is None else options.rules)
     patterns = list(rules)
     members: list[list[int]] = [[] for _ in range(len(patterns) + 1)]
@@ -179,7 +195,7 @@ def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, st
                 _tied(module, pattern, names) or f"there are {', '.join(names[:8])}, ..."))
     if not members[-1]:
         raise ConfigError("rules apply to all parameters, so that none is left for the codec")
-    lanes = [(f"rules[{pattern!r}]", found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
+    lanes: list[Lane] = [(f"rules[{pattern!r}]", found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
     return [*lanes, ("schedule" if options.codec is None else "codec", members[-1], phases)]
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import weakref
 from collections.abc import Sequence
+from ctypes import byref
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 
-from sotto import _C, _check
+from sotto import _check
+from sotto import _library as c
 from sotto._errors import ConfigError
+from sotto._library import library
+from sotto._meeting import Group, Meeting
+from sotto._tensors import TYPES, decoded, described, encoded, name_of, on_host
 
 
 class Contract(NamedTuple):
@@ -37,13 +44,14 @@ class Codec:
     """
 
     def __init__(self, codec: str, *, threads: int = 1) -> None:
-        self._codec = _C.TensorCodec(_check.codec("codec", codec), _check.threads(threads))
+        text = c.text(_check.codec("codec", codec))
+        self._codec = c.Handle("codec", library.codec_create, text, _check.threads(threads))
         self._threads = threads
 
     @property
     def text(self) -> str:
         """The codec as text, with every option named."""
-        return self._codec.text
+        return library.codec_text(self._codec.value).decode()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(Codec, threads=self._threads), (self.text,)
@@ -58,7 +66,7 @@ class Codec:
         starts from its result for the last matrix of that shape, and `clusters` keeps its clusters for some messages, so
         messages depend on that, too. NumericError if a value is not finite, ConfigError for tensors of other types.
         """
-        return self._codec.encode(_check.tensor(tensor), _check.whole("seed", seed), _check.whole("step", step, 32))
+        return encoded(self._codec.value, _check.tensor(tensor), _check.whole("seed", seed), _check.whole("step", step, 32))
 
     def decode(self, data: bytes | bytearray | memoryview, *, limit: int = 1 << 28) -> torch.Tensor:
         """The tensor of a message: of the type and shape that it was encoded from, contiguous, on the CPU.
@@ -66,11 +74,14 @@ class Codec:
         WireError if no equal Codec made these bytes, or if they announce more than `limit` elements: a few
         bytes may stand for a huge tensor, and bytes from outside may say anything.
         """
-        return self._codec.decode(_check.buffer(data), _check.whole("limit", limit))
+        return decoded(self._codec.value, _check.buffer(data), _check.whole("limit", limit))
 
     def contract(self, shape: Sequence[int]) -> Contract:
         """What this codec promises for tensors of this shape."""
-        return Contract(**self._codec.contract(_check.shape(shape)))
+        sizes, made = c.sizes(_check.shape(shape)), c.Contract()
+        text = c.taken_text(lambda *arguments: library.codec_contract(*arguments[:-1], byref(arguments[-1])),
+                            self._codec.value, sizes, len(sizes), byref(made))
+        return Contract(c.CONTRACTS[made.kind], made.omega, made.delta, bool(made.linear), text)
 
     def ratio(self, tensor: torch.Tensor) -> float:
         """How many times smaller than the tensor its message is, all headers included."""
@@ -99,8 +110,8 @@ def aggregate(
     All values must be finite, with every op and codec, and so must the result: a sum that the type cannot hold is a
     NumericError, also before it is divided. "avg" of float16 and bfloat16 sums in float32.
 
-    Messages go over the group itself, on the calling thread, so nothing else may use it meanwhile. It must be able to
-    send tensors of the CPU (Gloo, MPI); tensors of a device are copied. If one rank refuses (an argument, a value that
+    The first call connects the ranks of the group; later calls with the same timeout use these connections. One thread at a
+    time may call it for a group. Tensors of a device are copied. If one rank refuses (an argument, a value that
     is not finite), all get an error. CommError after `timeout` (30 minutes), or when a rank is lost.
     """
     if not dist.is_available() or not dist.is_initialized():
@@ -108,15 +119,56 @@ def aggregate(
     group = dist.group.WORLD if group is None else group
     if not isinstance(group, dist.ProcessGroup):
         raise ConfigError(f"group={group!r}: this rank is no member of it, or it is no process group")
+    seconds = None
     try:
-        limit = _check.seconds(timeout)
-        how = (_check.text("op", op, "one of avg, sum, min, max"), group, _check.codec("codec", codec),
-               _check.aggregator(aggregator), _check.whole("seed", seed),
-               0.0 if denominator is None else float(_check.number("denominator", denominator, 0, 1e300)), limit)
+        seconds = _check.seconds(timeout)
+        options = c.AggregateOptions(
+            op=_op(op), codec=c.text(_check.codec("codec", codec)), aggregator=c.text(_check.aggregator(aggregator)),
+            seed=_check.whole("seed", seed),
+            denominator=0.0 if denominator is None else float(_check.number("denominator", denominator, 0, 1e300)))
         if denominator is not None and op != "avg":
             raise ConfigError(f"denominator={denominator!r}: goes with op=\"avg\" alone")
-        _check.tensor(tensor)
+        values = _aggregable(_check.tensor(tensor))
     except ConfigError:
-        _C.refuse_aggregate(group, _check.default_timeout)
+        _refuse(group, seconds)
         raise
-    return _C.aggregate(tensor, *how).to(tensor.device)
+    return _combined(values, options, _connected(group, seconds)).to(tensor.device)
+
+
+def _op(name: Any) -> int:
+    if _check.text("op", name, "one of avg, sum, min, max") not in c.OPS:
+        raise ConfigError(f"op is one of avg, sum, min, max; not {name}")
+    return c.OPS.index(name)
+
+
+def _aggregable(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the host, of which the library makes the result."""
+    if tensor.layout == torch.strided and tensor.dtype in TYPES:
+        return on_host(tensor).contiguous().clone()
+    raise ConfigError(f"a tensor of {name_of(tensor.dtype)}{'' if tensor.layout == torch.strided else ' that is not dense'} cannot be "
+                      "aggregated")
+
+
+def _combined(values: torch.Tensor, options: c.AggregateOptions, ranks: Group) -> torch.Tensor:
+    library.aggregate(ranks.value, byref(described(values)), byref(options))
+    return values
+
+
+# The connections of each process group, with their timeout. They are made by the first call.
+_groups: weakref.WeakKeyDictionary[dist.ProcessGroup, tuple[float, Group]] = weakref.WeakKeyDictionary()
+
+
+def _connected(group: dist.ProcessGroup, seconds: float) -> Group:
+    if group not in _groups or _groups[group][0] != seconds:
+        _groups.pop(group, None)
+        _groups[group] = seconds, Meeting(group).connect(seconds)
+    return _groups[group][1]
+
+
+def _refuse(group: dist.ProcessGroup, seconds: float | None) -> None:
+    """This rank has nothing to aggregate: the others' calls end, too."""
+    if seconds is None and group not in _groups:
+        return Meeting(group).give_up("timeout: is none on this rank")
+    ranks = _groups[group][1] if seconds is None else _connected(group, seconds)
+    with contextlib.suppress(ConfigError):  # the caller knows better why
+        library.aggregate(ranks.value, None, None)

@@ -12,9 +12,9 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from sotto import _C
 from sotto._averaging import Options, averaged_parameters, averaging, outside, trains_others
 from sotto._errors import ConfigError
+from sotto._hook import Hook
 from sotto._meeting import meeting
 from sotto._state import is_known, remember
 
@@ -80,7 +80,7 @@ def compress(
     that call with another group wait for it until the timeout.
     """
     is_ddp = isinstance(ddp, DistributedDataParallel)
-    with meeting(ddp.process_group if is_ddp else dist.group.WORLD) as (group, place):
+    with meeting(ddp.process_group if is_ddp else dist.group.WORLD) as place:
         if not is_ddp:
             raise ConfigError(f"sotto.compress wants a DistributedDataParallel module, not {type(ddp).__name__}")
         if is_known(ddp):
@@ -92,7 +92,8 @@ def compress(
         options = Options(
             codec=codec, schedule=schedule, start_after=start_after, rules=rules, aggregator=aggregator, seed=seed, bucket_mb=bucket_mb,
             nonfinite=nonfinite, scaler=scaler, check_replicas=check_replicas, threads=threads, timeout=timeout)
-        hook = averaging(ddp.reducer, group, place, ddp.module, parameters, problem, [], options)()
+        assert place is not None
+        hook = averaging(ddp.reducer, place, ddp.module, parameters, problem, [], options)()
         remember(ddp, hook)
     _hooks[ddp] = hook, problem
     if _after_forward not in ddp._forward_hooks.values():  # a copy of a compressed module has it
@@ -100,7 +101,7 @@ def compress(
     return ddp
 
 
-_hooks: weakref.WeakKeyDictionary[DistributedDataParallel, tuple[_C.Hook, Callable[[], str]]] = weakref.WeakKeyDictionary()
+_hooks: weakref.WeakKeyDictionary[DistributedDataParallel, tuple[Hook, Callable[[], str]]] = weakref.WeakKeyDictionary()
 
 
 def _after_forward(ddp: DistributedDataParallel, *_: Any) -> None:
@@ -121,7 +122,7 @@ def _after_forward(ddp: DistributedDataParallel, *_: Any) -> None:
 
 def _reduced_parameters(ddp: DistributedDataParallel, left_alone: Collection[int]) -> list[tuple[str, torch.Tensor]]:
     """Names and parameters whose gradients DDP reduces: those that were trained when it was made, also if they are frozen now."""
-    reduced = _C.reduced(ddp.reducer)
+    reduced = [p for bucket in ddp.reducer._get_zeros_like_grad_buckets() for p in bucket.parameters()]
     ids = {id(p) for p in reduced}
     parameters = averaged_parameters(ddp.module, lambda p: id(p) in ids)
     missing = [name for name, p in ddp.module.named_parameters()

@@ -18,10 +18,11 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 import torch
 import torch.distributed as dist
 
-from sotto import _C, _check, _state
+from sotto import _check, _state
 from sotto._elastic_group import all_groups, close, send_from
 from sotto._elastic_state import ElasticState
 from sotto._errors import CommError, ConfigError
+from sotto._member import Member
 from sotto._report import write
 from sotto._steps import GIVEN_UP
 
@@ -120,7 +121,7 @@ class _Job:
         self._new = False  # some rank of the group had none
         state._commits, state._owed, state._wrappers = [], [], []
         try:
-            self._member = _C.Member(coordinator, wait, asked)
+            self._member = Member(coordinator, wait, asked)
         except CommError:
             if not asked():
                 raise
@@ -129,7 +130,7 @@ class _Job:
     def run(self, train: Callable[[], Any]) -> Any:
         words, failed = "it was interrupted", False
         try:
-            if not self._member.join(self._asked):
+            if not self._member.join():
                 write("sotto: the run has come to its end without this rank")
                 words = ""
                 return None
@@ -141,7 +142,7 @@ class _Job:
                     return result
                 except _Change as change:
                     reason = str(change)
-                self._member.next(reason, before is not None and self._called is not None and self._called > before, self._asked)
+                self._member.next(reason, before is not None and self._called is not None and self._called > before)
         except _Leave:
             words = f"rank {self._member.id()}: stopped by signal {self._asked()}"
             raise SystemExit(128 + self._asked()) from None
@@ -162,7 +163,7 @@ class _Job:
         member, state = self._member, self._state
         before = _check.default_timeout
         try:
-            store = member.meet(self._timeout, self._asked)
+            store = self._store = member.meet(self._timeout)  # kept: torch does not
             close(self._leaving)  # whoever still holds them
             self._leaving = []
             dist.init_process_group("gloo", store=store, rank=member.rank(), world_size=member.ranks(),

@@ -13,12 +13,13 @@ from typing import Any, Protocol, TYPE_CHECKING
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from sotto import _C
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._errors import ConfigError
 from sotto._gossip import GossipDataParallel
+from sotto._hook import Hook
 from sotto._local import DiLoCo, LocalSGD
 from sotto._state import check_form, check_identity, state_of
+from sotto._stepper import Stepper
 from sotto._steps import Steps
 
 
@@ -62,7 +63,7 @@ class ElasticState:
         self._group: Group | None = None
         self._commits: list[Commit] = []  # the last two
         # The wrappers of this group, in their order; a reference is dead when its wrapper is not used any more.
-        self._wrappers: list[tuple[weakref.ref[Any], _C.Hook | _C.Stepper]] = []
+        self._wrappers: list[tuple[weakref.ref[Any], Hook | Stepper]] = []
         self._owed: list[dict[str, Any]] = []  # the states of wrappers in the group before
         self.__dict__.update(dict.fromkeys(parts))
         for name, part in parts.items():
@@ -147,7 +148,7 @@ class ElasticState:
         self._commits = [commit]
         self._go_back(commit.number)
 
-    def _wrapped(self, user: Any, engine: _C.Hook | _C.Stepper) -> bool:
+    def _wrapped(self, user: Any, engine: Hook | Stepper) -> bool:
         """A module was wrapped: the engine continues in place of the former group's. Returns whether there was one."""
         if "hierarchical(" in engine.identity():
             raise ConfigError("hierarchical has groups of one size, and here the number of ranks changes; take another aggregator")
@@ -175,18 +176,18 @@ class ElasticState:
         self._wrappers = []
 
 
-def kept(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
+def kept(engine: Hook | Stepper) -> dict[str, Any]:
     """sotto.state_dict, and the names of those values that are the same on all ranks."""
     state = state_of(engine)
-    if isinstance(engine, _C.Stepper):  # which may continue on another graph
+    if isinstance(engine, Stepper):  # which may continue on another graph
         state["identity"] = engine.identity(graph=False)
     return state | {"shared": engine.shared()}
 
 
-def _go_on(engine: _C.Hook | _C.Stepper, state: dict[str, Any]) -> None:
+def _go_on(engine: Hook | Stepper, state: dict[str, Any]) -> None:
     check_form(state)
     former = (state["rank"], state["ranks"], dict(state["values"]))
-    if isinstance(engine, _C.Stepper):
+    if isinstance(engine, Stepper):
         check_identity(state["identity"], engine.identity(graph=False))
         engine.rejoin(state["step"], former)
     else:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from ctypes import byref, c_double, c_int64
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from sotto import _C, _check
+from sotto import _check
+from sotto import _library as c
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._errors import ConfigError
+from sotto._library import library
 from sotto._meeting import group_of, meeting
 from sotto._state import remember_within_node
 from sotto._steps import MixesModels, Steps
+from sotto._tensors import codec_type, is_dense
 from sotto._topology import Topology, expression_of
 
 
@@ -137,21 +141,25 @@ class Gossiper:
         threads: int = 1,
         timeout: float | timedelta | None = None,
     ) -> None:
-        with meeting(group_of("sotto.Gossiper", process_group)) as (group, place):
-            self._gossiper = _C.Gossiper(
-                group, place, expression_of(topology),
-                _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.codec("codec", codec),
-                _check.whole("seed", seed), _check.threads(threads), _check.seconds(timeout))
+        with meeting(group_of("sotto.Gossiper", process_group)) as place:
+            arguments = (c.text(expression_of(topology)), c.text(_check.text("mixing", mixing, 'a name, such as "uniform"')),
+                         c.text(_check.codec("codec", codec)), _check.whole("seed", seed), _check.threads(threads))
+            seconds = _check.seconds(timeout)
+            assert place is not None
+            self._group = place.connect(seconds)
+            self._gossiper = c.Handle("gossiper", library.gossiper_create, self._group.value, *arguments)
 
     @property
     def rounds(self) -> int:
         """The number of rounds so far, on which a topology that changes from round to round depends."""
-        return self._gossiper.round()
+        return library.gossiper_round(self._gossiper.value)
 
     @property
     def exact_after(self) -> int | None:
         """After this number of rounds, from the first one on, average() gives the exact mean; None: it only comes nearer."""
-        return self._gossiper.exact_after()
+        rounds = c_int64()
+        library.gossiper_exact_after(self._gossiper.value, byref(rounds))
+        return rounds.value if rounds.value >= 0 else None
 
     def mix(self, tensor: torch.Tensor, weight: float = 1.0) -> float:
         """One round, in place, of a tensor of float32, float16 or bfloat16; returns its new weight.
@@ -161,7 +169,20 @@ class Gossiper:
         """
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
             raise ConfigError(f"weight={weight!r}: wants a number above 0")
-        return self._gossiper.mix(_check.tensor(tensor), float(weight))
+        codec_type(_check.tensor(tensor))
+        if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())):
+            raise ConfigError("several elements of the tensor are one place in memory, where a mean cannot be written; clone it")
+        values = tensor.detach()
+        own_memory = values.device.type == "cpu" and values.dtype == torch.float32 and not values.is_neg() and is_dense(values)
+        if not own_memory:
+            values = values.to("cpu", torch.float32, copy=True).contiguous().resolve_neg()
+        # Tensors with the same text have the same element at each place in memory.
+        form = " ".join(f"{size}:{stride if size > 1 else 0}" for size, stride in zip(values.shape, values.stride()))
+        mixed = c_double(weight)
+        library.gossiper_mix(self._gossiper.value, values.data_ptr(), values.numel(), c.text(form), byref(mixed))
+        if not own_memory:
+            tensor.detach().copy_(values)
+        return mixed.value
 
     def average(self, tensor: torch.Tensor, rounds: int = 1) -> torch.Tensor:
         """Runs `rounds` rounds, divides the tensor by its weight, in place, and returns it."""

@@ -11,20 +11,21 @@ from typing import Any, Literal, NoReturn, overload
 
 import torch
 
-from sotto import _C
 from sotto._errors import ConfigError, FileError
+from sotto._hook import Hook
+from sotto._stepper import Stepper
 
 FORMAT = 1
 
-_engines: weakref.WeakKeyDictionary[Any, _C.Hook | _C.Stepper] = weakref.WeakKeyDictionary()
+_engines: weakref.WeakKeyDictionary[Any, Hook | Stepper] = weakref.WeakKeyDictionary()
 
 
-_within_node: weakref.WeakKeyDictionary[Any, _C.Hook] = weakref.WeakKeyDictionary()  # the hook that averages gradients there
+_within_node: weakref.WeakKeyDictionary[Any, Hook] = weakref.WeakKeyDictionary()  # the hook that averages gradients there
 _counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary()  # by stats(reset=True)
 
 
 # While sotto.elastic follows which engines there are. The first argument lives as long as the engine is used.
-on_remember: Callable[[Any, _C.Hook | _C.Stepper], bool] | None = None
+on_remember: Callable[[Any, Hook | Stepper], bool] | None = None
 
 
 class Connected:
@@ -40,7 +41,7 @@ class Connected:
         return stats(self, reset=reset)
 
 
-def remember(owner: Any, engine: _C.Hook | _C.Stepper, *, user: Any = None) -> bool:
+def remember(owner: Any, engine: Hook | Stepper, *, user: Any = None) -> bool:
     """`user` lives as long as the engine is used; None: the owner. Returns whether the engine continues in place of one of
     another group of ranks."""
     goes_on = on_remember is not None and on_remember(owner if user is None else user, engine)
@@ -48,7 +49,7 @@ def remember(owner: Any, engine: _C.Hook | _C.Stepper, *, user: Any = None) -> b
     return goes_on
 
 
-def remember_within_node(owner: Any, hook: _C.Hook) -> None:
+def remember_within_node(owner: Any, hook: Hook) -> None:
     _within_node[owner] = hook
 
 
@@ -56,7 +57,7 @@ def is_known(owner: Any) -> bool:
     return owner in _engines
 
 
-def _engine(owner: Any) -> _C.Hook | _C.Stepper:
+def _engine(owner: Any) -> Hook | Stepper:
     try:
         engine = _engines.get(owner)
     except TypeError:  # the object cannot be a key
@@ -154,7 +155,7 @@ def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[di
     return [torch.load(io.BytesIO(data), weights_only=True) for data in engine.gather(file.getvalue())]
 
 
-def state_of(engine: _C.Hook | _C.Stepper) -> dict[str, Any]:
+def state_of(engine: Hook | Stepper) -> dict[str, Any]:
     values = engine.state()  # first: ranks at their own speed meet for it, and then know what all have done
     return {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
             "step": engine.step(), "values": values}
@@ -178,13 +179,13 @@ def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str
     raises CommError at once if ranks load different states. For another number of ranks, start a new run from the mean model.
     """
     engine = _engine(module)
-    if isinstance(engine, _C.Stepper):
+    if isinstance(engine, Stepper):
         _load_stepper(engine, state)
     else:
         _load_hook(engine, state)
 
 
-def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
+def _load_stepper(stepper: Stepper, state: Any) -> None:
     try:
         if isinstance(state, Mapping):
             check_state(stepper, state)
@@ -199,7 +200,7 @@ def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
     stepper.load(step, values)
 
 
-def _load_hook(hook: _C.Hook, state: Any) -> None:
+def _load_hook(hook: Hook, state: Any) -> None:
     if isinstance(state, Mapping):
         check_state(hook, state)
         _check_rank(hook, state, "to spread what the memories hold over them, give a list of the states of all old ranks")
@@ -212,7 +213,7 @@ def _load_hook(hook: _C.Hook, state: Any) -> None:
         hook.spread(states[0]["step"], [(one["rank"], one["ranks"], dict(one["values"])) for one in states])
 
 
-def _states_of_ranks(engine: _C.Hook | _C.Stepper, state: Any) -> list[Mapping[str, Any]]:
+def _states_of_ranks(engine: Hook | Stepper, state: Any) -> list[Mapping[str, Any]]:
     """The states in a list, which must be of all ranks of a job, in their order."""
     if not isinstance(state, Sequence):
         raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
@@ -226,7 +227,7 @@ def _states_of_ranks(engine: _C.Hook | _C.Stepper, state: Any) -> list[Mapping[s
     return states
 
 
-def _check_rank(engine: _C.Hook | _C.Stepper, state: Mapping[str, Any], otherwise: str) -> None:
+def _check_rank(engine: Hook | Stepper, state: Mapping[str, Any], otherwise: str) -> None:
     if state["ranks"] != engine.ranks():
         raise ConfigError(
             f"the state is of one of {state['ranks']} ranks, and there are {engine.ranks()} now; {otherwise}")
@@ -234,7 +235,7 @@ def _check_rank(engine: _C.Hook | _C.Stepper, state: Mapping[str, Any], otherwis
         raise ConfigError(f"the state is of rank {state['rank']}, and this is rank {engine.rank()}")
 
 
-def check_state(engine: _C.Hook | _C.Stepper, state: Any) -> None:
+def check_state(engine: Hook | Stepper, state: Any) -> None:
     check_form(state)
     check_identity(state["identity"], engine.identity())
 

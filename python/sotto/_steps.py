@@ -16,11 +16,13 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from sotto import _C, _check, _state
+from sotto import _check, _state
 from sotto._averaging import outside
 from sotto._errors import ConfigError
+from sotto._library import gossips
 from sotto._meeting import group_of, meeting, sent_at_the_start, start_alike
 from sotto._state import Connected, remember
+from sotto._stepper import Stepper, StepperOptions, TensorModel
 from sotto._topology import Topology, expression_of
 
 
@@ -59,7 +61,7 @@ class Steps:
             raise ConfigError(f"node_size={node_size!r}: nodes have one size, and within sotto.elastic the number of ranks "
                               "changes; leave it out")
         self._group = wanted = group_of(what, process_group)
-        with meeting(wanted) as (group, place):
+        with meeting(wanted) as place:
             self._node_size = _check.node_size(node_size)
             _check.plain_module(module)
             optimizer = _inner(optimizer)
@@ -73,15 +75,18 @@ class Steps:
                 self._require_alone(optimizer)
             expression = _check.text("algorithm", algorithm() if callable(algorithm) else algorithm,
                                    'an algorithm, such as "push_sum(overlap=true)"')
-            if on_graphs and not _C.gossips(expression):
+            if on_graphs and not gossips(expression):
                 raise ConfigError(f"algorithm {expression}: does not gossip; take push_sum, d_psgd, ad_psgd or choco, and for sync "
                                   "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
-            self.stepper = _C.Stepper(
-                group, place, parameters, required_same=sent_at_the_start(module), algorithm=expression,
+            options = StepperOptions(
+                required_same=sent_at_the_start(module), algorithm=expression,
                 codec=_check.codec("codec", codec), aggregator=_check.aggregator(aggregator), topology=expression_of(topology),
                 peers_per_step=_check.peers(peers_per_step), mixing=_check.text("mixing", mixing, 'a name, such as "uniform"'),
                 node_size=self._node_size, seed=_check.whole("seed", seed), bucket_bytes=_check.bucket_bytes(bucket_mb),
-                threads=_check.threads(threads), timeout=_check.seconds(timeout))
+                threads=_check.threads(threads))
+            model, seconds = TensorModel(parameters), _check.seconds(timeout)
+            assert place is not None
+            self.stepper = Stepper(place.connect(seconds), model, options)
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
         self.module = module
