@@ -14,6 +14,7 @@ set(SOTTO_PUBLIC_HEADERS
   sotto/comm/mailbox.h
   sotto/comm/emulated/shaped.h
   sotto/comm/emulated/threads.h
+  sotto/comm/group/tcp_store.h
   sotto/comm/world.h
   sotto/core/error.h
   sotto/core/layout.h

@@ -1,5 +1,3 @@
-#include "sotto/codec/npy_file.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
@@ -8,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/codec/gradient_file.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/core/floats.h"

@@ -123,7 +123,8 @@ World from_torchrun(const std::string& master) {
   const bool by_hand = !variable("TORCHELASTIC_RUN_ID");
   World world =
       numbered(by_hand ? World::by_hand : "torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
-  world.host_store = world.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
+  world.agent_store = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  world.host_store = world.rank == 0 && !world.agent_store;
   world.prefix = fmt::format("sotto/{}/{}", variable("TORCHELASTIC_RUN_ID").value_or("run"),
                              variable("TORCHELASTIC_RESTART_COUNT").value_or("0"));
   if (world.size == 1 && !variable("MASTER_ADDR")) return world;

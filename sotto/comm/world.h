@@ -19,7 +19,8 @@ struct World {
   static constexpr const char* by_hand = "whoever set RANK and WORLD_SIZE";
   std::string host = "127.0.0.1";  // of the store where the ranks meet
   std::uint16_t port = 0;
-  bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
+  bool host_store = false;   // this rank must serve the store (false when the launcher or torchrun's agent does)
+  bool agent_store = false;  // torchrun's agent serves it, a store of c10d
   const StoreService* stores = nullptr;  // how that store is served and reached (group/store.h)
   std::string secret;                    // file with the secret of the job (secret.h), from the starter; empty: none
   std::string prefix;                    // of keys in the store: a restarted job must not read the keys of an old one

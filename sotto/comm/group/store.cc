@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "sotto/core/text.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {
@@ -35,9 +36,11 @@ class PartOfStore final : public Store {
 
 class MemoryStore final : public Store {
  public:
+  explicit MemoryStore(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
   void set(const std::string& key, const std::string& value) override {
     const Lock lock(mutex_);
-    values_[key] = value;
+    put(key, value);
   }
   std::string get(const std::string& key) override {
     const Lock lock(mutex_);
@@ -51,26 +54,50 @@ class MemoryStore final : public Store {
   }
   std::int64_t add(const std::string& key, std::int64_t number) override {
     const Lock lock(mutex_);
-    std::string& value = values_[key];
-    const std::int64_t sum = (value.empty() ? 0 : std::stoll(value)) + number;
-    value = std::to_string(sum);
+    const auto found = values_.find(key);
+    const auto before = found == values_.end() ? 0 : parsed<std::int64_t>(found->second);
+    std::int64_t sum = 0;
+    if (!before || __builtin_add_overflow(*before, number, &sum)) {
+      throw CommError(fmt::format("nothing can be added to `{}`: it is no number, or too large", visible(key)));
+    }
+    put(key, std::to_string(sum));
     return sum;
   }
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override {
     const Lock lock(mutex_);
     const auto found = values_.find(key);
     if (found == values_.end() && !expected.empty()) return expected;
-    if (found == values_.end() || found->second == expected) values_[key] = desired;
-    return values_[key];
+    if (found != values_.end() && found->second != expected) return found->second;
+    put(key, desired);
+    return desired;
   }
   void remove(const std::string& key) override {
     const Lock lock(mutex_);
-    values_.erase(key);
+    const auto found = values_.find(key);
+    if (found == values_.end()) return;
+    bytes_ -= bytes_of(key, found->second);
+    values_.erase(found);
   }
 
  private:
+  static std::uint64_t bytes_of(const std::string& key, const std::string& value) {
+    return entry_bytes + key.size() + value.size();
+  }
+  void put(const std::string& key, const std::string& value) SOTTO_REQUIRES(mutex_) {
+    const auto found = values_.find(key);
+    const std::uint64_t others = bytes_ - (found == values_.end() ? 0 : bytes_of(key, found->second));
+    if (others + bytes_of(key, value) > most_bytes_) {
+      throw CommError(fmt::format("the ranks' store is full: it holds at most {} bytes", most_bytes_));
+    }
+    values_.insert_or_assign(key, value);
+    bytes_ = others + bytes_of(key, value);
+  }
+
+  static constexpr std::uint64_t entry_bytes = 128;  // that an entry takes besides key and value, about
+  const std::uint64_t most_bytes_;
   Mutex mutex_;
   std::map<std::string, std::string> values_ SOTTO_GUARDED_BY(mutex_);
+  std::uint64_t bytes_ SOTTO_GUARDED_BY(mutex_) = 0;
 };
 
 constexpr std::size_t most_shown = 4000;
@@ -127,12 +154,12 @@ StorePtr part_of(StorePtr store, const std::string& prefix) {
   return std::make_shared<PartOfStore>(std::move(store), prefix);
 }
 
-StorePtr make_memory_store() { return std::make_shared<MemoryStore>(); }
+StorePtr make_memory_store(std::uint64_t most_bytes) { return std::make_shared<MemoryStore>(most_bytes); }
 
 StoreServer::StoreServer(const StoreService& service, const std::string& host, std::uint16_t port)
     : served_(service.serve(host, port, std::chrono::seconds(10), {})) {}
 
-// One request that is answered at once. A get() would wait if somebody removed the key after a check().
+// One request. A get() would wait if somebody removed the key after a check().
 std::optional<std::string> StoreServer::find(const std::string& key) {
   static const std::string nothing = "nothing is there\n";
   const std::string value = served_.store->compare_set(key, nothing, nothing);

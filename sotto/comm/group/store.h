@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,11 +63,12 @@ using StorePtr = std::shared_ptr<Store>;
 // The keys of `store` that begin with "PREFIX/".
 StorePtr part_of(StorePtr store, const std::string& prefix);
 
-// A store for a group of one rank: nobody else can write a key, so get() does not wait for one.
-StorePtr make_memory_store();
+// A store in this process: get() does not wait for a key. What would take more than `most_bytes` bytes is refused with
+// CommError.
+StorePtr make_memory_store(std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
 
 struct ServedStore {
-  StorePtr store;  // a client; the server ends with it
+  StorePtr store;  // for this process; the server ends with it
   std::uint16_t port = 0;
 };
 
@@ -87,8 +89,8 @@ class StoreService {
                         const Stop& stop, std::string_view server = "rank 0 or the launcher") const = 0;
 };
 
-// Serves a store until it is destroyed; for the launcher, which outlives its ranks. set() and find() are requests over
-// a socket; one thread at a time may make them. What find() returns is visible(), so it may be printed.
+// Serves a store until it is destroyed; for the launcher, which outlives its ranks. What find() returns is visible(),
+// so it may be printed.
 class StoreServer {
  public:
   // CommError if the port is in use.

@@ -71,8 +71,10 @@ int find(SSL* ssl, const unsigned char* id, std::size_t length, SSL_SESSION** se
 
 }  // namespace
 
+bool is_tls_error(const std::error_code& error) { return error.category() == category(); }
+
 bool is_other_secret(const std::error_code& error) {
-  if (error.category() != category()) return false;
+  if (!is_tls_error(error)) return false;
   const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
   return reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER;
 }

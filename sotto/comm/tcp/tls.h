@@ -38,6 +38,7 @@ class Tls {
 // Whether a handshake failed as it does if the other side has another secret. Neither side can tell this from a
 // handshake that was changed on the way.
 bool is_other_secret(const std::error_code& error);
+bool is_tls_error(const std::error_code& error);  // the other side did not say what TLS says
 
 // TLS over one socket, which must not block, and must outlive this object; `tls` need not outlive it. No function
 // blocks: each does what it can at once, and says what it waits for. Failures are in Progress::error. CommError from
