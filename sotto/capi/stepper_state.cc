@@ -91,7 +91,7 @@ void Stepper::load(std::uint64_t step, const StateValues& values) {
 
 void Stepper::refuse_load() {
   idle();
-  guarded([this] { of_all_ranks(*communicator_, refused); });
+  guarded([this] { of_all_ranks(*communicator_, refusal_value); });
 }
 
 std::vector<std::string> Stepper::shared() {
@@ -136,10 +136,10 @@ void Stepper::rejoin(std::uint64_t step, const FormerState& former) {
 // A rank that continues alone would send messages that nobody expects.
 void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& refusal) {
   std::vector<std::uint64_t> all;
-  guarded([&] { all = of_all_ranks(*communicator_, refusal ? refused : step + 1); });
+  guarded([&] { all = of_all_ranks(*communicator_, refusal ? refusal_value : step + 1); });
   if (refusal) std::rethrow_exception(refusal);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] == refused) throw CommError(fmt::format("rank {} refuses its state; its own error says why", rank));
+    if (all[rank] == refusal_value) throw CommError(fmt::format("rank {} refuses its state; its own error says why", rank));
     if (all[rank] == step + 1) continue;
     throw CommError(fmt::format("rank {} loads the state of step {}, and rank {} the state of step {}", rank,
                                 all[rank] - 1, communicator_->rank(), step));

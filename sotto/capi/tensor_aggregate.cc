@@ -161,9 +161,9 @@ Part part_of(const sotto_tensor* tensor, const sotto_aggregate_options& options,
 
 // A refusal of one rank is an error of all, before any message whose room depends on the arguments.
 void require_same_call(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal) {
-  const auto all = of_all_ranks(communicator, refusal ? refused : hash_of(terms));
+  const auto all = of_all_ranks(communicator, refusal ? refusal_value : hash_of(terms));
   if (refusal) std::rethrow_exception(refusal);
-  if (const auto one = std::ranges::find(all, refused); one != all.end()) {
+  if (const auto one = std::ranges::find(all, refusal_value); one != all.end()) {
     throw ConfigError(
         fmt::format("rank {} refuses what it was given to aggregate; its own error says why", one - all.begin()));
   }

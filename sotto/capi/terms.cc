@@ -95,12 +95,12 @@ void require_same_terms(Communicator& communicator, const Terms& terms, const st
                         std::string_view what_it_does) {
   std::vector<std::uint64_t> all;
   try {
-    all = of_all_ranks(communicator, refusal ? refused : hash_of(terms));
+    all = of_all_ranks(communicator, refusal ? refusal_value : hash_of(terms));
   } catch (const CommError&) {
     if (!refusal) throw;
   }
   if (refusal) std::rethrow_exception(refusal);
-  if (const auto one = std::ranges::find(all, refused); one != all.end()) {
+  if (const auto one = std::ranges::find(all, refusal_value); one != all.end()) {
     communicator.barrier();  // fails when that rank has said why
     throw CommError(fmt::format("rank {} refuses; its own error says why", one - all.begin()));
   }

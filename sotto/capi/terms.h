@@ -36,6 +36,6 @@ void require_same_terms(Communicator& communicator, const Terms& terms, const st
                         std::string_view what_it_does);
 
 // The value of a rank that refuses.
-constexpr std::uint64_t refused = 0;
+constexpr std::uint64_t refusal_value = 0;
 
 }  // namespace sotto

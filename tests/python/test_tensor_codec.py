@@ -112,7 +112,7 @@ def test_bad_calls(package):
     for tensor in (torch.ones(3, dtype=torch.float64), torch.ones(3, dtype=torch.int32), torch.ones(3, 3).to_sparse()):
         with pytest.raises(ValueError, match="cannot be encoded"):
             codec.encode(tensor)
-    with pytest.raises(ValueError, match="a tensor of Float that is not dense cannot"):
+    with pytest.raises(ValueError, match="a tensor of float32 that is not dense cannot"):
         codec.encode(torch.ones(3).to_sparse())
     with pytest.raises(package.NumericError, match="^tensor is not finite$"):
         codec.encode(torch.tensor([1.0, torch.nan]), step=7)
