@@ -25,7 +25,6 @@ set(TORCH_ROOT "${TORCH_ROOT}" CACHE PATH "the folder of LibTorch that holds inc
 include(FindPackageHandleStandardArgs)
 find_file(TorchLite_HEADER ATen/ATen.h PATHS ${TORCH_ROOT}/include NO_DEFAULT_PATH)
 find_library(TorchLite_LIBRARY torch_cpu PATHS ${TORCH_ROOT}/lib NO_DEFAULT_PATH)
-find_library(TorchLite_PYTHON_LIBRARY torch_python PATHS ${TORCH_ROOT}/lib NO_DEFAULT_PATH)  # of a wheel, for bindings
 find_package_handle_standard_args(TorchLite REQUIRED_VARS TorchLite_LIBRARY TorchLite_HEADER
   REASON_FAILURE_MESSAGE "pass -DCMAKE_PREFIX_PATH=DIR, with DIR as python prints torch.utils.cmake_prefix_path")
 

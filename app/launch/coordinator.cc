@@ -13,7 +13,7 @@
 #include <sstream>
 #include <utility>
 
-#include "adapters/c10d/transports.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
@@ -109,7 +109,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
     : spec_(std::move(spec)),
       console_(console),
       lock_(lock_state(spec_.state)),
-      store_(c10d_stores(), spec_.place.host, spec_.place.port),
+      store_(plain_stores(), spec_.place.host, spec_.place.port),
       generations_(spec_.least, spec_.most),
       job_(new_job_name()) {
   const State state = read_state(spec_.state);

@@ -8,7 +8,7 @@ wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (
 neighbours' models), `LocalSGD` and `DiLoCo` (ranks take local steps, then exchange). The rest of this package:
 ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`state_dict`, `load_state_dict`), statistics
 (`stats`, `report`), single tensors as bytes (`Codec`), over a process group (`aggregate`) and among neighbours
-(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), and the exceptions. `sotto.huggingface`, which is
+(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), what would fail here (`doctor`), and the exceptions. `sotto.huggingface`, which is
 imported by itself, has a callback for Hugging Face's Trainer.
 """
 
@@ -16,6 +16,7 @@ from sotto import optim
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._codec import Codec, Contract, aggregate
 from sotto._ddp import compress
+from sotto._doctor import doctor
 from sotto._elastic import elastic
 from sotto._elastic_state import ElasticState
 from sotto._errors import CommError, ConfigError, Error, FileError, NumericError, WireError
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "compress",
+    "doctor",
     "elastic",
     "load_state_dict",
     "optim",

@@ -21,7 +21,7 @@ from sotto._library import facts
 from sotto._meeting import Meeting
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Options:
     """The arguments that sotto.compress and AllReduceDataParallel share, as the user gave them. averaging() checks them."""
 

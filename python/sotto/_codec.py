@@ -110,7 +110,7 @@ def aggregate(
     All values must be finite, with every op and codec, and so must the result: a sum that the type cannot hold is a
     NumericError, also before it is divided. "avg" of float16 and bfloat16 sums in float32.
 
-    The first call connects the ranks of the group; later calls with the same timeout use these connections. One thread at a
+    The first call connects the ranks of the group; later calls use these connections. One thread at a
     time may call it for a group. Tensors of a device are copied. If one rank refuses (an argument, a value that
     is not finite), all get an error. CommError after `timeout` (30 minutes), or when a rank is lost.
     """
@@ -125,7 +125,8 @@ def aggregate(
         options = c.AggregateOptions(
             op=_op(op), codec=c.text(_check.codec("codec", codec)), aggregator=c.text(_check.aggregator(aggregator)),
             seed=_check.whole("seed", seed),
-            denominator=0.0 if denominator is None else float(_check.number("denominator", denominator, 0, 1e300)))
+            denominator=0.0 if denominator is None else float(_check.number("denominator", denominator, 0, 1e300)),
+            timeout=seconds)
         if denominator is not None and op != "avg":
             raise ConfigError(f"denominator={denominator!r}: goes with op=\"avg\" alone")
         values = _aggregable(_check.tensor(tensor))
@@ -154,21 +155,19 @@ def _combined(values: torch.Tensor, options: c.AggregateOptions, ranks: Group) -
     return values
 
 
-# The connections of each process group, with their timeout. They are made by the first call.
-_groups: weakref.WeakKeyDictionary[dist.ProcessGroup, tuple[float, Group]] = weakref.WeakKeyDictionary()
+# The connections of each process group, which the first call makes.
+_groups: weakref.WeakKeyDictionary[dist.ProcessGroup, Group] = weakref.WeakKeyDictionary()
 
 
 def _connected(group: dist.ProcessGroup, seconds: float) -> Group:
-    if group not in _groups or _groups[group][0] != seconds:
-        _groups.pop(group, None)
-        _groups[group] = seconds, Meeting(group).connect(seconds)
-    return _groups[group][1]
+    if group not in _groups:
+        _groups[group] = Meeting(group).connect(seconds)
+    return _groups[group]
 
 
 def _refuse(group: dist.ProcessGroup, seconds: float | None) -> None:
     """This rank has nothing to aggregate: the others' calls end, too."""
-    if seconds is None and group not in _groups:
-        return Meeting(group).give_up("timeout: is none on this rank")
-    ranks = _groups[group][1] if seconds is None else _connected(group, seconds)
+    if group not in _groups and seconds is None:
+        return Meeting(group).give_up("its timeout is none")
     with contextlib.suppress(ConfigError):  # the caller knows better why
-        library.aggregate(ranks.value, None, None)
+        library.aggregate(_connected(group, seconds or 0.0).value, None, None)

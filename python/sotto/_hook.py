@@ -22,7 +22,7 @@ from sotto._tensors import TYPES, Values, dense_strides, formers, is_dense, memo
 Lane = tuple[str, list[int], list[tuple[int, str, str]]]  # argument, parameters, (first step, codec, aggregator)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HookOptions:
     lanes: list[Lane]
     required_same: list[tuple[str, str]]  # names and values

@@ -120,7 +120,7 @@ class StepsOptions(Sized):
 
 class AggregateOptions(Sized):
     _fields_ = [("bytes", c_size_t), ("op", c_int), ("denominator", c_double), ("codec", c_char_p), ("aggregator", c_char_p),
-                ("seed", c_uint64), ("most", c_size_t)]
+                ("seed", c_uint64), ("most", c_size_t), ("timeout", c_double)]
 
 
 class Stats(Sized):
@@ -149,6 +149,7 @@ _CHECKED: dict[str, tuple[Any, ...]] = {
     "codec_decode": (c_void_p, *_DATA, POINTER(Tensor)),
     "meeting_create": (POINTER(Store), c_int, c_int, c_double, _MADE),
     "meeting_connect": (c_void_p, POINTER(GroupOptions), _MADE),
+    "group_create": (POINTER(Store), c_int, c_int, POINTER(GroupOptions), _MADE),
     "group_gather": (c_void_p, *_DATA, Sink),
     "averager_create": (c_void_p, POINTER(Parameter), c_size_t, POINTER(Rule), c_size_t, POINTER(AveragerOptions), _MADE),
     "averager_begin": (c_void_p, c_double, POINTER(c_uint64)),

@@ -45,7 +45,7 @@ class Meeting(c.Handle):
         store = _store_of(group)
         self.near_host = _host_of(store)
         self.interface = os.environ.get("GLOO_SOCKET_IFNAME") or None
-        calls = c.Store(_set, _find, _add, _set_first, _release, c.remember(store))
+        calls = store_calls(store)
         super().__init__("meeting", library.meeting_create, byref(calls), group.rank(), group.size(), REQUEST_SECONDS)
 
     def give_up(self, why: str) -> None:
@@ -83,6 +83,10 @@ def _host_of(store: Any) -> str | None:
 
 
 # The library's requests to the store, on its threads. The store is gone if they raise an exception.
+
+
+def store_calls(store: Any) -> c.Store:
+    return c.Store(_set, _find, _add, _set_first, _release, c.remember(store))
 
 
 def _request(context: int, work: Any) -> int:

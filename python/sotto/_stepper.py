@@ -17,7 +17,7 @@ from sotto._meeting import Group
 from sotto._tensors import Values, dense_strides, floats_at, formers, memory_shape, name_of, value_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StepperOptions:
     """As `sotto train` takes them; empty texts are left out."""
 

@@ -145,7 +145,9 @@ sotto_status sotto_group_gather(sotto_group* group, const void* data, size_t byt
 sotto_status sotto_aggregate(sotto_group* group, const sotto_tensor* tensor, const sotto_aggregate_options* options) {
   return guarded([&] {
     require(group, "group");
-    aggregate(tensor, read_options(options), *group->communicator);
+    const auto read = read_options(options);
+    if (read.timeout != 0) group->communicator->set_deadline(milliseconds(read.timeout));
+    aggregate(tensor, read, *group->communicator);
   });
 }
 

@@ -454,7 +454,8 @@ typedef struct sotto_aggregate_options {
   const char* codec;      /* without a memory; NULL: "none" */
   const char* aggregator; /* NULL: one that fits */
   uint64_t seed;
-  size_t most; /* elements of a message; 0: as many as it can have */
+  size_t most;    /* elements of a message; 0: as many as it can have */
+  double timeout; /* seconds for each operation, from this call on; 0: as before */
 } sotto_aggregate_options;
 
 /* Combines the tensors of all ranks in place, with the same bits on every rank. Collective. A codec or an aggregator

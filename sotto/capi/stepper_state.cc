@@ -139,7 +139,8 @@ void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& re
   guarded([&] { all = of_all_ranks(*communicator_, refusal ? refusal_value : step + 1); });
   if (refusal) std::rethrow_exception(refusal);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] == refusal_value) throw CommError(fmt::format("rank {} refuses its state; its own error says why", rank));
+    if (all[rank] == refusal_value)
+      throw CommError(fmt::format("rank {} refuses its state; its own error says why", rank));
     if (all[rank] == step + 1) continue;
     throw CommError(fmt::format("rank {} loads the state of step {}, and rank {} the state of step {}", rank,
                                 all[rank] - 1, communicator_->rank(), step));

@@ -70,8 +70,9 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  std::chrono::milliseconds deadline() const { return call_deadline_; }  // of the last public call
-  const Deadline& deadlines() const { return deadlines_; }               // shared with clones and mailboxes
+  std::chrono::milliseconds deadline() const { return call_deadline_; }       // of the last public call
+  const Deadline& deadlines() const { return deadlines_; }                    // shared with clones and mailboxes
+  void set_deadline(Deadline deadline) { deadlines_ = std::move(deadline); }  // clones and mailboxes keep theirs
   // The number of `rank` in the whole job, for errors. In a Subgroup a rank has another number.
   virtual int number(int rank) const { return rank; }
   virtual std::string_view name() const = 0;  // of the backend: "tcp", "gloo", "shaped"

@@ -49,7 +49,7 @@ def test_a_second_gradient_on_one_rank(pair):
 
 
 def test_bad_calls(pair):
-    wanted = {"codec": "did you mean `topk`?", "double": "of type Double", "frozen": "no parameter that is trained",
+    wanted = {"codec": "did you mean `topk`?", "double": "of type float64", "frozen": "no parameter that is trained",
               "no module": "wants a torch.nn.Module, not int", "sparse": "makes sparse gradients",
               "group": "process_group=3", "twice": "a second gradient of"}
     for said in pair.values("all_reduce_errors"):

@@ -155,7 +155,7 @@ def test_a_module_of_which_one_rank_has_more(pair, how, what, name):
 
 
 @pytest.mark.parametrize(("what", "difference"), [
-    ("shape", "the shape is (500) there, and (1000) on rank 0"), ("type", "the type is Half there, and Float on rank 0"),
+    ("shape", "the shape is (500) there, and (1000) on rank 0"), ("type", "the type is f16 there, and f32 on rank 0"),
     ("op", "op is sum there, and avg on rank 0"), ("codec", "codec is qsgd(4) there, and int8 on rank 0"),
     ("aggregator", "aggregator is gather there, and auto on rank 0"), ("seed", "seed is 1 there, and 0 on rank 0"),
 ])
@@ -167,7 +167,7 @@ def test_ranks_that_aggregate_differently(pair, what, difference):
 
 @pytest.mark.parametrize(("what", "why"), [
     ("rules", "'nope' applies to no parameter"), ("codec", "did you mean `topk`"), ("type", "seed='3': wants"),
-    ("timeout", "timeout=1e-06: wants"), ("float64", "of type Double"), ("no ddp", "wants a DistributedDataParallel"),
+    ("timeout", "timeout=1e-06: wants"), ("float64", "of type float64"), ("no ddp", "wants a DistributedDataParallel"),
 ])
 def test_what_one_rank_refuses(pair, what, why):
     """A refusal ends the call on all ranks at once, with its reason; then they can call again."""
@@ -275,7 +275,7 @@ def test_bad_calls(pair):
         "rule type": "rules['*.bias']=3: wants a codec",
         "twice": "compressed already",
         "other hook": "hook already",
-        "double": "of type Double",
+        "double": "of type float64",
         "sparse": "makes sparse gradients",
         "op": "op is one of avg, sum, min, max",
         "op type": "op=3: wants one of avg, sum, min, max",

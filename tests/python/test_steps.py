@@ -154,7 +154,7 @@ def test_ranks_of_a_node_may_be_in_different_groups(pair):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(("what", "why"), [("nan", "NumericError: "), ("shape", "ConfigError: parameter out.bias is Float of shape [3]")])
+@pytest.mark.parametrize(("what", "why"), [("nan", "NumericError: "), ("shape", "ConfigError: parameter out.bias is float32 of shape [3]")])
 def test_a_rank_of_ad_psgd_that_fails(pair, what, why):
     (other, _), (bad, again) = found = pair.values("own_speed_fails", what=what)
     assert bad.startswith(why) and bad == again, found

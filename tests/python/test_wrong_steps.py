@@ -52,13 +52,13 @@ def test_a_wrapper_that_is_collected_in_a_step(pair, register):
 
 def test_a_parameter_that_changes_its_shape(pair):
     other, bad = pair.ask("shape_changes")
-    assert bad.kinds[0] == "ConfigError" and "parameter p is Float of shape [3] now" in str(bad)
+    assert bad.kinds[0] == "ConfigError" and "parameter p is float32 of shape [3] now" in str(bad)
     assert other.kinds[0] == "CommError" and "rank 1" in str(other)
 
 
 @pytest.mark.parametrize(("what", "why"), [
     ("model", "wraps another model"), ("seed", "wraps another model"), ("codec", "did you mean `topk`"),
-    ("type", "is of type Double"),
+    ("type", "is of type float64"),
 ])
 def test_what_one_rank_refuses(pair, what, why):
     for said, again in pair.values("refused_by_one", what=what):
@@ -146,7 +146,7 @@ def test_bad_calls(trio):
         "codec": "only none, f16 and bf16",
         "choco": "changes them from round to round",
         "memory": "no memory",
-        "double": "parameter p is of type Double",
+        "double": "parameter p is of type float64",
         "half": "parameter p is of type BFloat16",
         "frozen": "no parameter that is trained",
         "no module": "wants a torch.nn.Module, not int",

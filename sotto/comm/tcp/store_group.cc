@@ -25,14 +25,13 @@ std::string this_network() {
   return fmt::format("{} {}", boot, space.st_ino);
 }
 
-// Whether a rank runs on another host than rank 0. Every rank calls compare() before all have met, and the answer
-// stands when they have.
+// Whether ranks run on several hosts. Every rank calls compare() before all have met, and the answer stands when they
+// have.
 class Hosts {
  public:
   explicit Hosts(StorePtr store) : store_(std::move(store)) {}
-  void compare(int rank) {
-    if (rank == 0) return store_->set("host", this_network());
-    if (store_->get("host") != this_network()) store_->add("elsewhere", 1);
+  void compare() {
+    if (store_->compare_set("host", "", this_network()) != this_network()) store_->add("elsewhere", 1);
   }
   bool are_several() { return store_->check("elsewhere"); }
 
@@ -75,7 +74,7 @@ StoreGroup connect_at(std::shared_ptr<Meeting> meeting, int rank, int size, cons
   const StorePtr section = meeting->section("group");
   try {
     Hosts hosts(section);
-    hosts.compare(rank);
+    hosts.compare();
     meeting->wait_for_all(deadline);
     TcpSettings settings;
     settings.address = asio::ip::address_v4::loopback();
