@@ -63,6 +63,8 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
         check_replicas: int = 0,
         threads: int = 1,
         timeout: float | timedelta | None = None,
+        encrypt: bool = True,
+        interface: str | None = None,
     ) -> None:
         super().__init__()
         wanted = group_of("sotto.AllReduceDataParallel", process_group)
@@ -78,7 +80,8 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
             options = Options(
                 codec=None if schedule is not None else codec, schedule=schedule, start_after=start_after, rules=rules,
                 aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, nonfinite=nonfinite, scaler=scaler,
-                check_replicas=check_replicas, threads=threads, timeout=timeout)
+                check_replicas=check_replicas, threads=threads, timeout=timeout, encrypt=encrypt,
+                interface=interface)
             assert place is not None
             connect = averaging(
                 None, place, module, self._parameters_of_ranks, self._problem, sent_at_the_start(module), options)

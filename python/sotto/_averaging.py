@@ -37,6 +37,8 @@ class Options:
     check_replicas: int
     threads: int
     timeout: float | timedelta | None
+    encrypt: bool
+    interface: str | None
 
 
 def averaging(reducer: Any, place: Meeting, module: torch.nn.Module, parameters: list[tuple[str, torch.Tensor]],
@@ -64,10 +66,10 @@ def averaging(reducer: Any, place: Meeting, module: torch.nn.Module, parameters:
         bucket_bytes=_check.bucket_bytes(options.bucket_mb), propagate=options.nonfinite == "propagate" or scale is not None,
         threads=_check.threads(options.threads), check_replicas=_check.whole("check_replicas", options.check_replicas), scale=scale,
         advice=_advice, problem=problem)
-    timeout = _check.seconds(options.timeout)
+    network = _check.seconds(options.timeout), *_check.network(options.encrypt, options.interface)
 
     def connect() -> Hook:
-        hook = Hook(place.connect(timeout), parameters, of_hook)
+        hook = Hook(place.connect(*network), parameters, of_hook)
         if reducer is not None:
             hook.attach(reducer)
         return hook
@@ -144,12 +146,16 @@ def trained_parameters(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]
     return averaged_parameters(module, lambda p: p.requires_grad)
 
 
+def refuse_sparse_gradients(module: torch.nn.Module) -> None:
+    for name, part in module.named_modules():
+        if getattr(part, "sparse", False) and isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+            raise ConfigError(f"{name or 'the module'} makes sparse gradients, which cannot be compressed; give it sparse=False")
+
+
 def averaged_parameters(module: torch.nn.Module,
                         wanted: Callable[[torch.nn.Parameter], bool]) -> list[tuple[str, torch.Tensor]]:
     """Names and parameters that are wanted. ConfigError if their gradients cannot be averaged."""
-    for name, part in _check.plain_module(module).named_modules():
-        if getattr(part, "sparse", False) and isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
-            raise ConfigError(f"{name or 'the module'} makes sparse gradients, which cannot be compressed; give it sparse=False")
+    refuse_sparse_gradients(_check.plain_module(module))
     parameters: list[tuple[str, torch.Tensor]] = [(name, p) for name, p in module.named_parameters() if wanted(p)]
     devices = sorted({str(p.device) for _, p in parameters})
     if len(devices) > 1:

@@ -84,6 +84,14 @@ def seconds(timeout: float | timedelta | None, name: str = "timeout") -> float:
     return float(value)
 
 
+def network(encrypt: Any, interface: Any) -> tuple[bool, str | None]:
+    if not isinstance(encrypt, bool):
+        raise ConfigError(f"encrypt={encrypt!r}: wants True or False")
+    if interface is not None and (not isinstance(interface, str) or not interface):
+        raise ConfigError(f"interface={interface!r}: wants a name, such as \"eth0\", or None")
+    return encrypt, interface
+
+
 def tensor(value: Any) -> torch.Tensor:
     if not isinstance(value, torch.Tensor) or value.is_meta:
         what = "a tensor without data" if isinstance(value, torch.Tensor) else f"{type(value).__name__} {value!r:.80}"

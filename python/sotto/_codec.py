@@ -18,7 +18,7 @@ from sotto import _library as c
 from sotto._errors import ConfigError
 from sotto._library import library
 from sotto._meeting import Group, Meeting
-from sotto._tensors import TYPES, decoded, described, encoded, name_of, on_host
+from sotto._tensors import TYPES, decoded, described, encoded, form_of, is_plain, on_host
 
 
 class Contract(NamedTuple):
@@ -98,6 +98,8 @@ def aggregate(
     denominator: float | None = None,
     seed: int = 0,
     timeout: float | timedelta | None = None,
+    encrypt: bool = True,
+    interface: str | None = None,
 ) -> torch.Tensor:
     """The "avg", "sum", "min" or "max" of a tensor over the ranks of `group` (default: all), as a new tensor.
 
@@ -112,28 +114,29 @@ def aggregate(
 
     The first call connects the ranks of the group; later calls use these connections. One thread at a
     time may call it for a group. Tensors of a device are copied. If one rank refuses (an argument, a value that
-    is not finite), all get an error. CommError after `timeout` (30 minutes), or when a rank is lost.
+    is not finite), all get an error. CommError after `timeout` (30 minutes), or when a rank is lost. encrypt and
+    interface, of the first call, are as for sotto.compress.
     """
     if not dist.is_available() or not dist.is_initialized():
         raise ConfigError("sotto.aggregate needs torch.distributed.init_process_group(...) first")
     group = dist.group.WORLD if group is None else group
     if not isinstance(group, dist.ProcessGroup):
         raise ConfigError(f"group={group!r}: this rank is no member of it, or it is no process group")
-    seconds = None
+    network = None
     try:
-        seconds = _check.seconds(timeout)
+        network = _check.seconds(timeout), *_check.network(encrypt, interface)
         options = c.AggregateOptions(
             op=_op(op), codec=c.text(_check.codec("codec", codec)), aggregator=c.text(_check.aggregator(aggregator)),
             seed=_check.whole("seed", seed),
             denominator=0.0 if denominator is None else float(_check.number("denominator", denominator, 0, 1e300)),
-            timeout=seconds)
+            timeout=network[0])
         if denominator is not None and op != "avg":
             raise ConfigError(f"denominator={denominator!r}: goes with op=\"avg\" alone")
         values = _aggregable(_check.tensor(tensor))
-    except ConfigError:
-        _refuse(group, seconds)
+    except Exception:
+        _refuse(group, network)
         raise
-    return _combined(values, options, _connected(group, seconds)).to(tensor.device)
+    return _combined(values, options, _connected(group, *network)).to(tensor.device)
 
 
 def _op(name: Any) -> int:
@@ -144,10 +147,9 @@ def _op(name: Any) -> int:
 
 def _aggregable(tensor: torch.Tensor) -> torch.Tensor:
     """A copy on the host, of which the library makes the result."""
-    if tensor.layout == torch.strided and tensor.dtype in TYPES:
+    if is_plain(tensor) and tensor.dtype in TYPES:
         return on_host(tensor).contiguous().clone()
-    raise ConfigError(f"a tensor of {name_of(tensor.dtype)}{'' if tensor.layout == torch.strided else ' that is not dense'} cannot be "
-                      "aggregated")
+    raise ConfigError(f"{form_of(tensor)} cannot be aggregated")
 
 
 def _combined(values: torch.Tensor, options: c.AggregateOptions, ranks: Group) -> torch.Tensor:
@@ -159,15 +161,16 @@ def _combined(values: torch.Tensor, options: c.AggregateOptions, ranks: Group) -
 _groups: weakref.WeakKeyDictionary[dist.ProcessGroup, Group] = weakref.WeakKeyDictionary()
 
 
-def _connected(group: dist.ProcessGroup, seconds: float) -> Group:
+def _connected(group: dist.ProcessGroup, seconds: float, encrypt: bool, interface: str | None) -> Group:
     if group not in _groups:
-        _groups[group] = Meeting(group).connect(seconds)
+        _groups[group] = Meeting(group).connect(seconds, encrypt, interface)
     return _groups[group]
 
 
-def _refuse(group: dist.ProcessGroup, seconds: float | None) -> None:
+def _refuse(group: dist.ProcessGroup, network: tuple[float, bool, str | None] | None) -> None:
     """This rank has nothing to aggregate: the others' calls end, too."""
-    if group not in _groups and seconds is None:
-        return Meeting(group).give_up("its timeout is none")
+    ranks = _groups.get(group) if network is None else _connected(group, *network)
+    if ranks is None:
+        return Meeting(group).give_up("one of timeout, encrypt and interface cannot be used there")
     with contextlib.suppress(ConfigError):  # the caller knows better why
-        library.aggregate(_connected(group, seconds or 0.0).value, None, None)
+        library.aggregate(ranks.value, None, None)

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from sotto._averaging import Options, averaged_parameters, averaging, outside, trains_others
+from sotto._averaging import Options, averaged_parameters, averaging, outside, refuse_sparse_gradients, trains_others
 from sotto._errors import ConfigError
 from sotto._hook import Hook
 from sotto._meeting import meeting
@@ -34,6 +34,8 @@ def compress(
     check_replicas: int = 0,
     threads: int = 1,
     timeout: float | timedelta | None = None,
+    encrypt: bool = True,
+    interface: str | None = None,
 ) -> DistributedDataParallel:
     """Makes `ddp` compress the gradients that it averages; returns `ddp`.
 
@@ -64,6 +66,9 @@ def compress(
     check_replicas: compares the parameters of all ranks by hash every `check_replicas` steps; NumericError if they differ.
     threads: the number of threads that encode and decode on this rank; no bit depends on it.
     timeout: of each exchange, and of the wait here for all ranks (30 minutes).
+    encrypt: False leaves connections between hosts plain, for a network that nobody else can reach. On one host they always are.
+    interface: the network interface to use, such as "eth0". None: that of GLOO_SOCKET_IFNAME, or the one that leads to the
+        store of the process group.
 
     What DDP reduces is averaged: the parameters that were not frozen when it was made, also if they are frozen now. One that
     it does not reduce, because it was frozen then or replaced another, cannot be trained: that is a ConfigError here, or in
@@ -91,7 +96,8 @@ def compress(
         problem = trains_others(ddp.module, {id(p) for _, p in parameters}.union(left_alone))
         options = Options(
             codec=codec, schedule=schedule, start_after=start_after, rules=rules, aggregator=aggregator, seed=seed, bucket_mb=bucket_mb,
-            nonfinite=nonfinite, scaler=scaler, check_replicas=check_replicas, threads=threads, timeout=timeout)
+            nonfinite=nonfinite, scaler=scaler, check_replicas=check_replicas, threads=threads, timeout=timeout,
+            encrypt=encrypt, interface=interface)
         assert place is not None
         hook = averaging(ddp.reducer, place, ddp.module, parameters, problem, [], options)()
         remember(ddp, hook)
@@ -122,6 +128,7 @@ def _after_forward(ddp: DistributedDataParallel, *_: Any) -> None:
 
 def _reduced_parameters(ddp: DistributedDataParallel, left_alone: Collection[int]) -> list[tuple[str, torch.Tensor]]:
     """Names and parameters whose gradients DDP reduces: those that were trained when it was made, also if they are frozen now."""
+    refuse_sparse_gradients(ddp.module)  # of which DDP cannot show its buckets
     reduced = [p for bucket in ddp.reducer._get_zeros_like_grad_buckets() for p in bucket.parameters()]
     ids = {id(p) for p in reduced}
     parameters = averaged_parameters(ddp.module, lambda p: id(p) in ids)

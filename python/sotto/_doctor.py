@@ -79,7 +79,7 @@ def _interfaces(wanted: str | None) -> list[Finding]:
     for name in names:
         state = Path(f"/sys/class/net/{name}/operstate")
         down = state.exists() and state.read_text().strip() == "down"
-        verdict = "ok" if not down else "fail" if name == wanted else "warn" if wanted is None else "ok"
+        verdict = "fail" if down and name == wanted else "ok"
         findings.append((verdict, "interface", f"{name} is {'down' if down else 'there'}"))
     return findings
 

@@ -61,7 +61,7 @@ class GossipDataParallel(MixesModels, torch.nn.Module):
         parameters. In both cases also after steps of any other that moves some of the same ones. What an
         optimizer of other parameters does belongs to the next of these steps; without `optimizer` it is an error.
     seed: for stochastic codecs. threads: the number of threads that encode and decode on this rank; no bit depends on it.
-    timeout: of each exchange, and of the wait here for all ranks (30 minutes).
+    timeout: of each exchange, and of the wait here for all ranks (30 minutes). encrypt, interface: as for sotto.compress.
 
     Parameters are of float32, on any device (parameters on a device are copied to the host and back in each step). Every
     change of them since the last mixing counts as this rank's step, so weights may be clipped. With torch.amp.GradScaler
@@ -88,18 +88,21 @@ class GossipDataParallel(MixesModels, torch.nn.Module):
         seed: int = 1,
         threads: int = 1,
         timeout: float | timedelta | None = None,
+        encrypt: bool = True,
+        interface: str | None = None,
     ) -> None:
         super().__init__()
         self._steps = Steps(
             "sotto.GossipDataParallel", self, module, optimizer, algorithm, on_graphs=True, codec=codec, topology=topology,
             peers_per_step=peers_per_step, mixing=mixing, node_size=node_size, process_group=process_group, seed=seed,
             bucket_mb=2048,  # one bucket: there is no computing that single buckets could overlap with
-            threads=threads, timeout=timeout)
+            threads=threads, timeout=timeout, encrypt=encrypt, interface=interface)
         self.module = module
         node = self._steps.node_group()
         self.__dict__["_node"] = None  # no submodule: the module is one already
         if node is not None:
-            self.__dict__["_node"] = AllReduceDataParallel(module, process_group=node, threads=threads, timeout=timeout)
+            self.__dict__["_node"] = AllReduceDataParallel(
+                module, process_group=node, threads=threads, timeout=timeout, encrypt=encrypt, interface=interface)
             remember_within_node(self, self._node._hook)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
@@ -140,13 +143,15 @@ class Gossiper:
         seed: int = 1,
         threads: int = 1,
         timeout: float | timedelta | None = None,
+        encrypt: bool = True,
+        interface: str | None = None,
     ) -> None:
         with meeting(group_of("sotto.Gossiper", process_group)) as place:
             arguments = (c.text(expression_of(topology)), c.text(_check.text("mixing", mixing, 'a name, such as "uniform"')),
                          c.text(_check.codec("codec", codec)), _check.whole("seed", seed), _check.threads(threads))
-            seconds = _check.seconds(timeout)
+            network = _check.seconds(timeout), *_check.network(encrypt, interface)
             assert place is not None
-            self._group = place.connect(seconds)
+            self._group = place.connect(*network)
             self._gossiper = c.Handle("gossiper", library.gossiper_create, self._group.value, *arguments)
 
     @property

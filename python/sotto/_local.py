@@ -43,7 +43,7 @@ class LocalSGD(_LocalSteps):
     optimizer: steps of any other that moves some of the same parameters count, too, as in a later phase of a script.
     after: the number of first steps with an exchange after each (post-local SGD: Lin et al., ICLR 2020).
     codec: for the differences that are exchanged; its memory can only be `ef`. aggregator, seed, bucket_mb, threads,
-        timeout: as for sotto.compress.
+        timeout, encrypt, interface: as for sotto.compress.
 
     Parameters are of float32, on any device. Errors as with GossipDataParallel.
     """
@@ -62,12 +62,14 @@ class LocalSGD(_LocalSteps):
         bucket_mb: float = 4.0,
         threads: int = 1,
         timeout: float | timedelta | None = None,
+        encrypt: bool = True,
+        interface: str | None = None,
     ) -> None:
         self._steps = Steps(
             "sotto.LocalSGD", self, module, optimizer,
             lambda: f"local(h={_every(every)}, after={_check.whole('after', after)})", codec=codec,
             process_group=process_group, aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, threads=threads,
-            timeout=timeout)
+            timeout=timeout, encrypt=encrypt, interface=interface)
 
 
 class DiLoCo(_LocalSteps):
@@ -104,6 +106,8 @@ class DiLoCo(_LocalSteps):
         bucket_mb: float = 4.0,
         threads: int = 1,
         timeout: float | timedelta | None = None,
+        encrypt: bool = True,
+        interface: str | None = None,
     ) -> None:
         def algorithm() -> str:
             lr = _check.number("outer_lr", outer_lr, 0, 1e6)
@@ -120,7 +124,8 @@ class DiLoCo(_LocalSteps):
 
         self._steps = Steps(
             "sotto.DiLoCo", self, module, optimizer, algorithm, codec=codec, process_group=process_group,
-            aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, threads=threads, timeout=timeout)
+            aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, threads=threads, timeout=timeout, encrypt=encrypt,
+            interface=interface)
 
 
 def _every(value: int) -> int:

@@ -51,7 +51,7 @@ class Meeting(c.Handle):
     def give_up(self, why: str) -> None:
         library.meeting_give_up(self.value, why.replace("\0", "").encode())
 
-    def connect(self, timeout: float, encrypt: bool = True, interface: str | None = None) -> Group:
+    def connect(self, timeout: float, encrypt: bool, interface: str | None) -> Group:
         """Collective. `interface` is that of the network to use; None: as Gloo does, or the one that leads to the store."""
         return Group(self, timeout, encrypt, interface or self.interface)
 

@@ -56,6 +56,8 @@ class Steps:
         bucket_mb: float = 4.0,
         threads: int,
         timeout: float | timedelta | None,
+        encrypt: bool,
+        interface: str | None,
     ) -> None:
         if _state.on_remember is not None and node_size != 1:
             raise ConfigError(f"node_size={node_size!r}: nodes have one size, and within sotto.elastic the number of ranks "
@@ -84,9 +86,10 @@ class Steps:
                 peers_per_step=_check.peers(peers_per_step), mixing=_check.text("mixing", mixing, 'a name, such as "uniform"'),
                 node_size=self._node_size, seed=_check.whole("seed", seed), bucket_bytes=_check.bucket_bytes(bucket_mb),
                 threads=_check.threads(threads))
-            model, seconds = TensorModel(parameters), _check.seconds(timeout)
+            model = TensorModel(parameters)
+            network = _check.seconds(timeout), *_check.network(encrypt, interface)
             assert place is not None
-            self.stepper = Stepper(place.connect(seconds), model, options)
+            self.stepper = Stepper(place.connect(*network), model, options)
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
         self.module = module

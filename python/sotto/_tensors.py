@@ -22,13 +22,22 @@ def name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether it has a place in memory for each element."""
+    return tensor.layout == torch.strided and not tensor.is_nested
+
+
+def form_of(tensor: torch.Tensor) -> str:
+    """For errors: "a tensor of float32 that is not dense"."""
+    return f"a tensor of {name_of(tensor.dtype)}{'' if is_plain(tensor) else ' that is not dense'}"
+
+
 def codec_type(tensor: torch.Tensor) -> int:
     """The type of a dense tensor of float32, float16 or bfloat16. ConfigError for all others."""
     kind = TYPES.get(tensor.dtype, c.F64)
-    if tensor.layout == torch.strided and kind <= c.BF16:
+    if is_plain(tensor) and kind <= c.BF16:
         return kind
-    raise ConfigError(f"a tensor of {name_of(tensor.dtype)}{'' if tensor.layout == torch.strided else ' that is not dense'} cannot be "
-                      "encoded; codecs take dense tensors of float32, float16 and bfloat16")
+    raise ConfigError(f"{form_of(tensor)} cannot be encoded; codecs take dense tensors of float32, float16 and bfloat16")
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:

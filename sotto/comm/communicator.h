@@ -112,7 +112,7 @@ class Communicator {
 
   // Sets a mark that all ranks must share from now on. If a peer's mark differs, the next message to or from it is an
   // error on both sides, with the text `otherwise` (a literal). Costs 8 bytes with that message, and no extra round, if
-  // the backend supports it (c10d, but not NCCL); other backends do nothing.
+  // the backend supports it (tcp, and c10d but for NCCL); other backends do nothing.
   virtual void require_same(std::uint64_t mark, std::string_view otherwise);
 
   // Traffic so far; may be read while another thread is inside an operation.

@@ -74,7 +74,7 @@ def test_a_wheel_works_in_a_new_environment(wheel, root, environment, tmp_path):
     where = run(python, "-c", "import sotto; print(sotto.__file__)", env=clean, cwd=tmp_path)
     assert where.startswith(str(packages))
     names = {path.name for path in (packages / "sotto").iterdir()}
-    assert {"__init__.py", "_C.pyi", "py.typed"} <= names
+    assert {"__init__.py", "libsotto.so", "program", "py.typed"} <= names
     listed = run(packages.parent.parent.parent / "bin" / "sotto", "codec", "list", env=clean, cwd=tmp_path)
     assert "topk" in listed
     assert "loss" in run_example(python, root / "examples" / "mnist_ddp.py", clean, tmp_path, 3)

@@ -31,7 +31,7 @@ def test_scales_must_be_alike(pair):
 def test_an_overflow_without_a_scaler_names_it(pair):
     other, bad = pair.ask("overflow_without_scaler")
     assert bad.kinds[0] == "NumericError" and "with a GradScaler say scaler=" in str(bad)
-    assert other.kinds[0] == "CommError" and str(bad) in str(other)
+    assert other.kinds[0] == "CommError" and str(bad).split(";")[0] in str(other)
 
 
 def test_a_mean_that_its_gradient_cannot_hold(pair):

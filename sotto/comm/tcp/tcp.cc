@@ -54,6 +54,12 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
 
   std::string_view name() const override { return "tcp"; }
 
+  void require_same(std::uint64_t mark, std::string_view otherwise) override {
+    mark_ = mark;
+    otherwise_ = otherwise;
+    for (Peer& peer : peers_) peer.told = peer.asked = false;
+  }
+
   // Others notice the closed connections, and find the reason in the store.
   void give_up(const std::string& reason) override {
     if (failure_) return;  // they know
@@ -66,8 +72,12 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
   struct Peer {
     std::vector<Recv*> expected;  // in this exchange; the first `arrived` of them are complete
     std::size_t arrived = 0;
-    std::size_t unsent = 0;     // messages that were not handed to the system yet
-    std::uint64_t held_in = 0;  // the last pass of start_due() in which a message to this peer had to wait
+    std::size_t unsent = 0;          // messages that were not handed to the system yet
+    std::uint64_t held_in = 0;       // the last pass of start_due() in which a message to this peer had to wait
+    bool told = true, asked = true;  // whether marks were sent and expected since require_same()
+    std::uint64_t mark = 0;          // the last mark received
+    Recv its_mark{};
+    Send own_mark{};
   };
   struct Failure {
     int peer = -1;
@@ -80,8 +90,12 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
     if (failure_) fail(operation(), failure_->peer, "an operation failed before: " + failure_->reason);
     until_ = Clock::now() + deadline();
     left_ = sends.size() + recvs.size();
-    for (Recv& recv : recvs) of(recv.peer).expected.push_back(&recv);
+    for (Recv& recv : recvs) {
+      expect_mark(recv.peer);
+      of(recv.peer).expected.push_back(&recv);
+    }
     for (const Send& send : sends) {
+      send_mark(send.peer);
       ++of(send.peer).unsent;
       waiting_.push_back(&send);
     }
@@ -98,6 +112,26 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
       of(recv.peer).expected.clear();
       of(recv.peer).arrived = 0;
     }
+  }
+
+  // The first message in a direction after require_same() is preceded by a mark.
+  void expect_mark(int number) {
+    Peer& peer = of(number);
+    if (std::exchange(peer.asked, true)) return;
+    peer.its_mark = {number, std::as_writable_bytes(std::span(&peer.mark, 1))};
+    peer.expected.push_back(&peer.its_mark);
+    ++left_;
+    traffic_.bytes_received += sizeof(peer.mark);
+  }
+  void send_mark(int number) {
+    Peer& peer = of(number);
+    if (std::exchange(peer.told, true)) return;
+    peer.own_mark = {number, std::as_bytes(std::span(&mark_, 1))};
+    waiting_.push_back(&peer.own_mark);
+    ++peer.unsent;
+    ++left_;
+    traffic_.bytes_sent += sizeof(mark_);
+    ++traffic_.messages_sent;
   }
 
   // Runs the connections until the exchange is complete or has failed.
@@ -173,8 +207,10 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
 
   bool received(int from, const TcpFrame& /*frame*/) override {
     Peer& peer = of(from);
-    peer.expected[peer.arrived++]->arrived = Clock::now();
+    Recv* const recv = peer.expected[peer.arrived++];
+    recv->arrived = Clock::now();
     --left_;
+    if (recv == &peer.its_mark && peer.mark != mark_ && !failure_) failure_ = {from, std::string(otherwise_)};
     return true;
   }
 
@@ -196,6 +232,8 @@ class TcpCommunicator final : public Communicator, private TcpOwner {
   std::unique_ptr<TcpPeers> connections_;
   asio::steady_timer due_;          // when the next message that waits for its time may leave
   std::optional<Failure> failure_;  // permanent: ranks are out of step
+  std::uint64_t mark_ = 0;          // of require_same()
+  std::string_view otherwise_;
 
   // For the current exchange; kept, so that a step allocates nothing.
   Clock::time_point until_;
