@@ -62,10 +62,12 @@ std::vector<double> as_doubles(std::span<const std::byte> bytes, DType type) {
 
 bool is_whole(DType type) { return type == DType::i32 || type == DType::i64 || type == DType::u8; }
 
-void require_finite(std::span<const std::byte> bytes, DType type, const std::string& what, std::string_view advice) {
+// `most` is the largest value that is allowed.
+void require_finite(std::span<const std::byte> bytes, DType type, const std::string& what, std::string_view advice,
+                    double most = std::numeric_limits<double>::max()) {
   if (is_whole(type)) return;
   const std::vector<double> values = as_doubles(bytes, type);
-  const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
+  const auto bad = std::ranges::find_if(values, [most](double value) { return !(std::abs(value) <= most); });
   if (bad == values.end()) return;
   throw NumericError(fmt::format("{} holds {} in element {}{}", what, *bad, bad - values.begin(), advice));
 }
@@ -234,7 +236,7 @@ void aggregate(const sotto_tensor* tensor, const sotto_aggregate_options& option
   combine_exactly(part, options, communicator);
   if (part.form != part.type) {
     std::vector<std::byte> narrowed(part.floats().size() * size_of(part.type));
-    require_finite(part.values, DType::f32, what, advice);
+    require_finite(part.values, DType::f32, what, advice, largest(part.type));
     narrow(part.floats(), part.type, 1, narrowed);
     part.values = std::move(narrowed);
   }

@@ -227,5 +227,32 @@ TEST(CapiCodec, TellsWhatUsersShouldKnow) {
   EXPECT_NE(std::string(sotto_last_error(0)).find("rules topk(2): ratio"), std::string::npos) << sotto_last_error(0);
 }
 
+// Normally that needs 2^29 elements; here a message takes 100.
+TEST(CapiCodec, ALongTensorGoesInSeveralMessages) {
+  const TensorHead head{DType::f32, {50, 7}};
+  std::vector<float> x(350), y(350), each(350);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+  for (const char* codec : {"f32", "int8", "qsgd(4)", "topk(0.2) | f16", "rans"}) {
+    TensorCodec own(codec, 1, 100);
+    auto bytes = own.encode(head, x, 1, 2);
+    own.decode(bytes, y);
+    for (std::size_t begin = 0; begin < 50; begin += 14) {  // whole rows, 98 elements
+      const std::size_t rows = std::min<std::size_t>(14, 50 - begin);
+      const TensorHead part{DType::f32, {static_cast<std::int64_t>(rows), 7}};
+      const auto message = own.encode(part, std::span(x).subspan(begin * 7, rows * 7), 1, 2);
+      own.decode(message, std::span(each).subspan(begin * 7, rows * 7));
+    }
+    // The random numbers of qsgd depend on the number of the message.
+    if (codec != std::string_view("qsgd(4)")) EXPECT_EQ(y, each) << codec;
+    const TensorCodec usual(codec, 1);
+    EXPECT_THROW(usual.decode(bytes, y), WireError) << codec;
+    for (const std::size_t fewer : {1, 60}) {
+      EXPECT_THROW(own.decode(std::span(bytes).first(bytes.size() - fewer), y), WireError) << codec;
+    }
+    bytes.push_back(std::byte{0});
+    EXPECT_THROW(own.decode(bytes, y), WireError) << codec;
+  }
+}
+
 }  // namespace
 }  // namespace sotto

@@ -199,29 +199,6 @@ def test_what_is_not_finite_is_not_aggregated(pair):
             assert said.startswith("NumericError: rank 1: the tensor holds ") and other[name].startswith("ConfigError: rank 1"), name
 
 
-@pytest.mark.parametrize("expression", ["f32", "int8", "qsgd(4)", "topk(0.2) | f16", "rans"])
-def test_a_long_tensor_goes_in_several_messages(package, expression):
-    """Normally that needs 2^29 elements; here a message takes 100."""
-    x = tensor_of((50, 7), torch.float32)
-    short = package._C.TensorCodec(expression, 1, most=100)
-    data = short.encode(x, 1, 2)
-    assert data.count(b"so\x01") >= 4  # each header begins so
-    y = short.decode(data, x.numel())
-    rows = [slice(begin, min(begin + 14, 50)) for begin in range(0, 50, 14)]  # whole rows, 98 elements
-    each = torch.cat([short.decode(short.encode(x[r], 1, 2), x.numel()) for r in rows])
-    if expression != "qsgd(4)":  # its random numbers depend on the number of the message
-        assert torch.equal(y, each)
-    assert (x - y).norm() < x.norm()
-    for wrong in (data[:-1], data + b"\0", data[:-60]):
-        with pytest.raises(package.WireError):
-            short.decode(wrong, x.numel())
-    with pytest.raises(package.WireError):
-        package._C.TensorCodec(expression, 1).decode(data, x.numel())
-
-
-def test_the_aggregate_of_a_long_tensor(pair):
-    assert all(pair.values("aggregates_in_several_messages"))
-
 
 def test_other_threads_run_while_one_waits(pair, tmp_path):
     assert pair.values("others_run_meanwhile", folder=str(tmp_path)) == [[2.0] * 4] * 2

@@ -8,7 +8,6 @@ import torch.distributed as dist
 
 import sotto
 
-from .net import DEVICE
 
 
 def aggregates():
@@ -78,19 +77,6 @@ def aggregates_that_are_not_finite():
     assert sotto.aggregate(torch.tensor([1e300 + rank], dtype=torch.float64)).tolist() == [1e300]
     assert sotto.aggregate(torch.tensor([float(rank)], dtype=torch.float64)).dtype == torch.float64
     return said
-
-
-def aggregates_in_several_messages():
-    """A message takes 100 elements here, so 350 are four messages. The mean is the same, with the same bits on all ranks."""
-    x = torch.randn(50, 7, generator=torch.Generator().manual_seed(dist.get_rank()), device="cpu").to(DEVICE)
-    whole = sotto.aggregate(x)
-    for codec, near in [("none", 1e-6), ("f16", 1e-2), ("int8", 0.05)]:
-        mean = sotto._C.aggregate(x, "avg", dist.group.WORLD, codec, "auto", 0, 0.0, 60.0, most=100).to(DEVICE)
-        assert (mean - whole).abs().max() < near, codec
-        everywhere = [torch.empty(50, 7) for _ in range(dist.get_world_size())]
-        dist.all_gather(everywhere, mean)
-        assert all(torch.equal(one, mean) for one in everywhere), codec
-    return True
 
 
 def others_run_meanwhile(folder):
