@@ -147,7 +147,7 @@ def test_bad_calls(trio):
         "choco": "changes them from round to round",
         "memory": "no memory",
         "double": "parameter p is of type float64",
-        "half": "parameter p is of type BFloat16",
+        "half": "parameter p is of type bfloat16",
         "frozen": "no parameter that is trained",
         "no module": "wants a torch.nn.Module, not int",
         "group": "process_group=3",
