@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "adapters/c10d/backends.h"
-#include "adapters/c10d/transports.h"
 #include "app/model/image_model.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/codec/measure.h"
 #include "sotto/comm/emulated/shaped.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
@@ -179,7 +179,7 @@ class Sleeper final : public Worker {
 
 int run(const Arguments& arguments) {
   World world = find_world("");
-  world.stores = &c10d_stores();
+  world.stores = &plain_stores();
   const std::chrono::seconds deadline(arguments.deadline);
   auto communicator = connect_gloo(world, {.deadline = deadline, .connect_deadline = deadline});
   if (!arguments.link.empty()) {

@@ -11,6 +11,7 @@
 
 #include "adapters/c10d/transports.h"
 #include "sotto/comm/communicator.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
@@ -67,7 +68,7 @@ double seconds(Communicator& communicator, int repeats, std::span<const std::byt
 
 void run(const Arguments& arguments) {
   World world = find_world("");
-  world.stores = &c10d_stores();
+  world.stores = &plain_stores();
   const Transport& transport = transport_table().require("backend", arguments.backend);
   const auto communicator = transport.connect(
       world, {.secret = arguments.secret, .streams = arguments.streams, .deadline = std::chrono::minutes(10)});

@@ -3,16 +3,13 @@
 #include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <optional>
-#include <random>
+#include <stdexcept>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -24,7 +21,6 @@
 #include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/store.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/core/open_file.h"
 #include "sotto/core/timer.h"
@@ -132,46 +128,6 @@ c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, const c10
   return c10::make_intrusive<c10d::TCPStore>(host, options);
 }
 
-[[noreturn]] void port_in_use(const std::string& host, std::uint16_t port) {
-  throw PortInUse(
-      fmt::format("port {} is in use by another program; choose another as the meeting place, {}:PORT", port, host));
-}
-
-// A socket that is bound to that loopback address and port.
-int bind_to(const SocketAddress& address, const std::string& host, std::uint16_t port) {
-  const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  if (socket >= 0) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // an old job may have had it
-  // Listening detects ports in use that binding alone does not.
-  if (socket >= 0 && ::bind(socket, address.get(), address.length()) == 0 && ::listen(socket, SOMAXCONN) == 0) {
-    return socket;
-  }
-  const int error = errno;
-  if (socket >= 0) ::close(socket);
-  if (error == EADDRINUSE) port_in_use(host, port);
-  throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port, std::strerror(error)));
-}
-
-std::uint16_t port_of(int socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof(address);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
-  return SocketAddress(reinterpret_cast<const sockaddr*>(&address), length).port();
-}
-
-struct Foreign {};  // thrown
-
-// Each server has a client, which connects to the server's address. If that address is another machine's, the client
-// may have reached another server there. Foreign is thrown then.
-void require_own(c10d::TCPStore& store, c10d::TCPStoreOptions options) {
-  const std::string mark = fmt::format("served/{:x}-{:x}", std::random_device()(), ::getpid());
-  store.set(mark, std::vector<std::uint8_t>{1});
-  options.isServer = false;
-  options.port = store.getPort();
-  if (!make_store("127.0.0.1", options)->check({mark})) throw Foreign();
-  store.deleteKey(mark);
-}
-
 // Whether somebody accepts connections there. Takes up to five seconds, since a lost first packet is sent again.
 bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& stop) {
   const Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -189,41 +145,6 @@ bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& 
     errno = EINPROGRESS;
   }
   return connected;
-}
-
-ServedStore serve_store(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
-                        const Stop& stop) {
-  const auto fail = [&](std::string_view why) {
-    throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port, why));
-  };
-  c10d::TCPStoreOptions options;
-  options.isServer = true;
-  options.waitWorkers = false;
-  options.timeout = deadline;
-  options.port = port;
-  const auto addresses = resolve(host, port);  // c10d's client, which every server has, retries unknown hosts
-  if (is_loopback(host)) {
-    options.masterListenFd = bind_to(addresses.front(), host, port);
-    options.port = port_of(*options.masterListenFd);
-  }
-  const auto make = [host, options] {
-    auto store = make_store(host, options);
-    if (!is_loopback(host)) require_own(*store, options);
-    return store;
-  };
-  std::optional<c10::intrusive_ptr<c10d::TCPStore>> store;
-  try {
-    store = bounded(Clock::now() + deadline, stop, make);
-  } catch (const c10::Error& error) {
-    const std::string_view what = error.what();
-    if (what.find("EADDRINUSE") != what.npos || what.find("in use") != what.npos) port_in_use(host, port);
-    if (what.find("timed out") == what.npos) fail(visible(what.substr(0, what.find('\n'))));
-  } catch (const Foreign&) {
-    fail("another machine serves one there; give an address of this machine");
-  }
-  throw_if_stopped(stop);
-  if (!store) fail("nothing answers there; is it an address of this machine?");
-  return {.store = from_c10d(*store), .port = (*store)->getPort()};
 }
 
 StorePtr join_store(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline, const Stop& stop,
@@ -264,9 +185,8 @@ StorePtr join_store(const std::string& host, std::uint16_t port, std::chrono::mi
 
 class C10dStores final : public StoreService {
  public:
-  ServedStore serve(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
-                    const Stop& stop) const override {
-    return serve_store(host, port, deadline, stop);
+  ServedStore serve(const std::string&, std::uint16_t, std::chrono::milliseconds, const Stop&) const override {
+    throw std::logic_error("stores of c10d are served by others");
   }
   StorePtr join(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline, const Stop& stop,
                 std::string_view server) const override {

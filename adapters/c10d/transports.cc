@@ -9,6 +9,7 @@
 
 #include "adapters/c10d/backends.h"
 #include "adapters/mpi/mpi.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/tcp/tcp.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
@@ -92,14 +93,14 @@ std::string transport_choices() {
 
 void run_two_ranks(decltype(Transport::make) connect, const std::string& interface, std::chrono::milliseconds deadline,
                    const std::function<void(Communicator&)>& work) {
-  const StoreServer store(c10d_stores(), "127.0.0.1");
+  const StoreServer store(plain_stores(), "127.0.0.1");
   const auto rank = [&](int number) {
     World world;
     world.rank = world.local_rank = number;
     world.size = world.local_size = 2;
     world.host = "127.0.0.1";
     world.port = store.port();
-    world.stores = &c10d_stores();
+    world.stores = &plain_stores();
     TransportOptions options;
     options.interface = interface;
     if (interface.empty()) options.address = "127.0.0.1";

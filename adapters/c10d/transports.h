@@ -15,7 +15,7 @@ const Table<Transport>& transport_table();  // the default first
 // For help: "tcp; gloo; mpi, which wants mpirun or srun as the starter; or ..."
 std::string transport_choices();
 
-// Serves and joins stores of c10d (TCPStore), as torchrun and torch.distributed do.
+// Joins a store of c10d (TCPStore), as torchrun's agent serves one. It serves none.
 const StoreService& c10d_stores();
 
 // Runs two ranks as threads of this process: they meet in a store on this machine, connect over the interface (over the

@@ -109,7 +109,7 @@ Coordinator::Coordinator(CoordinatorSpec spec, Console& console)
     : spec_(std::move(spec)),
       console_(console),
       lock_(lock_state(spec_.state)),
-      store_(plain_stores(), spec_.place.host, spec_.place.port),
+      store_(TcpStores(spec_.secret), spec_.place.host, spec_.place.port),
       generations_(spec_.least, spec_.most),
       job_(new_job_name()) {
   const State state = read_state(spec_.state);

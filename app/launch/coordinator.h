@@ -23,8 +23,8 @@ struct CoordinatorSpec {
   std::size_t least = 1, most = 1;
   OnFailure on_failure = OnFailure::go_on;
   std::chrono::seconds patience{180};  // if a member stays in its group for so long after another left, it hangs
-  // All ranks must have this secret. Nothing: all must have the secret of the first rank, or none if that rank has
-  // none.
+  // All ranks must have this secret, and nobody else reaches the store. Nothing: all must have the secret of the first
+  // rank, or none if that rank has none.
   std::optional<Secret> secret{};
   // A file from which a later coordinator continues the job; removed when the job ends. A lock file in the same folder,
   // whose name ends in ".lock", keeps other coordinators from it. Empty: none.

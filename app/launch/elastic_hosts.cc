@@ -8,8 +8,8 @@
 #include <sstream>
 #include <utility>
 
-#include "adapters/c10d/transports.h"
 #include "app/launch/hosts_job.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
 
@@ -66,7 +66,7 @@ void HostsJob::begin_group() {
   }
   const MeetingPlace place = spec_.master.empty() ? MeetingPlace{meeting_host(), 0}
                                                   : read_meeting_place(named("master", spec_.master), spec_.master);
-  store_.emplace(c10d_stores(), place.host, place.port);
+  store_.emplace(TcpStores(hosts_.secret), place.host, place.port);
   master_ = text_of(MeetingPlace{place.host, store_->port()});
   parts_.sort([](const Part& a, const Part& b) { return !a.missing && b.missing; });
   std::int64_t first = 0;

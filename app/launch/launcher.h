@@ -12,6 +12,7 @@
 
 #include "app/launch/console.h"
 #include "sotto/comm/group/generations.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
 
 namespace sotto {
@@ -32,6 +33,7 @@ struct LaunchSpec {
   std::vector<std::string> arguments;  // without the program's name
   std::int64_t ranks = 2;
   std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
+  std::optional<Secret> secret{};         // of the job; the meeting place wants it, too
   std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks of all jobs
   std::int64_t beside = 1;                // how many such jobs share the cores
   // The job continues without ranks that are killed or hang, as long as this many are left; 0: only with all ranks.

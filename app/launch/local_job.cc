@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "adapters/c10d/compute_threads.h"
-#include "adapters/c10d/transports.h"
 #include "app/launch/share.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 
@@ -70,7 +70,7 @@ void LocalJob::choose_meeting_place() {
   const auto [host, port] = asked.empty()
                                 ? MeetingPlace{"127.0.0.1", 0}
                                 : read_meeting_place(named("master", asked), asked, spec_.share == nullptr ? 1 : 0);
-  store_.emplace(c10d_stores(), host, port);
+  store_.emplace(TcpStores(spec_.secret), host, port);
   master_ = text_of(MeetingPlace{host, store_->port()});
   if (spec_.share != nullptr) spec_.share->serves(master_);
 }

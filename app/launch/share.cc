@@ -21,6 +21,7 @@
 
 #include "app/launch/launcher.h"
 #include "app/launch/spawn.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/options.h"
 #include "sotto/core/text.h"
@@ -103,7 +104,10 @@ void read_order(const HostMessage& message, Work& work) {
   if (message.kind == "hosts") work.hosts = number();
   if (message.kind == "least-ranks") work.spec.least_ranks = number();
   if (message.kind == "threads") work.spec.threads = number();
-  if (message.kind == "secret") work.secret = secret_file(text);
+  if (message.kind == "secret") {
+    work.spec.secret = read_secret_text(text);
+    work.secret = secret_file(text);
+  }
   if (message.kind == "master") work.spec.master = text;
   if (message.kind == "serve") {
     work.serves = true;

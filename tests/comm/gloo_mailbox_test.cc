@@ -5,14 +5,13 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "../support/thread_limit.h"
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
 #include "gloo_group.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/queued_mailbox.h"
 #include "sotto/core/error.h"
 
@@ -70,11 +69,8 @@ TEST_F(Gloo, ARankThatAnnouncesTooMuchIsNamed) {
     std::array<std::uint64_t, 1> most{1000};
     std::array<std::uint64_t, 2> both{};
     communicator->all_gather(std::as_bytes(std::span(most)), std::as_writable_bytes(std::span(both)));
-    c10d::TCPStoreOptions where;
-    where.port = world(1, 2).port;
-    auto store = c10::make_intrusive<c10d::PrefixStore>(
-        "mail.0",
-        c10::make_intrusive<c10d::PrefixStore>("test", c10::make_intrusive<c10d::TCPStore>("127.0.0.1", where)));
+    const StorePtr whole = plain_stores().join("127.0.0.1", world(1, 2).port, 60s, {});
+    const auto store = as_c10d(part_of(whole, "test/mail.0"), 60s);
     auto settings = c10d::ProcessGroupGloo::Options::create(30s);
     settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
     const auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, 1, 2, settings);

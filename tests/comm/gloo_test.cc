@@ -6,24 +6,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "../support/thread_limit.h"
 #include "adapters/c10d/backends.h"
-#include "adapters/c10d/transports.h"
 #include "gloo_group.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -52,10 +47,7 @@ TEST_F(Gloo, ASignalEndsTheWaitForARankThatNeverComes) {
     options.connect_deadline = 600s;
     if (rank == 1) {
       options.stop = [port = world(1, 3).port] {  // as soon as this rank waits, too
-        c10d::TCPStoreOptions where;
-        where.port = port;
-        c10d::PrefixStore store("test", c10::make_intrusive<c10d::TCPStore>("127.0.0.1", where));
-        return store.check({"here/1"}) ? SIGTERM : 0;
+        return plain_stores().join("127.0.0.1", port, 60s, {})->check("test/here/1") ? SIGTERM : 0;
       };
     }
     connect_gloo(world(rank, 3), options);
@@ -183,7 +175,7 @@ std::vector<Ended> run_hosted(int ranks, const std::function<void(Communicator&)
     world.rank = world.local_rank = rank;
     world.size = world.local_size = ranks;
     world.port = port.number();
-    world.stores = &c10d_stores();
+    world.stores = &plain_stores();
     world.host_store = rank == 0;
     TransportOptions options;
     options.deadline = 30s;
@@ -228,7 +220,7 @@ TEST(GlooHosted, ARankThatServesTheStoreAndIsStartedTwiceIsNamedByAll) {
     world.rank = world.local_rank = process / 2;  // 0, 0, 1
     world.size = world.local_size = 3;
     world.port = port.number();
-    world.stores = &c10d_stores();
+    world.stores = &plain_stores();
     world.host_store = world.rank == 0;
     TransportOptions options;
     options.connect_deadline = 600s;
@@ -237,57 +229,13 @@ TEST(GlooHosted, ARankThatServesTheStoreAndIsStartedTwiceIsNamedByAll) {
   for (const Ended& ended : all) expect_contains(ended.error, "rank 0 was started twice, as ");
 }
 
-// The local addresses at which this machine listens on a port, as /proc/net/tcp and tcp6 write them.
-std::vector<std::string> listening_at(int port) {
-  std::vector<std::string> addresses;
-  for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream lines(file);
-    for (std::string line; std::getline(lines, line);) {
-      std::istringstream words(line);
-      std::string number, local, remote, state;
-      words >> number >> local >> remote >> state;
-      const auto colon = local.find(':');
-      if (state != "0A" || std::stoi(local.substr(colon + 1), nullptr, 16) != port) continue;
-      addresses.push_back(local.substr(0, colon));
-    }
-  }
-  return addresses;
-}
-
-TEST(StoreServer, ListensOnTheLoopbackAloneUnlessToldOtherwise) {
-  const auto all = run_processes(1, limit, [](int) {
-    if (listening_at(StoreServer(c10d_stores(), "127.0.0.1").port()) != std::vector<std::string>{"0100007F"})
-      throw Error("elsewhere");
-    for (const std::string& address : listening_at(StoreServer(c10d_stores(), "localhost").port())) {
-      if (address != "0100007F" && address != "00000000000000000000000001000000") throw Error("localhost " + address);
-    }
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    for (const std::string& address : listening_at(StoreServer(c10d_stores(), host.data()).port())) {
-      if (address.find_first_not_of('0') != address.npos) throw Error("at one address: " + address);
-    }
-  });
-  expect_success(all);
-}
-
-TEST(StoreServer, SaysAtOnceThatAHostIsUnknown) {
-  expect_contains(error_of([] { StoreServer(c10d_stores(), "no-such-host.invalid"); }),
-                  "the host `no-such-host.invalid`");
-}
-
-TEST(StoreServer, NamesAPortInUse) {
-  const ReservedPort port(true);
-  const std::string error = error_of([&] { StoreServer(c10d_stores(), "127.0.0.1", port.number()); });
-  expect_contains(error, "port " + std::to_string(port.number()) + " is in use by another program");
-}
-
 TEST(ConnectGloo, SaysWhatIsWrong) {
   World world;
   world.size = world.local_size = 2;
   world.rank = world.local_rank = 1;
   const ReservedPort nobody(false);
   world.port = nobody.number();
-  world.stores = &c10d_stores();
+  world.stores = &plain_stores();
   TransportOptions options;
   options.connect_deadline = 300ms;
   expect_contains(error_of([&] { connect_gloo(world, options); }),

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/c10d/transports.h"
 #include "processes.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -46,7 +46,7 @@ class Job : public testing::Test {
     world.size = world.local_size = size;
     world.port = static_cast<std::uint16_t>(server_.port());
     world.prefix = "test";
-    world.stores = &c10d_stores();
+    world.stores = &plain_stores();
     return world;
   }
 
@@ -63,7 +63,7 @@ class Job : public testing::Test {
   }
 
   ServerProcess server_{[](const auto& ready) {
-    const StoreServer server(c10d_stores(), "127.0.0.1");
+    const StoreServer server(plain_stores(), "127.0.0.1");
     ready(server.port());
   }};
 };

@@ -16,10 +16,10 @@
 
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
-#include "adapters/c10d/transports.h"
 #include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/group/membership_keys.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/tcp/tcp.h"
@@ -43,7 +43,7 @@ class Membership : public testing::Test {
     World world;
     world.elastic = world.coordinated = true;
     world.port = store_.port();
-    world.stores = &c10d_stores();
+    world.stores = &plain_stores();
     world.id = id;
     world.generation = generation;
     return world;
@@ -58,7 +58,7 @@ class Membership : public testing::Test {
     return std::make_unique<Meeting>(member, "tcp", std::chrono::seconds(60), stop);
   }
 
-  StoreServer store_{c10d_stores(), "127.0.0.1"};
+  StoreServer store_{plain_stores(), "127.0.0.1"};
   Roster roster_{store_};
   Generations generations_{1, 3};
 };
@@ -374,11 +374,11 @@ TEST_F(Membership, NobodyWaitsLongForACoordinatorThatDoesNotKnowHim) {
 // The next coordinator is there when the former one goes away, after the rank has waited for other ranks for longer
 // than it waits for a coordinator.
 TEST(MembershipStore, ThatGoesAwayIsWaitedForFromThenOn) {
-  std::optional<StoreServer> store(std::in_place, c10d_stores(), "127.0.0.1");
+  std::optional<StoreServer> store(std::in_place, plain_stores(), "127.0.0.1");
   World world;
   world.elastic = world.coordinated = true;
   world.port = store->port();
-  world.stores = &c10d_stores();
+  world.stores = &plain_stores();
   world.generation = 1;
   world.coordinator_wait = std::chrono::seconds(5);
   Roster(*store).admit(0);
@@ -387,7 +387,7 @@ TEST(MembershipStore, ThatGoesAwayIsWaitedForFromThenOn) {
   const Stop stop = [&] {  // asked in each round of its wait
     if (Clock::now() - begin < world.coordinator_wait || ++looks != 2) return 0;
     store.reset();
-    store.emplace(c10d_stores(), "127.0.0.1", world.port);
+    store.emplace(plain_stores(), "127.0.0.1", world.port);
     Generations generations(1, 1);
     generations.come(0);
     generations.next();
@@ -402,11 +402,11 @@ TEST(MembershipStore, ThatGoesAwayIsWaitedForFromThenOn) {
 }
 
 TEST(MembershipStore, SaysInOneSentenceThatItIsGone) {
-  std::optional<StoreServer> store(std::in_place, c10d_stores(), "127.0.0.1");
+  std::optional<StoreServer> store(std::in_place, plain_stores(), "127.0.0.1");
   World world;
   world.elastic = true;
   world.port = store->port();
-  world.stores = &c10d_stores();
+  world.stores = &plain_stores();
   const auto stop = [&] {
     if (store && store->find(membership_keys::any_left(world.generation))) store.reset();
     return 0;

@@ -334,7 +334,7 @@ class SmallStore : public testing::Test {
     server_.store.reset();
     testing::internal::GetCapturedStderr();
   }
-  ServedStore server_ = TcpStores(std::nullopt, TcpStores::Plain::refused, small()).serve("127.0.0.1", 0, patience, {});
+  ServedStore server_ = TcpStores(std::nullopt, TcpStores::Plain::never, small()).serve("127.0.0.1", 0, patience, {});
 };
 
 TEST_F(SmallStore, IsFullAtSomeTime) {
@@ -393,7 +393,7 @@ TEST(SlowStore, ClosesSilentConnections) {
   StoreLimits limits;
   limits.silence = 50ms;
   for (const auto& secret : {std::optional<Secret>(), std::optional(ours)}) {
-    const ServedStore server = TcpStores(secret, TcpStores::Plain::refused, limits).serve("127.0.0.1", 0, patience, {});
+    const ServedStore server = TcpStores(secret, TcpStores::Plain::never, limits).serve("127.0.0.1", 0, patience, {});
     EXPECT_EQ(Stranger(server.port).heard(), "");
     const Stranger half(server.port);
     half.say("sstq");
@@ -410,7 +410,7 @@ TEST(SlowStore, ClosesSilentConnections) {
 TEST(SlowStore, MembersMayBeSilent) {
   StoreLimits limits;
   limits.silence = 1s;
-  const TcpStores stores(ours, TcpStores::Plain::refused, limits);
+  const TcpStores stores(ours, TcpStores::Plain::never, limits);
   const ServedStore server = stores.serve("127.0.0.1", 0, patience, {});
   const StorePtr store = stores.join("127.0.0.1", server.port, patience, {});
   std::this_thread::sleep_for(1500ms);

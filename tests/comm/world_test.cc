@@ -155,6 +155,8 @@ TEST(FindWorld, ReadsTorchrun) {
   EXPECT_EQ(world.prefix, "sotto/job7/3");
   EXPECT_FALSE(world.host_store);
   EXPECT_FALSE(world_of(with(torchrun, {{"RANK", "0"}})).host_store) << "the agent serves the store";
+  EXPECT_TRUE(world_of(with(torchrun, {{"RANK", "0"}})).agent_store);
+  EXPECT_FALSE(world_of(without(torchrun, "TORCHELASTIC_USE_AGENT_STORE")).agent_store);
   EXPECT_NE(world_of(with(torchrun, {{"TORCHELASTIC_RESTART_COUNT", "4"}})).prefix, world.prefix);
   EXPECT_TRUE(world_of(without(with(torchrun, {{"RANK", "0"}}), "TORCHELASTIC_USE_AGENT_STORE")).host_store);
   EXPECT_FALSE(world_of(without(torchrun, "TORCHELASTIC_USE_AGENT_STORE")).host_store);

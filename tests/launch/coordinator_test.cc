@@ -1,5 +1,4 @@
 #include "app/launch/coordinator.h"
-#include "adapters/c10d/transports.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +13,7 @@
 
 #include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/group/membership.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/core/error.h"
 #include "tests/core/helpers.h"
 
@@ -29,7 +29,7 @@ class CoordinatorTest : public testing::Test {
     World world;
     world.elastic = world.coordinated = true;
     world.port = coordinator_->port();
-    world.stores = &c10d_stores();
+    world.stores = &plain_stores();
     world.id = id;
     world.generation = 1;
     return world;

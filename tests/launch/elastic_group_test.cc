@@ -1,5 +1,4 @@
 #include "app/launch/elastic_group.h"
-#include "adapters/c10d/transports.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "sotto/comm/group/membership_keys.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -61,7 +61,7 @@ class ElasticGroupTest : public testing::Test {
   std::string members(std::uint64_t generation) { return store_.find(keys::members(generation)).value_or("none"); }
 
   LaunchSpec spec_;
-  StoreServer store_{c10d_stores(), "127.0.0.1"};
+  StoreServer store_{plain_stores(), "127.0.0.1"};
   Words words_;
   Console console_;
 };

@@ -1,5 +1,4 @@
 #include "app/launch/launcher.h"
-#include "adapters/c10d/transports.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "app/launch/signals.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -339,7 +339,7 @@ TEST(Launcher, RefusesAMasterThatIsNone) {
 }
 
 TEST(Launcher, RefusesAPortInUse) {
-  const StoreServer other(c10d_stores(), "127.0.0.1");
+  const StoreServer other(plain_stores(), "127.0.0.1");
   LaunchSpec spec;
   spec.master = fmt::format("127.0.0.1:{}", other.port());
   Console console;

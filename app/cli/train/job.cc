@@ -14,6 +14,7 @@
 #include "app/report/text_table.h"
 #include "app/train/folder/checkpoint.h"
 #include "app/train/folder/run_folder.h"
+#include "sotto/comm/secret.h"
 #include "sotto/core/file.h"
 #include "sotto/core/text.h"
 
@@ -21,6 +22,7 @@ namespace sotto {
 
 LaunchSpec train_job(TrainOptions options) {
   LaunchSpec spec{.arguments = {"train"}, .ranks = options.ranks, .master = options.master, .threads = options.threads};
+  if (!options.transport.secret.empty()) spec.secret = read_secret(options.transport.secret);
   options.master.clear();  // the ranks learn it from their variables
   for (std::string& flag : to_flags(options)) spec.arguments.push_back(std::move(flag));
   return spec;

@@ -1,4 +1,3 @@
-#include "adapters/c10d/transports.h"
 #include "app/train/trainer.h"
 
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 #include "app/train/folder/run_folder.h"
 #include "app/train/options/choices.h"
 #include "sotto/comm/group/membership.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/secret.h"
 #include "sotto/comm/transport.h"
@@ -124,10 +124,9 @@ int run_rank(const Choices& choices, const World& world) {
 int join_coordinator(const TrainOptions& options, const World& coordinator) {
   Console console;
   LaunchSpec spec = train_job(options);
-  const auto secret =
-      options.transport.secret.empty() ? std::nullopt : std::optional(read_secret(options.transport.secret));
-  spec.coordinated = {
-      .id = join_job(coordinator, secret), .most = std::exchange(spec.ranks, 1), .wait = coordinator.coordinator_wait};
+  spec.coordinated = {.id = join_job(coordinator, spec.secret),
+                      .most = std::exchange(spec.ranks, 1),
+                      .wait = coordinator.coordinator_wait};
   const LaunchResult result = launch(spec, console);
   if (result.status == 0) print_result(options.train_dir, console);
   if (!result.error.empty()) {
@@ -137,8 +136,17 @@ int join_coordinator(const TrainOptions& options, const World& coordinator) {
   return result.status;
 }
 
+// How this process serves or joins the store where the ranks meet. A coordinator may have no secret although its ranks
+// have one.
+TcpStores stores_of(const TrainOptions& options, const World& world) {
+  const std::string& file = options.transport.secret.empty() ? world.secret : options.transport.secret;
+  return TcpStores(file.empty() ? std::nullopt : std::optional(read_secret(file)),
+                   world.coordinated ? TcpStores::Plain::accepted : TcpStores::Plain::never);
+}
+
 // Finds the coordinator. Sets `least_ranks`, and the number of ranks in `options` to the most that the job may have.
-World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_t& least_ranks) {
+World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_t& least_ranks,
+                       std::optional<TcpStores>& stores) {
   const std::string& text = own.coordinator;
   const std::string said = named("coordinator", text);
   const MeetingPlace place = read_meeting_place(said, text);
@@ -146,14 +154,12 @@ World find_coordinator(const OwnOptions& own, TrainOptions& options, std::int64_
   refuse(!options.master.empty(), "{}: the ranks meet there; leave --master out", said);
   refuse(options.train_dir.empty(),
          "{}: needs --train-dir, the same for all ranks, since ranks that join later continue that run", said);
-  if (!options.transport.secret.empty())
-    static_cast<void>(read_secret(options.transport.secret));  // an error here comes before the rank waits for others
   options.master = text;
   World world;
   world.host = place.host;
   world.port = place.port;
-  world.stores = &c10d_stores();
   world.coordinated = true;
+  world.stores = &stores.emplace(stores_of(options, world));
   world.coordinator_wait = std::chrono::seconds(own.coordinator_wait);
   print_error(fmt::format("joining the job of the coordinator at {}, as soon as it answers\n", text));
   const JobSize size = size_of_job(world);
@@ -232,7 +238,6 @@ int run_train(std::span<const std::string> arguments) {
   // The shell of an interactive job (`srun --pty bash`) is a step of one task, and starts ranks like any other.
   const bool starts = (flags.given("ranks") && options.ranks > 1) || !own.hosts.hosts.empty() || !own.elastic.empty();
   if (world.starter == "slurm" && world.size == 1 && starts) world = World();
-  world.stores = &c10d_stores();
   const bool started = world.starter != "single";
   flags.refuse_empty({"hosts", "elastic", "coordinator"});
   if (world.starter != "sotto" && !options.resume)
@@ -257,7 +262,8 @@ int run_train(std::span<const std::string> arguments) {
   if (read_on_failure(own.on_failure) != OnFailure::go_on) require_elastic_job(own);
   refuse(joins && !own.hosts.hosts.empty(), "--coordinator: starts one rank, here; leave --hosts out");
   std::int64_t least_ranks = 0;
-  const World coordinator = joins ? find_coordinator(own, options, least_ranks) : World();
+  std::optional<TcpStores> stores;  // must outlive the world that uses them
+  const World coordinator = joins ? find_coordinator(own, options, least_ranks, stores) : World();
   if (!flags.given("backend") && !are_private(options, own, joins ? coordinator : world)) {
     options.backend = "gloo";
     if (world.rank == 0) {
@@ -296,6 +302,7 @@ int run_train(std::span<const std::string> arguments) {
   if (hosts) take_secret(*hosts, transport, choices.options);
   // A single rank is launched, too, because OpenMP reads its variables before main().
   if (joins) return join_coordinator(choices.options, coordinator);
+  if (started) world.stores = world.agent_store ? &c10d_stores() : &stores.emplace(stores_of(choices.options, world));
   return started ? run_rank(choices, world) : run_job(choices.options, own, least_ranks, hosts ? &*hosts : nullptr);
 }
 

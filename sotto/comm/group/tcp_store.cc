@@ -159,7 +159,7 @@ class TcpStore final : public Store {
     const auto begin = Clock::now();
     try {
       Answer answer = line_->ask(text_of(head, key, value, expected), begin + limit_, {});
-      if (answer.head.kind != StoreReply::Kind::refused) return answer;
+      if (answer.head.kind != StoreReply::Kind::denied) return answer;
       throw CommError(fmt::format("{} refuses a request: {}", place_, visible(answer.value)));
     } catch (const NoAnswer& none) {
       line_.reset();
@@ -274,7 +274,7 @@ StorePtr TcpStores::join(const std::string& host, std::uint16_t port, std::chron
         } catch (const NoAnswer& none) {
           why = none.why;
         }
-        if (tls == nullptr || why != Why::without_tls || plain_ == Plain::refused) break;
+        if (tls == nullptr || why != Why::without_tls || plain_ == Plain::never) break;
       }
     }
     const auto now = Clock::now();

@@ -32,9 +32,9 @@ struct StoreLimits {
 // that serves it; that process uses it without a connection.
 class TcpStores final : public StoreService {
  public:
-  enum class Plain : bool { refused, accepted };
+  enum class Plain : bool { never, accepted };
   // With Plain::accepted, join() also takes a server without a secret, such as a coordinator that has none.
-  explicit TcpStores(const std::optional<Secret>& secret = std::nullopt, Plain plain = Plain::refused,
+  explicit TcpStores(const std::optional<Secret>& secret = std::nullopt, Plain plain = Plain::never,
                      const StoreLimits& limits = {});
   ServedStore serve(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
                     const Stop& stop) const override;
@@ -67,7 +67,7 @@ static_assert(sizeof(StoreRequest) == 32);
 
 // The answer: 24 bytes, little-endian, then a value, or why the request is refused.
 struct StoreReply {
-  enum class Kind : std::uint8_t { done = 1, missing, refused, wants_secret };
+  enum class Kind : std::uint8_t { done = 1, missing, denied, wants_secret };
 
   std::uint32_t word = 0x72747373;  // "sstr"
   Kind kind = Kind::done;

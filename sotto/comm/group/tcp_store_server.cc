@@ -89,7 +89,7 @@ std::string answer_to(const StoreRequest& head, std::string_view data, Store& st
   } catch (const MissingKey&) {
     return reply_of(StoreReply::Kind::missing, "");
   } catch (const Error& error) {
-    return reply_of(StoreReply::Kind::refused, error.what());
+    return reply_of(StoreReply::Kind::denied, error.what());
   }
 }
 
@@ -206,71 +206,55 @@ struct Server {
     });
   }
 
+  // What follows an operation on the connection.
+  template <class Next>
+  auto then(const Shared& guest, Next next) {
+    return [this, guest, next](const asio::error_code& error, std::size_t) {
+      if (guest->closed) return;
+      error ? part(guest) : next(guest);
+    };
+  }
+
   // A member may be silent for as long as it likes between two requests.
   void hear(const Shared& guest) {
-    guest->stream->async_read_some(
-        asio::buffer(&guest->head, sizeof(guest->head)), [this, guest](const asio::error_code& error, std::size_t had) {
-          if (guest->closed) return;
-          if (error) return part(guest);
-          if (guest->is_member) limit(guest, limits.silence, too_silent);
-          const auto rest = asio::buffer(&guest->head, sizeof(guest->head)) + had;
-          asio::async_read(*guest->stream, rest, [this, guest](const asio::error_code& broken, std::size_t) {
-            if (guest->closed) return;
-            if (broken) return part(guest);
-            const std::string wrong = wrong_with(guest->head, guest->is_member, limits);
-            if (!wrong.empty()) return refuse(guest, wrong);
-            hear_data(guest);
-          });
-        });
+    asio::async_read(*guest->stream, asio::buffer(&guest->head, sizeof(guest->head)),
+                     then(guest, [this](const Shared& each) {
+                       if (each->is_member) limit(each, limits.silence, too_silent);
+                       const std::string wrong = wrong_with(each->head, each->is_member, limits);
+                       wrong.empty() ? hear_data(each) : refuse(each, wrong);
+                     }));
   }
 
   void hear_data(const Shared& guest) {
     const std::size_t had = guest->data.size(), more = std::min(piece, data_bytes(guest->head) - had);
     if (more == 0) return answer(guest);
-    if (!hold(*guest, had + more)) return refuse(guest, std::string(too_much));
+    if (!hold(*guest, had + more)) return refuse(guest, too_much);
     guest->data.resize(had + more);
     asio::async_read(*guest->stream, asio::buffer(guest->data) + had,
-                     [this, guest](const asio::error_code& error, std::size_t) {
-                       if (guest->closed) return;
-                       if (error) return part(guest);
-                       hear_data(guest);
-                     });
+                     then(guest, [this](const Shared& each) { hear_data(each); }));
   }
 
   void answer(const Shared& guest) {
     guest->data = answer_to(guest->head, guest->data, *store);
-    if (!hold(*guest, guest->data.size())) return refuse(guest, std::string(too_much));
-    asio::async_write(*guest->stream, asio::buffer(guest->data),
-                      [this, guest](const asio::error_code& error, std::size_t) {
-                        if (guest->closed) return;
-                        if (error) return part(guest);
-                        if (!std::exchange(guest->is_member, true)) waiting.remove(guest);
-                        guest->patience.expires_at(asio::steady_timer::time_point::max());
-                        guest->data = {};
-                        hold(*guest, 0);
-                        hear(guest);
-                      });
+    if (!hold(*guest, guest->data.size())) return refuse(guest, too_much);
+    asio::async_write(*guest->stream, asio::buffer(guest->data), then(guest, [this](const Shared& each) {
+      if (!std::exchange(each->is_member, true)) waiting.remove(each);
+      each->patience.expires_at(asio::steady_timer::time_point::max());
+      each->data = {};
+      hold(*each, 0);
+      hear(each);
+    }));
   }
 
   // The connection stays a moment: if it were closed while something that came is unread, the answer would be lost.
-  void refuse(const Shared& guest, const std::string& why) {
-    refusals.add(guest->from, why);
-    guest->data = reply_of(StoreReply::Kind::refused, why);
+  void refuse(const Shared& guest, std::string_view why) {
+    refusals.add(guest->from, std::string(why));
+    guest->data = reply_of(StoreReply::Kind::denied, why);
     limit(guest, farewell, "");
-    asio::async_write(*guest->stream, asio::buffer(guest->data),
-                      [this, guest](const asio::error_code& error, std::size_t) {
-                        asio::error_code ignored;
-                        if (!guest->closed) guest->stream->socket().shutdown(Tcp::socket::shutdown_send, ignored);
-                        error ? dismiss(guest) : let_go(guest);
-                      });
-  }
-
-  void let_go(const Shared& guest) {
-    if (guest->closed) return;
-    guest->data.resize(4096);
-    guest->stream->async_read_some(
-        asio::buffer(guest->data),
-        [this, guest](const asio::error_code& error, std::size_t) { error ? dismiss(guest) : let_go(guest); });
+    asio::async_write(*guest->stream, asio::buffer(guest->data), then(guest, [](const Shared& each) {
+      asio::error_code gone;
+      each->stream->socket().shutdown(Tcp::socket::shutdown_send, gone);
+    }));
   }
 
   // It has closed the connection, or lost it.
