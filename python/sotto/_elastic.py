@@ -33,7 +33,8 @@ LONGEST = 140.0  # seconds: with the 30 that a silent rank gets, less than the c
 
 
 def elastic(
-    coordinator: str | None = None, *, timeout: float | timedelta = 120.0, wait: float | timedelta = 600.0,
+    coordinator: str | None = None, *, secret: str | os.PathLike[str] | None = None, timeout: float | timedelta = 120.0,
+    wait: float | timedelta = 600.0,
 ) -> Callable[[Callable[Concatenate[ElasticState, Parameters], Result]],
               Callable[Concatenate[ElasticState, Parameters], Result | None]]:
     """Lets a training function continue when ranks are lost or join. It is called again for each group of ranks.
@@ -57,6 +58,8 @@ def elastic(
     (GossipDataParallel, LocalSGD, DiLoCo), all ranks continue from the exact mean of the remaining ranks' models.
 
     coordinator: its HOST:PORT. None: the variable SOTTO_COORDINATOR has it.
+    secret: the file of `sotto secret new` that the coordinator and all ranks have. Nobody else can then join, or read what sotto's
+        wrappers send between hosts; without it anybody who reaches the coordinator can. Gloo's own messages are always plain.
     timeout: of exchanges, and until the ranks of a group have met; at most 140 s. A machine that vanishes without a word is
         noticed after this time; a process that ends, at once, or after 30 s if it is killed before the group is connected.
     wait: for a coordinator that is gone while it is needed; another one with its --state may take its place.
@@ -75,6 +78,9 @@ def elastic(
     if not place:
         raise ConfigError(f"coordinator: missing; say HOST:PORT, where `sotto coordinator` runs, here or in the variable {VARIABLE}")
     place = _check.text("coordinator", place, "HOST:PORT")
+    if secret is not None and not isinstance(secret, (str, os.PathLike)):
+        raise ConfigError(f"secret={secret!r}: wants the path of a file, not {type(secret).__name__}")
+    file = None if secret is None else os.fspath(secret)
     seconds, absence = _check.seconds(timeout), _check.seconds(wait, "wait")
     if seconds > LONGEST:
         raise ConfigError(f"timeout={timeout!r}: at most {LONGEST:g} s, since the coordinator gives up ranks that wait for a "
@@ -89,7 +95,7 @@ def elastic(
             if dist.is_initialized():
                 raise ConfigError("sotto.elastic makes the process group of each group of ranks; leave init_process_group out")
             with _asked_to_end() as asked:
-                job = _Job(place, seconds, absence, state, asked)
+                job = _Job(place, file, seconds, absence, state, asked)
                 return job.run(lambda: train(state, *arguments, **named))
 
         return run
@@ -110,7 +116,7 @@ class _Over(BaseException):
 
 
 class _Job:
-    def __init__(self, coordinator: str, timeout: float, wait: float, state: ElasticState, asked: Callable[[], int]) -> None:
+    def __init__(self, coordinator: str, secret: str | None, timeout: float, wait: float, state: ElasticState, asked: Callable[[], int]) -> None:
         self._timeout = timeout
         self._state = state
         self._asked = asked
@@ -121,7 +127,7 @@ class _Job:
         self._new = False  # some rank of the group had none
         state._commits, state._owed, state._wrappers = [], [], []
         try:
-            self._member = Member(coordinator, wait, asked)
+            self._member = Member(coordinator, secret, wait, asked)
         except CommError:
             if not asked():
                 raise

@@ -188,7 +188,7 @@ _CHECKED: dict[str, tuple[Any, ...]] = {
     "gossiper_topology": (c_void_p, Sink),
     "gossiper_exact_after": (c_void_p, POINTER(c_int64)),
     "aggregate": (c_void_p, POINTER(Tensor), POINTER(AggregateOptions)),
-    "member_create": (c_char_p, c_double, POINTER(c_int), _MADE),
+    "member_create": (c_char_p, c_char_p, c_double, POINTER(c_int), _MADE),
     "member_join": (c_void_p, POINTER(c_int), POINTER(c_int)),
     "member_meet": (c_void_p, c_double, POINTER(c_int), POINTER(Store)),
     "member_next": (c_void_p, c_char_p, c_int, POINTER(c_int)),

@@ -23,13 +23,14 @@ Result = TypeVar("Result")
 class Member(c.Handle):
     """Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives.
 
-    `asked` returns the number of a signal that should end this rank, or 0. What waits then ends with a CommError.
+    secret: the file with the job's secret. `asked` returns the number of a signal that should end this rank, or 0. What waits then ends with a CommError.
     """
 
-    def __init__(self, coordinator: str, wait: float, asked: Callable[[], int]) -> None:
+    def __init__(self, coordinator: str, secret: str | None, wait: float, asked: Callable[[], int]) -> None:
         self._asked = asked
+        self._host = coordinator.rpartition(":")[0].strip("[]")
         _interruptible(asked, lambda stop: super(Member, self).__init__(
-            "member", lambda made: library.member_create(c.text(coordinator), wait, stop, made)))
+            "member", lambda made: library.member_create(c.text(coordinator), c.text(secret), wait, stop, made)))
 
     def join(self) -> bool:
         """Waits for the first group that has this rank as a member. False if the run has come to its end without it."""
@@ -45,7 +46,7 @@ class Member(c.Handle):
         """Waits until all ranks of the group are here. CommError if one of them is lost before."""
         calls = c.Store()
         _interruptible(self._asked, lambda stop: library.member_meet(self.value, seconds, stop, byref(calls)))
-        return GroupStore(_Calls(calls), timedelta(seconds=seconds))
+        return GroupStore(_Calls(calls), timedelta(seconds=seconds), self._host)
 
     def _info(self) -> c.Membership:
         info = c.Membership()
@@ -113,12 +114,13 @@ class _Calls:
 class GroupStore(dist.Store):
     """A store of the library's as one of torch's. Whoever uses it from C++ keeps no reference to this object: its maker must."""
 
-    def __init__(self, calls: _Calls, limit: timedelta) -> None:
+    def __init__(self, calls: _Calls, limit: timedelta, host: str) -> None:
         super().__init__()
+        self.host = host  # which all ranks can reach
         self._kept, self._calls, self._limit = calls, calls.calls, limit
 
     def clone(self) -> GroupStore:
-        return GroupStore(self._kept, self._limit)
+        return GroupStore(self._kept, self._limit, self.host)
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._limit = timeout

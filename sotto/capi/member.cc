@@ -9,6 +9,7 @@
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/group/membership.h"
 #include "sotto/comm/group/tcp_store.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/world.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
@@ -75,13 +76,16 @@ sotto_store calls_of(StorePtr store) {
 
 }  // namespace
 
-sotto_status sotto_member_create(const char* coordinator, double wait, const int* stop, sotto_member** made) {
+sotto_status sotto_member_create(const char* coordinator, const char* secret, double wait, const int* stop,
+                                 sotto_member** made) {
   return guarded([&] {
     require(coordinator, "coordinator");
     require(made, "made");
     const MeetingPlace place = read_meeting_place(named("coordinator", coordinator), coordinator);
     if (!(wait >= 0 && wait <= 1e9)) throw ConfigError(named("wait") + ": wants seconds, at most 1e9");
-    auto member = std::make_unique<sotto_member>();
+    std::optional<Secret> known;
+    if (secret != nullptr) known = read_secret(secret);
+    std::unique_ptr<sotto_member> member(new sotto_member{TcpStores(known), {}, {}, {}});
     World& world = member->world;
     world.host = place.host;
     world.port = place.port;
@@ -90,7 +94,7 @@ sotto_status sotto_member_create(const char* coordinator, double wait, const int
     world.elastic = world.coordinated = true;
     world.coordinator_wait = std::chrono::seconds(static_cast<std::int64_t>(std::ceil(wait)));
     world.generation = 1;
-    world.id = join_job(world, {}, stop_of(stop));
+    world.id = join_job(world, known, stop_of(stop));
     member->heartbeat.emplace(world);
     *made = member.release();
   });

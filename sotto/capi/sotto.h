@@ -472,9 +472,11 @@ SOTTO_API sotto_status sotto_aggregate(sotto_group* group, const sotto_tensor* t
  * there, a function that waits returns SOTTO_COMM_ERROR. */
 typedef struct sotto_member sotto_member;
 
-/* Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives. A coordinator that is
- * gone is waited for, throughout the job, for `wait` seconds. */
-SOTTO_API sotto_status sotto_member_create(const char* coordinator, double wait, const int* stop, sotto_member** made);
+/* Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives. `secret` is the file
+ * with the job's secret, which the coordinator has, too; NULL: there is none. A coordinator that is gone is waited for,
+ * throughout the job, for `wait` seconds. */
+SOTTO_API sotto_status sotto_member_create(const char* coordinator, const char* secret, double wait, const int* stop,
+                                           sotto_member** made);
 /* Without sotto_member_leave() before, the coordinator hears of an error. */
 SOTTO_API void sotto_member_free(sotto_member* member);
 
