@@ -77,6 +77,12 @@ class _Job:
         if self.host is not self.buffer and self.buffer is not None and self.host is not None:
             self.buffer.copy_(self.host, non_blocking=True)
 
+    def drop(self) -> None:
+        """Keeps no gradient alive that the optimizer has used."""
+        if self.host is self.buffer:
+            self.host = None
+        self.buffer = None
+
 
 @c.Call
 def _await(number: int) -> None:
@@ -182,7 +188,9 @@ class Hook(c.Handle):
         for job in posted:
             job.give_back()
         for job in posted:  # after all copies to a device
-            if job.future is not None and not job.future.done():
+            if job.future is None:
+                job.drop()
+            elif not job.future.done():
                 job.future.set_result(job.buffer)
 
     def refuse(self, why: str) -> None:

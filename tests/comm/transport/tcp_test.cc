@@ -230,6 +230,27 @@ TEST_F(Tcp, ARankMayEndWhenItHasSentEverything) {
   }));
 }
 
+// Messages have several sizes, so that a message that met the wrong room would not fit.
+TEST_F(Tcp, RanksThatDoNotAgreeEndEachOther) {
+  expect_success(run(3, 60s, [](Communicator& communicator) {
+    std::vector<float> data(1000, 1.0F);
+    for (const std::uint64_t step : {7U, 8U}) {
+      communicator.require_same(step, "it slept");
+      communicator.barrier();
+      communicator.all_reduce(data);
+    }
+    if (data.back() != 9) throw std::runtime_error("not the sum");
+    const std::size_t size = communicator.rank() == 0 ? 1000 : 100;
+    communicator.require_same(communicator.rank() == 0 ? 9 : 8, "it slept");
+    try {
+      communicator.all_reduce(std::span(data).first(size));
+      throw std::runtime_error("no error");
+    } catch (const CommError& error) {
+      if (std::string(error.what()).find("it slept") == std::string::npos) throw;
+    }
+  }));
+}
+
 TEST_F(Tcp, LargeMessagesCrossEachOther) {
   expect_success(run(2, 60s, [](Communicator& communicator) {
     exchange_with(communicator, 1 - communicator.rank(), 1 - communicator.rank(), 100 << 20);

@@ -12,4 +12,5 @@ from .meddled_steps import *
 from .own_speed import *
 from .scaler import *
 from .steps import *
+from .threads import *
 from .wrong_steps import *
