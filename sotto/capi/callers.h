@@ -21,6 +21,7 @@
 struct sotto_group {
   std::shared_ptr<sotto::Communicator> communicator;
   bool encrypts = false;
+  std::shared_ptr<void> store = nullptr;  // of sotto_group_meet(); ends after the communicator
 };
 
 namespace sotto::capi {

@@ -1,10 +1,12 @@
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "sotto/capi/callers.h"
 #include "sotto/capi/tensor_aggregate.h"
 #include "sotto/capi/vector_gossip.h"
-#include "sotto/comm/group/store.h"
+#include "sotto/comm/group/bounded_store.h"
+#include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/tcp/store_group.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
@@ -73,6 +75,57 @@ class CallersStore final : public Store {
   sotto_store calls_;
 };
 
+void check_ranks(int rank, int ranks) {
+  if (ranks >= 1 && rank >= 0 && rank < ranks) return;
+  throw ConfigError("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ": a rank is below their number");
+}
+
+StoreGroupOptions read_group(const sotto_group_options* given) {
+  const auto options = read_options(given);
+  if (options.streams < 0 || options.streams > 64) throw ConfigError(named("streams") + ": wants 1 to 64");
+  return {.deadline = milliseconds(options.timeout),
+          .encrypt = options.plain == 0,
+          .interface = text_or(options.interface, ""),
+          .near_host = text_or(options.near_host, ""),
+          .streams = std::max(1, options.streams)};
+}
+
+// The store of one group, which rank 0 serves. It must close last, and so waits a moment for the others' end.
+class OwnStore {
+ public:
+  OwnStore(const std::string& host, std::uint16_t port, int rank, int ranks, const StoreGroupOptions& options)
+      : rank_(rank), ranks_(ranks) {
+    const TcpStores stores(options.secret);
+    if (ranks == 1) {
+      store_ = make_memory_store();
+    } else if (rank == 0) {
+      store_ = stores.serve(host, port, options.deadline, {}).store;
+    } else {
+      store_ = stores.join(host, port, options.deadline, {}, "rank 0");
+    }
+  }
+  ~OwnStore() {
+    try {
+      constexpr std::chrono::seconds most(2);
+      const auto end = Clock::now() + most;
+      BoundedStore last(store_, "the store", most);
+      last.add("gone", 1);
+      for (Patience patience(std::chrono::milliseconds(50));
+           rank_ == 0 && last.add("gone", 0) < ranks_ && Clock::now() < end;) {
+        patience.pause(end);
+      }
+    } catch (const std::exception&) {  // the store is gone
+    }
+  }
+  OwnStore(const OwnStore&) = delete;
+  OwnStore& operator=(const OwnStore&) = delete;
+  const StorePtr& get() const { return store_; }
+
+ private:
+  int rank_, ranks_;
+  StorePtr store_;
+};
+
 }  // namespace
 
 sotto_status sotto_meeting_create(const sotto_store* store, int rank, int ranks, double timeout, sotto_meeting** made) {
@@ -84,10 +137,7 @@ sotto_status sotto_meeting_create(const sotto_store* store, int rank, int ranks,
     require(reinterpret_cast<const void*>(store->find), "find of the store");
     require(reinterpret_cast<const void*>(store->add), "add of the store");
     require(reinterpret_cast<const void*>(store->set_first), "set_first of the store");
-    if (ranks < 1 || rank < 0 || rank >= ranks) {
-      throw ConfigError("rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
-                        ": a rank is below their number");
-    }
+    check_ranks(rank, ranks);
     const auto deadline = std::min(milliseconds(timeout), Deadline::longest);
     *made = new sotto_meeting{std::make_shared<Meeting>(calls, deadline, rank, ranks, "tcp"), rank, ranks};
   });
@@ -103,14 +153,7 @@ sotto_status sotto_meeting_connect(sotto_meeting* meeting, const sotto_group_opt
   return guarded([&] {
     require(meeting, "meeting");
     require(made, "made");
-    const auto options = read_options(given);
-    if (options.streams < 0 || options.streams > 64) throw ConfigError(named("streams") + ": wants 1 to 64");
-    auto [communicator, encrypts] = connect_at(meeting->meeting, meeting->rank, meeting->ranks,
-                                               {.deadline = milliseconds(options.timeout),
-                                                .encrypt = options.plain == 0,
-                                                .interface = text_or(options.interface, ""),
-                                                .near_host = text_or(options.near_host, ""),
-                                                .streams = std::max(1, options.streams)});
+    auto [communicator, encrypts] = connect_at(meeting->meeting, meeting->rank, meeting->ranks, read_group(given));
     *made = new sotto_group{std::move(communicator), encrypts};
   });
 }
@@ -125,7 +168,27 @@ sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks, c
   return sotto_meeting_connect(meeting, options, made);
 }
 
-void sotto_group_free(sotto_group* group) { delete group; }
+sotto_status sotto_group_meet(const char* host, uint16_t port, int rank, int ranks, const void* secret,
+                              const sotto_group_options* given, sotto_group** made) {
+  return guarded([&] {
+    require(host, "host");
+    require(made, "made");
+    check_ranks(rank, ranks);
+    auto options = read_group(given);
+    if (port == 0) throw ConfigError("port 0: say at which port all ranks find rank 0");
+    if (secret != nullptr) std::memcpy(options.secret.emplace().data(), secret, sizeof(Secret));
+    if (options.near_host.empty()) options.near_host = host;
+    const auto own = std::make_shared<OwnStore>(host, port, rank, ranks, options);
+    auto meeting = std::make_shared<Meeting>(own->get(), options.deadline, rank, ranks, "tcp");
+    auto [communicator, encrypts] = connect_at(std::move(meeting), rank, ranks, options);
+    *made = new sotto_group{std::move(communicator), encrypts, own};
+  });
+}
+
+void sotto_group_free(sotto_group* group) {
+  const auto last = group == nullptr ? nullptr : group->store;
+  delete group;
+}
 
 int sotto_group_rank(const sotto_group* group) { return group->communicator->rank(); }
 int sotto_group_ranks(const sotto_group* group) { return group->communicator->size(); }

@@ -1,6 +1,9 @@
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <thread>
@@ -8,6 +11,7 @@
 #include <vector>
 
 #include "sotto/capi/sotto.h"
+#include "sotto/core/open_file.h"
 #include "tests/capi/ranks.h"
 
 namespace sotto {
@@ -188,6 +192,64 @@ TEST(CapiGroup, RefusesWhatItCannotUse) {
   EXPECT_EQ(create(0, 1, {.bytes = sizeof(std::size_t)}), SOTTO_OK) << "a caller who knows no option";
   sotto_group_free(group);
   sotto_group_free(nullptr);
+}
+
+// A port that no other program takes while this object lives; a server that allows sharing can still listen on it.
+class ReservedPort {
+ public:
+  ReservedPort() {
+    const int on = 1;
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    socklen_t length = sizeof(address_);
+    address_.sin_family = AF_INET;
+    ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), length);
+    ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address_), &length);
+  }
+  std::uint16_t number() const { return ntohs(address_.sin_port); }
+
+ private:
+  Descriptor socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  sockaddr_in address_{};
+};
+
+TEST(CapiMeeting, NeedsNoStoreOfTheCallers) {
+  const std::array<unsigned char, 32> bytes{1, 2, 3};
+  for (const void* const secret : {static_cast<const void*>(nullptr), static_cast<const void*>(bytes.data())}) {
+    const ReservedPort port;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        sotto_group* group = nullptr;
+        ASSERT_EQ(sotto_group_meet("127.0.0.1", port.number(), rank, 3, secret, nullptr, &group), SOTTO_OK)
+            << sotto_last_error(0);
+        std::vector<float> value{static_cast<float>(rank)};
+        EXPECT_EQ(aggregate(group, value), SOTTO_OK) << sotto_last_error(0);
+        EXPECT_EQ(value[0], 1);
+        EXPECT_EQ(sotto_group_encrypts(group), 0) << "all run on one host";
+        sotto_group_free(group);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(CapiMeeting, SaysWhatIsWrong) {
+  const ReservedPort port;
+  const sotto_group_options options{.bytes = sizeof(options), .timeout = 0.3};
+  sotto_group* group = nullptr;
+  const auto meet = [&](const char* host, std::uint16_t at, int rank, int ranks) {
+    return sotto_group_meet(host, at, rank, ranks, nullptr, &options, &group);
+  };
+  const auto says = [](const char* text) { return std::string(sotto_last_error(0)).find(text) != std::string::npos; };
+  EXPECT_TRUE(meet("127.0.0.1", port.number(), 1, 2) == SOTTO_COMM_ERROR && says("is rank 0 running there?"))
+      << sotto_last_error(0);
+  EXPECT_TRUE(meet("127.0.0.1", port.number(), 0, 2) == SOTTO_COMM_ERROR && says("rank 1 did not come within 0.3 s"))
+      << sotto_last_error(0);
+  EXPECT_TRUE(meet("127.0.0.1", 0, 0, 2) == SOTTO_CONFIG_ERROR && says("port 0")) << sotto_last_error(0);
+  EXPECT_EQ(meet("127.0.0.1", port.number(), 2, 2), SOTTO_CONFIG_ERROR);
+  EXPECT_EQ(meet(nullptr, port.number(), 0, 2), SOTTO_CONFIG_ERROR);
+  EXPECT_EQ(meet("127.0.0.1", port.number(), 0, 1), SOTTO_OK) << sotto_last_error(0);
+  sotto_group_free(group);
 }
 
 TEST(CapiGossip, ComesToTheMean) {

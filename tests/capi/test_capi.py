@@ -1,8 +1,10 @@
 """The shared library of the C interface, as another language loads it."""
 
 import ctypes
+import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 
@@ -55,7 +57,7 @@ def test_python_encodes_and_decodes_with_it(path):
     class Sink(ctypes.Structure):
         _fields_ = [("take", take), ("context", ctypes.c_void_p)]
 
-    assert library.sotto_interface() == 1
+    assert library.sotto_interface() == 2
     codec = ctypes.c_void_p()
     assert library.sotto_codec_create(b"topk(2)", 1, ctypes.byref(codec)) == 1
     assert b"ratio must be in (0, 1]" in library.sotto_last_error(0)
@@ -69,6 +71,56 @@ def test_python_encodes_and_decodes_with_it(path):
     assert library.sotto_codec_decode(codec, found[0], ctypes.c_size_t(len(found[0])), ctypes.byref(into)) == 0
     assert list(decoded) == [1, 2, 3, -4, 0.5, 6]
     library.sotto_codec_free(codec)
+
+
+@pytest.fixture(scope="module")
+def average(path, tmp_path_factory):
+    program = tmp_path_factory.mktemp("average") / "average"
+    subprocess.run(["cc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}", ROOT / "examples" / "average.c", "-o", program,
+                    path, f"-Wl,-rpath,{path.parent}"], check=True)
+    return program
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as reserved:  # until the test ends; it does not listen
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield str(reserved.getsockname()[1])
+
+
+def answers_of(ranks):
+    """The ranks are lists of words."""
+    ranks = [subprocess.Popen([str(word) for word in rank], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in ranks]
+    return [rank.communicate(timeout=300) for rank in ranks]
+
+
+@pytest.mark.parametrize("has_secret", [False, True], ids=["plain", "secret"])
+def test_the_example_in_c_averages(average, port, tmp_path, has_secret):
+    secret = tmp_path / "secret"
+    secret.write_bytes(os.urandom(32))
+    answers = answers_of([average, "127.0.0.1", port, rank, 3, *[secret][:has_secret]] for rank in range(3))
+    assert answers == [("1 1\n", "")] * 3
+
+
+def test_the_example_in_c_keeps_others_out(average, port, tmp_path):
+    for name in ("ours", "other"):
+        (tmp_path / name).write_bytes(os.urandom(32))
+    ranks = [average, "127.0.0.1", port, 0, 2, tmp_path / "ours"], [average, "127.0.0.1", port, 1, 2, tmp_path / "other"]
+    rank = subprocess.Popen([str(word) for word in ranks[0]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    (_, wrong), = answers_of([ranks[1]])
+    assert wrong == f"average: the ranks' meeting place at 127.0.0.1:{port} has another secret; give all the same one\n"
+    (right, _), = answers_of([[average, "127.0.0.1", port, 1, 2, tmp_path / "ours"]])
+    out, log = rank.communicate(timeout=300)
+    assert (right, out) == ("0.5 1\n", "0.5 1\n") and "refused a connection from 127.0.0.1" in log, log
+
+
+def test_the_example_in_c_runs_on_two_hosts(average, cable, tmp_path):
+    """Two network namespaces stand for two hosts."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(os.urandom(32))
+    answers = answers_of(["ip", "netns", "exec", name, average, cable.addresses[0], "29500", rank, 2, secret] for rank, name in enumerate(cable.names))
+    assert answers == [("0.5 1\n", "")] * 2
 
 
 @pytest.mark.parametrize("plain, wanted", [("0", "encrypted 1.0"), ("1", "plain 1.0")])

@@ -53,6 +53,7 @@ def test_the_examples_build_and_run(prefix, root, tmp_path):
     run("cmake", "-G", "Ninja", "-S", root / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path)
     assert run(tmp_path / "gossiper") == "rank 0 has 3.5 after 3 rounds\n"
+    assert run(tmp_path / "average", "127.0.0.1", "29500", "0", "1") == "0 1\n"
     assert run(tmp_path / "aggregate") == "mean 2.5, largest 4\n"
     # After 1000 steps, a twentieth of 2.5 is still held back. A dense step would send 60,000 bytes.
     match = re.fullmatch(r"the mean is (\S+)\n(\d+) bytes a step\n", run(tmp_path / "averager"))

@@ -50,8 +50,7 @@ struct Answer {
 // A connection to a store.
 class StoreLine {
  public:
-  // Whether somebody accepts connections there. The system may connect a socket to itself if nobody listens at a port
-  // of its own choice.
+  // Whether somebody accepts connections there. If nobody does, the system may have connected the socket to itself.
   bool connect(const SocketAddress& address, Clock::time_point until, const Stop& stop) {
     asio::ip::tcp::socket& socket = stream_->socket();
     const auto place = endpoint_of(address);

@@ -78,7 +78,7 @@ struct StoreReply {
 };
 static_assert(sizeof(StoreReply) == 24);
 
-// Serves a store at an address of this machine, or at all of them if it is nothing, on a thread of its own, until
+// Serves a store at an address of this machine, or at all of them if it is nothing, on its own thread, until
 // nobody has the store any more. Connections that say something else than requests are closed, with at most a line a
 // second in the log. std::system_error if it cannot listen there.
 ServedStore serve_store(const std::optional<SocketAddress>& address, std::uint16_t port, std::shared_ptr<const Tls> tls,

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/secret.h"
 #include "sotto/comm/tcp/door.h"
 #include "sotto/comm/tcp/tcp.h"
 #include "sotto/core/error.h"
@@ -82,7 +81,9 @@ StoreGroup connect_at(std::shared_ptr<Meeting> meeting, int rank, int size, cons
     settings.options.streams = options.streams;
     if (hosts.are_several()) {
       settings.address = address_of(options, size);
-      if (options.encrypt) settings.tls = std::make_shared<const Tls>(shared_secret(*section, rank));
+      if (options.secret || options.encrypt) {
+        settings.tls = std::make_shared<const Tls>(options.secret ? *options.secret : shared_secret(*section, rank));
+      }
     }
     const bool encrypts = settings.tls != nullptr;
     return {connect_tcp(std::move(meeting), settings, rank, size), encrypts};
