@@ -1,6 +1,5 @@
 #include "sotto/topology/mixing_matrix.h"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -59,14 +58,21 @@ bool MixingMatrix::averages() const {
   return true;
 }
 
+// Columns add up to 1. So a matrix of 1 / ranks, subtracted, makes that eigenvalue 0 and leaves the others; and the
+// largest that is left is the limit of |A^k|^(1/k). Squaring doubles k.
 double MixingMatrix::second_eigenvalue() const {
-  if (ranks_ == 1) return 0;
-  const Eigen::Map<const Eigen::MatrixXd> matrix(shares_.data(), ranks_, ranks_);  // transposed: the same eigenvalues
-  const Eigen::VectorXcd values = Eigen::EigenSolver<Eigen::MatrixXd>(matrix, false).eigenvalues();
-  std::vector<double> magnitudes;
-  for (const auto& value : values) magnitudes.push_back(std::abs(value));
-  std::ranges::nth_element(magnitudes, magnitudes.begin() + 1, std::greater());
-  return magnitudes[1];
+  MixingMatrix power = *this;  // A^k, divided by its norm
+  for (double& share : power.shares_) share -= 1.0 / ranks_;
+  double logarithm = 0;  // of |A^k|^(1/k); `exponent` is 1/k
+  for (double exponent = 1; exponent > tolerance / 10; exponent /= 2) {
+    const double norm =
+        std::sqrt(std::inner_product(power.shares_.begin(), power.shares_.end(), power.shares_.begin(), 0.0));
+    if (norm == 0) return 0;
+    logarithm += exponent * std::log(norm);
+    for (double& share : power.shares_) share /= norm;
+    power = power * power;
+  }
+  return std::exp(logarithm);
 }
 
 bool doubly_stochastic(const Topology& topology, const Mixing& mixing) {
