@@ -16,6 +16,7 @@ readonly cache="${XDG_CACHE_HOME:-$HOME/.cache}/sotto"
 readonly venv="$cache/venv-torch$torch_version"
 readonly venv_python="$venv/bin/python"
 readonly docs_venv="$cache/venv-docs"
+readonly zig_venv="$cache/venv-ziglang0.17.1"
 
 install_packages() {
   command -v dpkg-query > /dev/null || {
@@ -97,28 +98,37 @@ make_venv() {
   mv "$new" "$venv"
 }
 
-# The packages of `./dev docs` would bring other versions into the environment of the tests.
-make_docs_venv() {
-  local stamp
-  stamp="$(sha256sum < tools/docs_requirements.txt)"
-  [[ ! -x $docs_venv/bin/python || ! -f $docs_venv/.complete || $(< "$docs_venv/.complete") != "$stamp" ]] || return 0
-  if ! "$docs_venv/bin/python" -m pip --version > /dev/null 2>&1; then
-    say "making a Python environment with mkdocs in $docs_venv (once a machine, about 170 MB)"
-    rm -rf "$docs_venv"
-    "$(base_python)" -m venv "$docs_venv" || die "python -m venv failed; see above"
+# make_side_venv VENV REQUIREMENTS WHAT: packages that would bring other versions into the environment of the tests.
+make_side_venv() {
+  local side="$1" stamp
+  stamp="$(sha256sum < "$2")"
+  [[ ! -x $side/bin/python || ! -f $side/.complete || $(< "$side/.complete") != "$stamp" ]] || return 0
+  if ! "$side/bin/python" -m pip --version > /dev/null 2>&1; then
+    say "making a Python environment with $3 in $side (once a machine)"
+    rm -rf "$side"
+    "$(base_python)" -m venv "$side" || die "python -m venv failed; see above"
   fi
-  "$docs_venv/bin/python" -m pip install -q --no-input --disable-pip-version-check --retries 5 -r tools/docs_requirements.txt >&2 ||
+  "$side/bin/python" -m pip install -q --no-input --disable-pip-version-check --retries 5 -r "$2" >&2 ||
     die "pip install failed; see above"
-  echo "$stamp" > "$docs_venv/.complete"
+  echo "$stamp" > "$side/.complete"
 }
 
-setup_docs() {
+# setup_side_venv VENV REQUIREMENTS WHAT
+setup_side_venv() {
   "$(base_python)" -c 'import ensurepip' 2> /dev/null || install_packages python3-venv
   mkdir -p "$cache"
   (
     flock 9
-    make_docs_venv
-  ) 9> "$cache/venv-docs.lock"
+    make_side_venv "$@"
+  ) 9> "$1.lock"
+}
+
+setup_docs() { setup_side_venv "$docs_venv" tools/docs_requirements.txt "mkdocs (about 170 MB)"; }
+
+# The compiler's version is part of the path, since cmake/portable/zig-clang is what ccache knows of it.
+setup_portable() {
+  setup_side_venv "$zig_venv" cmake/portable/requirements.txt "ziglang (about 440 MB)"
+  ln -sf "$(echo "$zig_venv"/lib/python3*/site-packages/ziglang/zig)" "$zig_venv/bin/zig"
 }
 
 setup() {
