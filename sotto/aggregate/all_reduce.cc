@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <exception>
-#include <vector>
 
 #include "sotto/aggregate/memory/momentum.h"
-#include "sotto/codec/codec.h"
-#include "sotto/core/timer.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {

@@ -2,16 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <limits>
-#include <stdexcept>
 #include <tuple>
 
 #include "sotto/aggregate/hierarchical.h"
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

@@ -1,11 +1,7 @@
 #include "sotto/aggregate/gathered_step.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "sotto/aggregate/aggregators.h"
 #include "sotto/aggregate/owners.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/matrix.h"
 
 namespace sotto {

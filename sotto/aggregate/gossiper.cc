@@ -1,16 +1,10 @@
 #include "sotto/aggregate/gossiper.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
 #include "sotto/aggregate/vector_gossiper.h"
-#include "sotto/core/error.h"
 #include "sotto/core/floats.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 

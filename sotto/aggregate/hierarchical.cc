@@ -2,17 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "sotto/aggregate/owners.h"
 #include "sotto/codec/scratch.h"
 #include "sotto/comm/subgroup.h"
-#include "sotto/core/error.h"
 #include "sotto/core/hash.h"
-#include "sotto/core/table.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

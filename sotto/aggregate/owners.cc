@@ -1,14 +1,10 @@
 #include "sotto/aggregate/owners.h"
 
-#include <algorithm>
 #include <exception>
 #include <iterator>
-#include <utility>
 
 #include "sotto/codec/pieces.h"
-#include "sotto/core/error.h"
 #include "sotto/core/hash.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

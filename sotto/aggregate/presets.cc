@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

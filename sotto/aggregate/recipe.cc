@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/memory/momentum.h"
 #include "sotto/aggregate/presets.h"
 #include "sotto/codec/selection.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

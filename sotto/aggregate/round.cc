@@ -1,9 +1,7 @@
 #include "sotto/aggregate/round.h"
 
-#include <algorithm>
 #include <numeric>
 
-#include "sotto/core/timer.h"
 
 namespace sotto {
 

@@ -2,15 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <string_view>
-
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/memory/momentum.h"
-#include "sotto/core/error.h"
-#include "sotto/core/state.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {

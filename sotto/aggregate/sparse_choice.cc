@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "sotto/aggregate/aggregators.h"
 #include "sotto/codec/select/threshold.h"
 #include "sotto/codec/stages.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/element.h"
 
 namespace sotto {

@@ -2,14 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-#include <stdexcept>
-#include <utility>
-
-#include "sotto/core/error.h"
 #include "sotto/core/floats.h"
-#include "sotto/core/hash.h"
 
 namespace sotto {
 namespace {

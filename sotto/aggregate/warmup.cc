@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "sotto/core/error.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include "sotto/algorithm/gossip/gossip.h"
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 

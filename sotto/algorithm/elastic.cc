@@ -1,9 +1,6 @@
 #include "sotto/algorithm/elastic.h"
 
-#include <algorithm>
-
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/algorithm/worker.h"
 
 namespace sotto {
 

@@ -1,6 +1,5 @@
 #include "sotto/algorithm/group_aggregator.h"
 
-#include <utility>
 
 namespace sotto {
 

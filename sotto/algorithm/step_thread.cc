@@ -1,9 +1,5 @@
 #include "sotto/algorithm/step_thread.h"
 
-#include <algorithm>
-#include <chrono>
-#include <span>
-#include <utility>
 
 namespace sotto {
 

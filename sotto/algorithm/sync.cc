@@ -2,8 +2,6 @@
 
 #include "sotto/algorithm/group_aggregator.h"
 #include "sotto/algorithm/step_thread.h"
-#include "sotto/algorithm/worker.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {

@@ -1,14 +1,7 @@
-#include <algorithm>
-#include <atomic>
-#include <stdexcept>
-#include <utility>
-
 #include "sotto/algorithm/group_aggregator.h"
 #include "sotto/algorithm/step_thread.h"
 #include "sotto/algorithm/sync.h"
-#include "sotto/algorithm/worker.h"
 #include "sotto/core/thread.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

@@ -1,7 +1,5 @@
 #include "sotto/algorithm/worker.h"
 
-#include <algorithm>
-
 #include "sotto/aggregate/aggregate.h"
 
 namespace sotto {

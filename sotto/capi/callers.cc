@@ -2,10 +2,7 @@
 
 #include <cmath>
 #include <new>
-#include <utility>
-#include <variant>
 
-#include "sotto/comm/deadline.h"
 #include "sotto/core/version.h"
 
 namespace sotto::capi {

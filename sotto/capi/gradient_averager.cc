@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "sotto/core/error.h"
-#include "sotto/core/hash.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <cstring>
-#include <limits>
 
 #include "sotto/capi/callers.h"
 #include "sotto/kernels/reduce.h"

@@ -1,8 +1,5 @@
 #include "sotto/capi/loop_thread.h"
 
-#include <utility>
-
-#include "sotto/core/thread.h"
 
 namespace sotto {
 

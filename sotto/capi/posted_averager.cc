@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "sotto/capi/host_tensor.h"
-#include "sotto/capi/terms.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 

@@ -3,22 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
-#include <exception>
-#include <functional>
-#include <limits>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/algorithm/worker.h"
-#include "sotto/capi/terms.h"
-#include "sotto/core/error.h"
-#include "sotto/core/hash.h"
-#include "sotto/core/state.h"
 
 namespace sotto {
 namespace {

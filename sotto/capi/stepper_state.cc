@@ -1,16 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <exception>
-#include <functional>
 #include <numeric>
-#include <string_view>
-#include <utility>
 
 #include "sotto/capi/stepper.h"
-#include "sotto/core/error.h"
-#include "sotto/core/state.h"
 
 // What a Stepper says of itself: its state, its terms, and what it has sent.
 namespace sotto {

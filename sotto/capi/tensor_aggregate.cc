@@ -7,8 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <exception>
-#include <limits>
-#include <memory>
 
 #include "sotto/aggregate/recipe.h"
 #include "sotto/capi/callers.h"

@@ -5,13 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "sotto/aggregate/recipe.h"
 #include "sotto/core/bytes.h"
-#include "sotto/core/error.h"
 #include "sotto/core/floats.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 namespace {

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <span>
-
-#include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 
 namespace sotto {

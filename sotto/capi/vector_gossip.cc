@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <utility>
 
-#include "sotto/core/error.h"
-#include "sotto/core/hash.h"
 
 namespace sotto {
 

@@ -2,15 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
 #include <numeric>
-#include <utility>
 
-#include "sotto/codec/contract.h"
-#include "sotto/codec/stage.h"
 #include "sotto/codec/stages.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "sotto/codec/chain.h"
 #include "sotto/core/bytes.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 

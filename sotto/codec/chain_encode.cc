@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
-#include <stdexcept>
 
 #include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 

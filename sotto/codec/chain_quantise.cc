@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/checksum.h"
 #include "sotto/kernels/reduce.h"
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/reduce.h"

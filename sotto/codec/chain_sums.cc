@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
-#include <stdexcept>
 
 #include "sotto/codec/chain.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "sotto/codec/gradient_file.h"
 #include "sotto/core/csv_table.h"

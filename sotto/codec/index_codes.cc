@@ -1,7 +1,5 @@
 #include "sotto/codec/index_codes.h"
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>

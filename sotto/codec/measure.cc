@@ -1,21 +1,13 @@
 #include "sotto/codec/measure.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstring>
-#include <functional>
-#include <limits>
-#include <memory>
 #include <numbers>
 #include <numeric>
-#include <stdexcept>
-#include <vector>
 
 #include "sotto/core/floats.h"
 #include "sotto/core/random.h"
-#include "sotto/core/table.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

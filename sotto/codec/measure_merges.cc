@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <memory>
 
 #include "sotto/codec/measure.h"
 #include "sotto/codec/stages.h"

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
 #include <numeric>
 
-#include "sotto/core/error.h"
 #include "sotto/kernels/select.h"
 
 namespace sotto {

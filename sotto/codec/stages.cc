@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "sotto/codec/chain.h"
 #include "sotto/codec/code/elias.h"
 #include "sotto/codec/code/huffman.h"
@@ -25,14 +22,12 @@
 #include "sotto/codec/select/randomk.h"
 #include "sotto/codec/select/threshold.h"
 #include "sotto/codec/select/topk.h"
-#include "sotto/codec/stage.h"
 #include "sotto/codec/transform/dct.h"
 #include "sotto/codec/transform/dct2.h"
 #include "sotto/codec/transform/fft.h"
 #include "sotto/codec/transform/hadamard.h"
 #include "sotto/codec/transform/sketch.h"
 #include "sotto/codec/transform/svd.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 namespace {

@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <iterator>
-#include <stdexcept>
 
 #include "sotto/comm/mailbox.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

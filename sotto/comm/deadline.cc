@@ -1,6 +1,5 @@
 #include "sotto/comm/deadline.h"
 
-#include <algorithm>
 #include <thread>
 
 namespace sotto {

@@ -1,6 +1,5 @@
 #include "sotto/comm/inbox.h"
 
-#include <algorithm>
 
 namespace sotto {
 

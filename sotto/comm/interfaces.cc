@@ -9,17 +9,12 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <memory>
-#include <string_view>
-#include <vector>
 
 #include "sotto/comm/group/bounded_store.h"
-#include "sotto/core/error.h"
 #include "sotto/core/open_file.h"
 
 namespace sotto {

@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "sotto/comm/group/meeting.h"
 #include "sotto/core/bytes.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -8,14 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <span>
-#include <string_view>
 
 #include "sotto/core/error.h"
 #include "sotto/core/open_file.h"

@@ -3,7 +3,6 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "sotto/core/file.h"
 #include "sotto/core/open_file.h"

@@ -6,9 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <optional>
-#include <type_traits>
-#include <vector>
 
 #include "sotto/core/error.h"
 

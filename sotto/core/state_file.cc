@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <stdexcept>
-#include <utility>
 
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"

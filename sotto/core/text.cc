@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
-#include <system_error>
 
 namespace sotto {
 

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>

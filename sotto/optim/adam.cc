@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 namespace {

@@ -1,9 +1,5 @@
 #include "sotto/optim/averaged.h"
 
-#include <utility>
-
-#include "sotto/core/options.h"
-#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <stdexcept>
-#include <utility>
 
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"

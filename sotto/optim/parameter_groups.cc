@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "sotto/core/error.h"
-#include "sotto/core/expression.h"
 #include "sotto/core/text.h"
 
 namespace sotto {

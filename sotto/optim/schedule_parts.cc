@@ -6,9 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

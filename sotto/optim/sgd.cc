@@ -1,8 +1,5 @@
 #include "sotto/optim/sgd.h"
 
-#include <vector>
-
-#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 namespace {

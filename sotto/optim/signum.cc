@@ -1,9 +1,7 @@
 #include "sotto/optim/signum.h"
 
 #include <cmath>
-#include <vector>
 
-#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 namespace {

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
-#include <vector>
 
 #include "sotto/kernels/reduce.h"
-#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/expression.h"

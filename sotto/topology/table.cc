@@ -5,13 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <optional>
 
-#include "sotto/core/error.h"
-#include "sotto/core/options.h"
 #include "sotto/core/text.h"
 #include "sotto/topology/given_graphs.h"
-#include "sotto/topology/graph.h"
 
 namespace sotto {
 namespace {

@@ -1,7 +1,6 @@
 #include "sotto/topology/topology.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sotto/aggregate/memory/memory.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 

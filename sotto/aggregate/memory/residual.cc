@@ -1,7 +1,5 @@
 #include "sotto/aggregate/memory/residual.h"
 
-#include "sotto/aggregate/memory/memory.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {

@@ -1,15 +1,7 @@
 #include "sotto/algorithm/ad_psgd/ad_psgd.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/ad_psgd/averager.h"
-#include "sotto/algorithm/worker.h"
-#include "sotto/core/options.h"
-#include "sotto/core/timer.h"
-#include "sotto/topology/mixing.h"
-#include "sotto/topology/table.h"
 
 namespace sotto {
 namespace {

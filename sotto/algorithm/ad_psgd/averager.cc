@@ -1,10 +1,5 @@
 #include "sotto/algorithm/ad_psgd/averager.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "sotto/core/error.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "sotto/aggregate/gossiper.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

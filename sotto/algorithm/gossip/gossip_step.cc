@@ -2,15 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <functional>
-#include <memory>
-#include <utility>
 
-#include "sotto/algorithm/worker.h"
-#include "sotto/core/error.h"
-#include "sotto/topology/table.h"
 
 namespace sotto {
 

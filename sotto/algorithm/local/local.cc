@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include "sotto/algorithm/local/local_steps.h"
-#include "sotto/codec/contract.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {

@@ -2,15 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <utility>
 
 #include "sotto/aggregate/auto_codec.h"
-#include "sotto/algorithm/worker.h"
-#include "sotto/core/error.h"
-#include "sotto/core/state.h"
 #include "sotto/optim/sgd.h"
 
 namespace sotto {

@@ -2,16 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <utility>
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/algorithm/local/local_group.h"
-#include "sotto/algorithm/worker.h"
-#include "sotto/core/error.h"
-#include "sotto/core/state.h"
 
 namespace sotto {
 namespace {

@@ -2,14 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-#include <utility>
-
 #include "sotto/aggregate/memory/momentum.h"
-#include "sotto/codec/contract.h"
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 

@@ -2,16 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 #include <numeric>
 
 #include "sotto/algorithm/server/served_worker.h"
 #include "sotto/algorithm/server/server_thread.h"
-#include "sotto/algorithm/worker.h"
-#include "sotto/core/error.h"
-#include "sotto/core/options.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

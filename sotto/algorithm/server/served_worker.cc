@@ -2,13 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
-#include "sotto/algorithm/worker.h"
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 

@@ -2,14 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "sotto/core/error.h"
-#include "sotto/core/hash.h"
-#include "sotto/core/state.h"
-#include "sotto/core/timer.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {

@@ -2,12 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
-#include "sotto/core/error.h"
 #include "sotto/core/floats.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 

@@ -1,11 +1,8 @@
 #include "sotto/codec/code/elias.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "sotto/codec/code/bit_stream.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 

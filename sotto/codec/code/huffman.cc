@@ -1,11 +1,6 @@
 #include "sotto/codec/code/huffman.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-
 #include "sotto/codec/code/bit_stream.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

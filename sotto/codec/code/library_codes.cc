@@ -5,10 +5,8 @@
 #include <lz4.h>
 #include <zstd.h>
 
-#include <algorithm>
 #include <new>
 
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -2,19 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <numeric>
-#include <span>
-#include <string>
 
 #include "sotto/codec/code/bit_stream.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
-#include "sotto/kernels/rans.h"
 
 namespace sotto {
 namespace {

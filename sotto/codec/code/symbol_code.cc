@@ -1,12 +1,6 @@
 #include "sotto/codec/code/symbol_code.h"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <string>
-
 #include "sotto/core/bytes.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
 
 namespace sotto {

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "sotto/codec/quantise/side.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/reduce.h"
 

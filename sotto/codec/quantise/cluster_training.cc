@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "sotto/codec/quantise/cluster_training.h"

@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "sotto/codec/quantise/clusters.h"
 #include "sotto/codec/shared_work.h"
-#include "sotto/core/error.h"
-#include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/reduce.h"
 

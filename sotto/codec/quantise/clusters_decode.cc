@@ -2,17 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 
-#include "sotto/codec/quantise/cluster_training.h"
 #include "sotto/codec/quantise/clusters.h"
-#include "sotto/core/error.h"
-#include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
-#include "sotto/kernels/clusters.h"
 
 namespace sotto {
 namespace {

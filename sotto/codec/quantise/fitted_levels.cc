@@ -1,10 +1,5 @@
 #include "sotto/codec/quantise/fitted_levels.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
-
 #include "sotto/kernels/level_table.h"
 
 namespace sotto {

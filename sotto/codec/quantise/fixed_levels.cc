@@ -1,13 +1,6 @@
 #include "sotto/codec/quantise/fixed_levels.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "sotto/core/error.h"
-#include "sotto/kernels/bits.h"
 #include "sotto/kernels/level_table.h"
-#include "sotto/kernels/levels.h"
-#include "sotto/kernels/reduce.h"
 
 namespace sotto {
 namespace {

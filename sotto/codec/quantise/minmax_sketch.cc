@@ -1,12 +1,6 @@
 #include "sotto/codec/quantise/minmax_sketch.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "sotto/codec/select/candidates.h"
-#include "sotto/codec/shared_work.h"
-#include "sotto/core/error.h"
-#include "sotto/kernels/bits.h"
 
 namespace sotto {
 namespace {

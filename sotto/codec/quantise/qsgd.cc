@@ -1,8 +1,5 @@
 #include "sotto/codec/quantise/qsgd.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "sotto/codec/shared_work.h"
 
 namespace sotto {

@@ -1,12 +1,10 @@
 #include "sotto/codec/quantise/quantile.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "sotto/codec/quantise/packed_symbols.h"
 #include "sotto/codec/shared_work.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"
 

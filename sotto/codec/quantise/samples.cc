@@ -1,13 +1,11 @@
 #include "sotto/codec/quantise/samples.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "sotto/codec/quantise/samples.h"
-#include "sotto/core/random.h"
 #include "sotto/kernels/bins.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/element.h"

@@ -1,14 +1,7 @@
 #include "sotto/codec/quantise/short_floats.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-
 #include "sotto/codec/quantise/levels.h"
-#include "sotto/codec/quantise/side.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/cast.h"
-#include "sotto/kernels/reduce.h"
 
 namespace sotto {
 namespace {

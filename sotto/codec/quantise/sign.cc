@@ -1,6 +1,5 @@
 #include "sotto/codec/quantise/sign.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "sotto/codec/quantise/side.h"

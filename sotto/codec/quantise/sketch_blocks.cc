@@ -1,11 +1,8 @@
 #include "sotto/codec/quantise/sketch_blocks.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "sotto/codec/select/candidates.h"
-#include "sotto/core/error.h"
-#include "sotto/kernels/bits.h"
 
 namespace sotto {
 

@@ -1,10 +1,6 @@
 #include "sotto/codec/quantise/terngrad.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "sotto/codec/shared_work.h"
-#include "sotto/kernels/reduce.h"
 
 namespace sotto {
 namespace {

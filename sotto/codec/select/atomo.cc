@@ -1,14 +1,11 @@
 #include "sotto/codec/select/atomo.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "sotto/codec/select/candidates.h"
 #include "sotto/codec/shared_work.h"
-#include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
 

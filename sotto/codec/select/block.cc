@@ -1,6 +1,5 @@
 #include "sotto/codec/select/block.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "sotto/kernels/reduce.h"

@@ -1,9 +1,6 @@
 #include "sotto/codec/select/candidates.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/element.h"

@@ -1,6 +1,5 @@
 #include "sotto/codec/select/randomk.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "sotto/codec/select/candidates.h"

@@ -1,11 +1,8 @@
 #include "sotto/codec/select/threshold.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
-#include "sotto/codec/select/candidates.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/reduce.h"
 

@@ -1,6 +1,5 @@
 #include "sotto/codec/select/topk.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>

@@ -1,11 +1,8 @@
 #include "sotto/codec/transform/dct.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "sotto/codec/transform/chunks.h"
-#include "sotto/kernels/fourier.h"
 
 namespace sotto {
 namespace {

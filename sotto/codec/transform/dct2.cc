@@ -1,9 +1,7 @@
 #include "sotto/codec/transform/dct2.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <stdexcept>
 
 #include "sotto/codec/transform/chunks.h"
 #include "sotto/codec/transform/svd.h"

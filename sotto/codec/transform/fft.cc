@@ -1,10 +1,8 @@
 #include "sotto/codec/transform/fft.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "sotto/codec/transform/chunks.h"
 #include "sotto/kernels/fourier.h"
 #include "sotto/kernels/vector.h"
 

@@ -1,13 +1,7 @@
 #include "sotto/codec/transform/hadamard.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
-#include "sotto/codec/transform/chunks.h"
-#include "sotto/core/random.h"
 #include "sotto/kernels/fourier.h"
 #include "sotto/kernels/vector.h"
 

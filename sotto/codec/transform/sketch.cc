@@ -2,15 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "sotto/codec/select/candidates.h"
-#include "sotto/core/error.h"
-#include "sotto/core/options.h"
-#include "sotto/kernels/sketch.h"
-#include "sotto/kernels/vector.h"
 
 namespace sotto {
 

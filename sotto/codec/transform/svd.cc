@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <stdexcept>
 
-#include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 
-#include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/core/text.h"
 

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
 
 #include "sotto/comm/emulated/links.h"
-#include "sotto/core/error.h"
 #include "sotto/core/expression.h"
 #include "sotto/core/file.h"
 

@@ -1,15 +1,9 @@
 #include "sotto/comm/emulated/shaped.h"
 
-#include <algorithm>
 #include <deque>
 #include <numeric>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "sotto/comm/emulated/links.h"
 #include "sotto/comm/mailbox.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

@@ -2,22 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <exception>
-#include <memory>
 #include <optional>
-#include <span>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "sotto/comm/inbox.h"
 #include "sotto/comm/mailbox.h"
-#include "sotto/core/error.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {

@@ -2,11 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
-#include "sotto/comm/deadline.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 

@@ -2,14 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <string>
-#include <utility>
-
 #include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/membership_keys.h"
-#include "sotto/comm/group/store.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

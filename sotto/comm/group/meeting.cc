@@ -4,19 +4,10 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
-#include <memory>
-#include <optional>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "sotto/comm/deadline.h"
-#include "sotto/comm/group/store.h"
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

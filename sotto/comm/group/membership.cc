@@ -3,21 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <limits>
 #include <sstream>
 #include <utility>
 
-#include "sotto/comm/deadline.h"
 #include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/group/membership_keys.h"
-#include "sotto/comm/group/store.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/comm/secret.h"
-#include "sotto/core/error.h"
 #include "sotto/core/text.h"
 
 namespace sotto {

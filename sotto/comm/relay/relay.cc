@@ -10,16 +10,12 @@
 #include <deque>
 #include <list>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
 
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/relay/connection.h"
 #include "sotto/comm/relay/word.h"
 #include "sotto/comm/tcp/socket.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

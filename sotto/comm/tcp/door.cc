@@ -2,21 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/read.hpp>
-#include <charconv>
-#include <chrono>
 #include <cstring>
-#include <span>
-#include <string_view>
-#include <utility>
 
-#include "sotto/comm/tcp/socket.h"
 #include "sotto/core/bytes.h"
-#include "sotto/core/error.h"
-#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
-
 #include "sotto/core/bytes.h"
 #include "sotto/kernels/checksum.h"
 

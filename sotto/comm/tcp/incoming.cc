@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "sotto/kernels/checksum.h"
 
 namespace sotto {

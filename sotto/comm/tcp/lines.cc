@@ -2,18 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/write.hpp>
-#include <utility>
 
 #include "sotto/comm/tcp/line.h"
-#include "sotto/comm/tcp/socket.h"
-#include "sotto/core/error.h"
-#include "sotto/core/text.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

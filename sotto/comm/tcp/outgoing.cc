@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
-#include "sotto/core/error.h"
 #include "sotto/kernels/checksum.h"
 
 namespace sotto {

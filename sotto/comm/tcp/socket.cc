@@ -5,7 +5,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <asio/error.hpp>
 #include <asio/socket_base.hpp>
 #include <cstring>

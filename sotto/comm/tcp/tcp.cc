@@ -2,22 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/ip/address.hpp>
 #include <asio/steady_timer.hpp>
 #include <exception>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "sotto/comm/group/meeting.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/tcp/door.h"
 #include "sotto/comm/tcp/peers.h"
 #include "sotto/comm/tcp/through_relay.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

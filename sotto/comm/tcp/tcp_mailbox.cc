@@ -3,24 +3,13 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
-#include <atomic>
-#include <optional>
-#include <span>
 #include <sstream>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "sotto/comm/group/bounded_store.h"
-#include "sotto/comm/group/meeting.h"
-#include "sotto/comm/group/store.h"
 #include "sotto/comm/queued_mailbox.h"
 
 #include "sotto/comm/tcp/door.h"
 #include "sotto/comm/tcp/peers.h"
 #include "sotto/comm/tcp/tcp.h"
-#include "sotto/core/error.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

@@ -4,23 +4,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <cerrno>
-#include <optional>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "sotto/comm/group/bounded_store.h"
-#include "sotto/comm/interfaces.h"
-#include "sotto/comm/tcp/socket.h"
-#include "sotto/comm/world.h"
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <asio/error.hpp>
 #include <cerrno>
-#include <string>
-#include <string_view>
 
 #include "sotto/comm/interfaces.h"
 #include "sotto/core/error.h"
