@@ -5,24 +5,13 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include <algorithm>
 #include <iterator>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/c10d_memory.h"
 #include "adapters/c10d/compute_threads.h"
 #include "adapters/c10d/store.h"
 #include "sotto/comm/comm_thread.h"
-#include "sotto/comm/group/bounded_store.h"
-#include "sotto/comm/group/meeting.h"
-#include "sotto/core/error.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

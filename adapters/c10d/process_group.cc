@@ -4,14 +4,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include <algorithm>
-#include <utility>
-
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/interfaces.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 

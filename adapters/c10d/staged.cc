@@ -5,15 +5,8 @@
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "adapters/c10d/c10d.h"
 #include "adapters/c10d/store.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -5,14 +5,11 @@
 #include <array>
 #include <future>
 #include <system_error>
-#include <vector>
 
 #include "adapters/c10d/backends.h"
 #include "adapters/mpi/mpi.h"
 #include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/tcp/tcp.h"
-#include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "adapters/mpi/session.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

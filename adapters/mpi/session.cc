@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <thread>
 
-#include "sotto/core/error.h"
 #include "sotto/core/text.h"
 
 namespace sotto {

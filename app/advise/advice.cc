@@ -2,13 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <stdexcept>
-#include <utility>
 
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

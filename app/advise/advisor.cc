@@ -1,10 +1,5 @@
 #include "app/advise/advisor.h"
 
-#include <algorithm>
-#include <array>
-#include <thread>
-
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

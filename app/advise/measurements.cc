@@ -1,17 +1,11 @@
 #include "app/advise/measurements.h"
 
-#include <algorithm>
 #include <ctime>
-#include <functional>
 
 #include "adapters/c10d/transports.h"
 #include "app/train/folder/weights.h"
-#include "app/train/options/optimiser.h"
 #include "app/train/replica.h"
-#include "sotto/algorithm/worker.h"
 #include "sotto/core/floats.h"
-#include "sotto/core/thread.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 
 namespace sotto {
 namespace {

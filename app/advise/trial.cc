@@ -1,13 +1,9 @@
 #include "app/advise/trial.h"
 
-#include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
-#include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/emulated/threads.h"
 #include "sotto/core/floats.h"
-#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 namespace {

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "app/report/run_group.h"
-#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

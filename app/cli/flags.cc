@@ -6,7 +6,6 @@
 #include <map>
 #include <ranges>
 #include <set>
-#include <variant>
 
 namespace sotto {
 namespace {

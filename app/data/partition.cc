@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "sotto/core/error.h"
 #include "sotto/core/random.h"
 
 namespace sotto {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "app/model/network.h"
 

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "app/model/flat_module.h"
 #include "app/model/image_network.h"
 #include "app/model/library.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

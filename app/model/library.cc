@@ -8,12 +8,10 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <utility>
 
 #include "app/model/image_network.h"
 #include "app/model/network.h"
 #include "app/model/own_network.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
 namespace sotto {

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

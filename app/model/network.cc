@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <mutex>
-#include <utility>
 
 #include "sotto/core/random.h"
 

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <utility>
 
 #include "app/model/flat_module.h"
 #include "app/model/language_network.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

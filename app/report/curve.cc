@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <utility>
 
 #include "app/train/record/membership_csv.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

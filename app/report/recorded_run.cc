@@ -2,18 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <map>
-#include <system_error>
 
 #include "app/train/folder/folder_lock.h"
-#include "app/train/record/evaluations.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

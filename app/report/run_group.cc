@@ -7,11 +7,9 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <utility>
 
 #include "app/report/curve.h"
 #include "app/train/record/evaluations.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace fs = std::filesystem;

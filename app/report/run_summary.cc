@@ -2,15 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "app/report/text_table.h"
-#include "app/task/table.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {

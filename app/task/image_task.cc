@@ -2,17 +2,11 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bit>
-#include <sstream>
 #include <thread>
-#include <utility>
 
 #include "app/data/images/loader.h"
 #include "app/model/library.h"
-#include "app/task/task.h"
-#include "sotto/core/error.h"
-#include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

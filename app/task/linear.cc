@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <numeric>
 
-#include "app/data/order.h"
 #include "app/data/rows/rows.h"
 #include "app/model/linear_model.h"
-#include "app/task/metric.h"
-#include "app/task/task.h"
-#include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
-#include "sotto/core/error.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <cctype>
-#include <utility>
 
 #include "app/data/images/dataset.h"
 #include "app/data/rows/rows.h"
@@ -21,7 +19,6 @@
 #include "app/task/linear.h"
 #include "app/task/text_task.h"
 #include "app/task/translate.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

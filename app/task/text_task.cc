@@ -2,16 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
-#include <utility>
 
-#include "app/data/order.h"
 #include "app/data/text/text.h"
-#include "app/task/task.h"
-#include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

@@ -2,16 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
-#include "app/data/order.h"
 #include "app/data/text/pairs.h"
 #include "app/model/translation_model.h"
-#include "app/task/task.h"
-#include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {

@@ -13,7 +13,6 @@
 #include "app/train/folder/safetensors.h"
 #include "app/train/identity.h"
 #include "app/train/options/options.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"

@@ -2,14 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <limits>
-
 #include "adapters/c10d/compute_threads.h"
-#include "app/train/folder/run_folder.h"
 #include "app/train/record/membership_csv.h"
-#include "app/train/stop_signal.h"
 #include "sotto/aggregate/aggregate.h"
 
 namespace sotto {

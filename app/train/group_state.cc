@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "app/train/run_log.h"
 #include "app/train/session.h"
 #include "app/train/stop_signal.h"
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/core/error.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {

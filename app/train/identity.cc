@@ -2,15 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "sotto/comm/group/store.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/hash.h"
-#include "sotto/core/options.h"
-#include "sotto/optim/plateau.h"
 
 namespace sotto {
 namespace {

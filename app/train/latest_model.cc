@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
-#include "app/train/stop_signal.h"
 
 namespace sotto {
 

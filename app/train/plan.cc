@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "sotto/aggregate/presets.h"
-#include "sotto/aggregate/warmup.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -1,13 +1,10 @@
 #include "app/train/replica.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <thread>
 
 #include "app/train/options/choices.h"
-#include "sotto/core/error.h"
-#include "sotto/core/random.h"
 
 namespace sotto {
 

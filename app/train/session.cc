@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <utility>
-
 #include "app/train/folder/weights.h"
 #include "app/train/group_state.h"
 #include "app/train/identity.h"
-#include "app/train/record/evaluations.h"
 #include "app/train/record/gradient_study.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/comm/emulated/shaped.h"
-#include "sotto/comm/transport.h"
 
 namespace sotto {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "adapters/c10d/compute_threads.h"
 #include "app/train/group_membership.h"
@@ -14,8 +13,6 @@
 #include "app/train/training_loop.h"
 #include "sotto/comm/group/heartbeat.h"
 #include "sotto/comm/group/membership.h"
-#include "sotto/core/error.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {

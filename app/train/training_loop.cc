@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "app/train/identity.h"
-#include "app/train/stop_signal.h"
 
 namespace sotto {
 

@@ -7,7 +7,6 @@
 #include "app/cli/codec/vector_file.h"
 #include "app/report/text_table.h"
 #include "sotto/aggregate/recipe.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "app/train/record/capture.h"
-#include "sotto/codec/gradient_file.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 

@@ -1,14 +1,9 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "app/cli/commands.h"
 #include "app/cli/flags.h"
 #include "app/cli/report/report.h"
 #include "app/cli/train/flags.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/text.h"
 
 namespace sotto {
 namespace {

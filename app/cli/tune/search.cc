@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "app/launch/signals.h"
 #include "app/report/run_summary.h"
 #include "app/train/folder/checkpoint.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
 namespace sotto {

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/train/flags.h"
-#include "app/report/run_group.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "app/report/recorded_run.h"
 #include "app/report/run_summary.h"
 #include "app/train/options/choices.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
 namespace sotto {

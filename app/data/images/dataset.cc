@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <stdexcept>
-
 #include "app/data/images/mnist.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

@@ -1,8 +1,5 @@
 #include "app/data/images/loader.h"
 
-#include <utility>
-
-#include "sotto/core/error.h"
 
 namespace sotto {
 

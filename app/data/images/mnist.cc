@@ -4,10 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "app/data/unpack.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
 namespace sotto {

@@ -1,9 +1,5 @@
 #include "app/data/images/pixels.h"
 
-#include <stdexcept>
-#include <utility>
-
-#include "sotto/core/error.h"
 
 namespace sotto {
 

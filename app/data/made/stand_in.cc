@@ -14,7 +14,6 @@
 #include "app/data/text/pairs.h"
 #include "app/data/text/text.h"
 #include "sotto/core/error.h"
-#include "sotto/core/expression.h"
 #include "sotto/core/file.h"
 
 namespace sotto {

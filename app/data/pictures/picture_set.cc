@@ -4,15 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
-#include <utility>
 
 #include "app/data/images/pixels.h"
 #include "app/data/pictures/picture.h"
 #include "app/data/pictures/view.h"
-#include "sotto/core/error.h"
-#include "sotto/core/expression.h"
 #include "sotto/core/file.h"
 #include "sotto/core/open_file.h"
 

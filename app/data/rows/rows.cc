@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <utility>
 
 #include "app/data/unpack.h"
-#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {

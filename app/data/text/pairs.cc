@@ -8,7 +8,6 @@
 
 #include "app/data/text/text_lines.h"
 #include "app/data/unpack.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/text.h"
 

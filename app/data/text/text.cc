@@ -9,7 +9,6 @@
 #include "app/data/text/text_lines.h"
 #include "app/data/text/vocabulary.h"
 #include "app/data/unpack.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 
 namespace sotto {

@@ -4,23 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstring>
 #include <exception>
 #include <random>
-#include <thread>
-#include <utility>
 
-#include "app/train/options/optimiser.h"
 #include "app/train/record/recorder.h"
 #include "app/train/stop_signal.h"
-#include "sotto/comm/deadline.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/thread.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace fs = std::filesystem;

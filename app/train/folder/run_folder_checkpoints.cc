@@ -1,16 +1,11 @@
 // Writing the checkpoints of a run folder, and removing old ones.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "app/train/folder/run_folder.h"
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/hash.h"
 #include "sotto/core/state_file.h"
-#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 namespace fs = std::filesystem;

@@ -2,16 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
-#include <deque>
 
 #include "app/train/folder/run_folder.h"
-#include "app/train/folder/safetensors.h"
-#include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
-#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 namespace fs = std::filesystem;

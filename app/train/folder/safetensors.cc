@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/floats.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -12,10 +11,7 @@
 
 #include "app/train/folder/checkpoint.h"
 #include "app/train/options/choices.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/open_file.h"
-#include "sotto/core/thread_pool.h"
 #include "sotto/optim/parameter_groups.h"
 
 namespace sotto {

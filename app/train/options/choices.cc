@@ -3,17 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cctype>
-#include <limits>
-#include <utility>
 
 #include "adapters/c10d/transports.h"
 #include "app/train/record/listener.h"
 #include "sotto/aggregate/hierarchical.h"
-#include "sotto/comm/transport.h"
-#include "sotto/core/error.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {

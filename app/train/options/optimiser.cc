@@ -3,12 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include "sotto/aggregate/presets.h"
-#include "sotto/core/error.h"
 #include "sotto/optim/loss_scale.h"
 
 namespace sotto {

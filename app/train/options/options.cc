@@ -4,12 +4,7 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
-#include <algorithm>
 #include <array>
-#include <sstream>
-#include <type_traits>
-#include <utility>
-#include <variant>
 
 #include "adapters/c10d/transports.h"
 #include "app/task/table.h"
@@ -19,7 +14,6 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
 #include "sotto/topology/mixing.h"

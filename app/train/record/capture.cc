@@ -11,7 +11,6 @@
 
 #include "app/train/folder/safetensors.h"
 #include "app/train/options/options.h"
-#include "sotto/codec/gradient_file.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/options.h"

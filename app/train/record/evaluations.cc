@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

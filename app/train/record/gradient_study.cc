@@ -2,15 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <system_error>
-
 #include "sotto/codec/measure.h"
 #include "sotto/core/csv_table.h"
-#include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/state.h"
-#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {

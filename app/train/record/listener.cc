@@ -2,16 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
-#include "sotto/algorithm/algorithm.h"
-#include "sotto/core/csv_table.h"
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "app/train/folder/checkpoint.h"
 #include "sotto/comm/world.h"

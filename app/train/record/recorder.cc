@@ -4,15 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <utility>
 
-#include "sotto/core/error.h"
-#include "sotto/core/file.h"
 
 namespace sotto {
 namespace {
