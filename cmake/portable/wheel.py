@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Packs python/sotto and libsotto.so as a wheel for every Python 3.
+"""Packs python/sotto, libsotto.so and the package's program as a wheel for every Python 3.
 
-    python cmake/portable/wheel.py build/portable/sotto/capi/libsotto.so build/sysroot/x86_64 x86_64 build/dist
+    python cmake/portable/wheel.py build/portable build/sysroot/x86_64 x86_64 build/dist
 
 Prints its path. The same files make the same bytes.
 """
@@ -34,12 +34,13 @@ def licences(sysroot):
         yield f"licenses/{path.parent.name.removesuffix('-dev')}.txt", path.read_bytes()
 
 
-def contents(project, version, library, sysroot, tag):
+def contents(project, version, build, sysroot, tag):
     """Names in the wheel, and bytes."""
     for path in sorted((ROOT / "python" / "sotto").iterdir()):
         if path.suffix == ".py" or path.name == "py.typed":
             yield f"sotto/{path.name}", path.read_bytes()
-    yield "sotto/libsotto.so", library.read_bytes()
+    yield "sotto/libsotto.so", (build / "sotto" / "capi" / "libsotto.so").read_bytes()
+    yield "sotto/program", (build / "bin" / "sotto_package").read_bytes()
     info = f"{project['name']}-{version}.dist-info"
     yield f"{info}/METADATA", metadata(project, version).encode()
     yield f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: sotto\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
@@ -62,11 +63,11 @@ def record(files, own):
 
 
 def main():
-    library, sysroot, processor, folder = (pathlib.Path(each) for each in sys.argv[1:])
+    build, sysroot, processor, folder = (pathlib.Path(each) for each in sys.argv[1:])
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     version = re.search(r'version = "([^"]+)"', (ROOT / "sotto" / "core" / "version.h").read_text())[1]
     tag = f"py3-none-manylinux_2_28_{processor}"
-    files = list(contents(project, version, library, sysroot, tag))
+    files = list(contents(project, version, build, sysroot, tag))
     own = f"{project['name']}-{version}.dist-info/RECORD"
     files.append((own, record(files, own)))
     path = folder / f"{project['name']}-{version}-{tag}.whl"
@@ -75,7 +76,7 @@ def main():
         for name, data in files:
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (stat.S_IFREG | (0o755 if name.endswith(".so") else 0o644)) << 16
+            entry.external_attr = (stat.S_IFREG | (0o755 if name.endswith((".so", "/program")) else 0o644)) << 16
             wheel.writestr(entry, data)
     print(path)
 

@@ -1,4 +1,4 @@
-"""libsotto.so as `./dev wheel portable [aarch64]` builds it: what it needs of a machine, and the same bytes as g++'s."""
+"""libsotto.so as `./dev wheel [aarch64]` builds it: what it needs of a machine, and the same bytes as g++'s."""
 
 import pathlib
 import re
@@ -44,7 +44,7 @@ class Build:
 def build(request):
     made = Build(request.param)
     if not made.library.exists():
-        pytest.skip(f"./dev wheel portable {request.param} builds it")
+        pytest.skip(f"./dev wheel {request.param} builds it")
     return made
 
 
@@ -109,7 +109,7 @@ def lines_of_gcc(build_dir):
     """What g++'s library does."""
     native = Build("x86_64")
     if not native.library.exists():
-        pytest.skip("./dev wheel portable builds the program that compares")
+        pytest.skip("./dev wheel builds the program that compares")
     return native.run("portable_codecs", build_dir / "sotto" / "capi" / "libsotto.so").splitlines()
 
 
