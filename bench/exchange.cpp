@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/c10d/backends.h"
+#include "adapters/c10d/transports.h"
 #include "app/model/image_model.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/codec/measure.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/c10d/backends.h"
 #include "adapters/c10d/c10d.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/comm/group/meeting.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/queued_mailbox.h"

@@ -1,5 +1,5 @@
 // The NCCL backend: c10d's NCCL, with copies between host and device.
-#include "adapters/c10d/backends.h"
+#include "adapters/c10d/transports.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <fmt/format.h>

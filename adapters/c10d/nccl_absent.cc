@@ -1,5 +1,5 @@
 // Replaces the NCCL backend if LibTorch has no NCCL.
-#include "adapters/c10d/backends.h"
+#include "adapters/c10d/transports.h"
 #include "sotto/core/error.h"
 
 namespace sotto {

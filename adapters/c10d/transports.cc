@@ -6,7 +6,6 @@
 #include <future>
 #include <system_error>
 
-#include "adapters/c10d/backends.h"
 #include "adapters/mpi/mpi.h"
 #include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/tcp/tcp.h"

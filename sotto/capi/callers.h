@@ -89,6 +89,10 @@ FormerState read_former(const sotto_former& former);
 // ConfigError for a term without a name or a value.
 Terms read_terms(const sotto_term* terms, std::size_t count);
 
+// See sotto_aggregate(). If one rank refuses (ConfigError, NumericError; `tensor` is null), the others get a
+// ConfigError; so do all if a rank aggregates differently.
+void aggregate(const sotto_tensor* tensor, const sotto_aggregate_options& options, Communicator& communicator);
+
 // Collective: what every rank has, to rank 0's sink.
 void gather(Communicator& communicator, const void* data, std::size_t bytes, const sotto_sink& sink);
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "sotto/capi/callers.h"
-#include "sotto/capi/tensor_aggregate.h"
 #include "sotto/capi/vector_gossip.h"
 #include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/tcp_store.h"

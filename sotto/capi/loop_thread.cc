@@ -1,6 +1,5 @@
 #include "sotto/capi/loop_thread.h"
 
-
 namespace sotto {
 
 LoopThread::LoopThread(std::function<void()> work)

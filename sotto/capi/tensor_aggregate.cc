@@ -1,5 +1,3 @@
-#include "sotto/capi/tensor_aggregate.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-
 namespace sotto {
 
 VectorGossip::VectorGossip(GossipOptions options, std::shared_ptr<Communicator> communicator)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "adapters/c10d/backends.h"
+#include "adapters/c10d/transports.h"
 #include "job.h"
 
 namespace sotto {

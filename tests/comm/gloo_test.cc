@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../support/thread_limit.h"
-#include "adapters/c10d/backends.h"
+#include "adapters/c10d/transports.h"
 #include "gloo_group.h"
 #include "sotto/comm/group/tcp_store.h"
 #include "sotto/comm/world.h"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "adapters/c10d/backends.h"
 #include "adapters/c10d/staged.h"
+#include "adapters/c10d/transports.h"
 #include "gloo_group.h"
 #include "laws.h"
 #include "polled_work.h"

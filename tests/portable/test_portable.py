@@ -52,7 +52,7 @@ def build(request):
 def wheel(build, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     sysroot = ROOT / "build" / "sysroot" / build.processor
-    return pathlib.Path(run(python(), FOLDER / "wheel.py", build.library, sysroot, build.processor, folder).strip())
+    return pathlib.Path(run(python(), FOLDER / "wheel.py", build.folder, sysroot, build.processor, folder).strip())
 
 
 def python():
