@@ -17,7 +17,7 @@ NOT_RUN = {
     "docs/algorithms/sparse.md": {"2 (W-1) h + b ((k + d)": "a formula; tests/aggregate/sparse_test.cc counts the bytes"},
     "docs/algorithms/local_steps.md": {"delta = s - x": "a formula; tests/algorithm/local_test.cc follows it"},
     "docs/algorithms/auto.md": {"cost of gather": "a formula; tests/aggregate/auto_test.cc holds the choice to it"},
-    "docs/design.md": {"python/          bindings and": "a picture; tests/test_includes.py holds the sources to it"},
+    "docs/design.md": {"python/          the PyTorch package": "a picture; tests/test_includes.py holds the sources to it"},
     "docs/wire/README.md": {"header  =": "a grammar; tools/wire writes messages by it",
                             "body    =": "a grammar; tools/wire writes messages by it"},
     "docs/wire/codes.md": {"group   =": "a grammar; tools/wire writes messages by it"},

@@ -8,8 +8,8 @@ wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (
 neighbours' models), `LocalSGD` and `DiLoCo` (ranks take local steps, then exchange). The rest of this package:
 ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`state_dict`, `load_state_dict`), statistics
 (`stats`, `report`), single tensors as bytes (`Codec`), over a process group (`aggregate`) and among neighbours
-(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), what would fail here (`doctor`), and the exceptions. `sotto.huggingface`, which is
-imported by itself, has a callback for Hugging Face's Trainer.
+(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), what would fail here (`doctor`), and the
+exceptions. `sotto.huggingface`, which is imported by itself, has a callback for Hugging Face's Trainer.
 """
 
 from sotto import optim

@@ -39,8 +39,8 @@ def compress(
 ) -> DistributedDataParallel:
     """Makes `ddp` compress the gradients that it averages; returns `ddp`.
 
-    Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes. The
-    averaging runs during backward, on its own thread, without Python.
+    Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes. Means are
+    computed during backward, on a thread of the library, without Python. The hook of DDP's last bucket waits for them.
 
     codec: a chain of stages or a preset ("topk-ef"). In the trials of docs/results/codecs.md "qsgd(4) | rans" loses nothing, with
         SGD and AdamW; "ef | topk(0.01) | qsgd(4)" sends far less and starts slowly. You choose the optimiser. For presets
@@ -74,10 +74,12 @@ def compress(
     it does not reduce, because it was frozen then or replaced another, cannot be trained: that is a ConfigError here, or in
     backward(). A copy (copy.deepcopy, torch.save) is not compressed: it warns if it is trained, until it is compressed, too.
 
-    Messages use separate Gloo connections between the ranks of ddp.process_group, made through its store and on its
-    network devices; for MPI, which has no store, a new group. Inputs may be uneven: `with ddp.join():` works. A rank that
-    has ended adds zeros to the mean of all (divide_by_initial_world_size=False changes nothing) and still sends what
-    its memory holds. Its parameters are old until all have ended, so check_replicas cannot be used with it.
+    Messages use separate TCP connections between the ranks of ddp.process_group, which meet in its store; its backend does
+    not matter. Between hosts messages are encrypted, with a secret that travels through the store (docs/security.md).
+
+    Inputs may be uneven: `with ddp.join():` works. A rank that has ended adds zeros to the mean of all
+    (divide_by_initial_world_size=False changes nothing) and still sends what its memory holds. Its parameters are old until
+    all have ended, so check_replicas cannot be used with it.
 
     Errors: ConfigError here; NumericError, CommError and WireError in backward(), on every rank, with rank and step.
     After such an error the module cannot be used. If one rank refuses here, the others get a CommError that names it; then
