@@ -1,6 +1,5 @@
 #include "app/advise/advisor.h"
 
-
 namespace sotto {
 namespace {
 

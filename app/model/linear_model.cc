@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-
 namespace sotto {
 namespace {
 

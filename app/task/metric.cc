@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-
 namespace sotto {
 
 std::string value_text(double value) {

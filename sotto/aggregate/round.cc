@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-
 namespace sotto {
 
 std::span<float> Encoder::proposed(const Bucket& bucket) {

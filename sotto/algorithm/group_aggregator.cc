@@ -1,6 +1,5 @@
 #include "sotto/algorithm/group_aggregator.h"
 
-
 namespace sotto {
 
 GroupAggregator::GroupAggregator(std::vector<Phase> phases, const AlgorithmOptions& options,

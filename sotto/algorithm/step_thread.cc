@@ -1,6 +1,5 @@
 #include "sotto/algorithm/step_thread.h"
 
-
 namespace sotto {
 
 void StepThread::post(std::function<void()> work) {

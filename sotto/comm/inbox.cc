@@ -1,6 +1,5 @@
 #include "sotto/comm/inbox.h"
 
-
 namespace sotto {
 
 Inbox::Put Inbox::put(Mail mail, Clock::time_point until) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 namespace sotto {
 
 Mailbox::Mailbox(int rank, int size, std::size_t max_bytes, Deadline deadline)

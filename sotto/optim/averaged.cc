@@ -1,6 +1,5 @@
 #include "sotto/optim/averaged.h"
 
-
 namespace sotto {
 
 double Averaging::share(std::uint64_t step) const {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numbers>
 
-
 namespace sotto {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "sotto/optim/sgd.h"
 
-
 namespace sotto {
 namespace {
 

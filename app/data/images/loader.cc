@@ -1,6 +1,5 @@
 #include "app/data/images/loader.h"
 
-
 namespace sotto {
 
 Augment read_augment(const std::string& text, const Dataset& data) {

@@ -1,6 +1,5 @@
 #include "app/data/images/pixels.h"
 
-
 namespace sotto {
 
 Normaliser::Normaliser(ImageShape shape, const Normalisation& normalisation)

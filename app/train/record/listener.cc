@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fstream>
 
-
 namespace sotto {
 namespace {
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <exception>
 
-
 namespace sotto {
 namespace {
 

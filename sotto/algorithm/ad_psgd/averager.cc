@@ -1,6 +1,5 @@
 #include "sotto/algorithm/ad_psgd/averager.h"
 
-
 namespace sotto {
 
 Averager::Averager(PairPlan plan, PairedModel model, const Key& key, Communicator& communicator)

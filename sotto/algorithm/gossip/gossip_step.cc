@@ -4,7 +4,6 @@
 
 #include <bit>
 
-
 namespace sotto {
 
 void GossipStep::run_step(Worker& worker, Step& now) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 namespace sotto {
 
 BoundedStore::BoundedStore(StorePtr store, std::string place, std::chrono::milliseconds limit)

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <tuple>
 
-
 namespace sotto {
 namespace {
 
