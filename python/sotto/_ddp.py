@@ -40,7 +40,7 @@ def compress(
     """Makes `ddp` compress the gradients that it averages; returns `ddp`.
 
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes. Means are
-    computed during backward, on a thread of the library, without Python. The hook of DDP's last bucket waits for them.
+    computed during backward, on a thread of the library. The hook of DDP's last bucket waits for them.
 
     codec: a chain of stages or a preset ("topk-ef"). In the trials of docs/results/codecs.md "qsgd(4) | rans" loses nothing, with
         SGD and AdamW; "ef | topk(0.01) | qsgd(4)" sends far less and starts slowly. You choose the optimiser. For presets

@@ -23,7 +23,8 @@ Result = TypeVar("Result")
 class Member(c.Handle):
     """Joins the job whose coordinator is at "HOST:PORT", and says from now on that this rank lives.
 
-    secret: the file with the job's secret. `asked` returns the number of a signal that should end this rank, or 0. What waits then ends with a CommError.
+    secret: the file with the job's secret. `asked` returns the number of a signal that should end this rank, or 0. What waits then
+    ends with a CommError.
     """
 
     def __init__(self, coordinator: str, secret: str | None, wait: float, asked: Callable[[], int]) -> None:
