@@ -44,7 +44,7 @@ class Meeting(c.Handle):
     def __init__(self, group: dist.ProcessGroup) -> None:
         store = _store_of(group)
         self.near_host = _host_of(store)
-        self.interface = os.environ.get("GLOO_SOCKET_IFNAME") or None
+        self.interface = os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0] or None  # Gloo takes several
         calls = store_calls(store)
         super().__init__("meeting", library.meeting_create, byref(calls), group.rank(), group.size(), REQUEST_SECONDS)
 

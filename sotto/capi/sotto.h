@@ -1,8 +1,8 @@
 /* sotto's C interface: groups of ranks, averaged gradients, gossip, single tensors as bytes.
  *
  * Every function that can fail returns a status, and writes its results only if that is SOTTO_OK. Then
- * sotto_last_error() says what went wrong, where, and what to do. Nothing is thrown, no signal is handled, and a
- * process that forks may use its handles in the parent alone.
+ * sotto_last_error() says what went wrong, where, and what to do. Nothing is thrown. No signal is handled; the first
+ * group has SIGPIPE ignored, unless the program handles it. A process that forks may use its handles in the parent alone.
  *
  * Memory belongs to the caller. Handles are opaque; the function that frees one takes NULL, too. A handle serves one
  * thread at a time, unless its functions say otherwise; different handles are independent. Callbacks are never called
