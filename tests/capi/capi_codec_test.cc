@@ -243,7 +243,9 @@ TEST(CapiCodec, ALongTensorGoesInSeveralMessages) {
       own.decode(message, std::span(each).subspan(begin * 7, rows * 7));
     }
     // The random numbers of qsgd depend on the number of the message.
-    if (codec != std::string_view("qsgd(4)")) EXPECT_EQ(y, each) << codec;
+    if (codec != std::string_view("qsgd(4)")) {
+      EXPECT_EQ(y, each) << codec;
+    }
     const TensorCodec usual(codec, 1);
     EXPECT_THROW(usual.decode(bytes, y), WireError) << codec;
     for (const std::size_t fewer : {1, 60}) {
