@@ -246,7 +246,8 @@ TEST_P(TcpStoreTest, ARankWithAnotherSecretIsToldSo) {
   join()->set("key", "value");
   server_.store.reset();
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(log.starts_with("sotto: the ranks' meeting place: refused a connection from 127.0.0.1 port ")) << log;
+  EXPECT_EQ(log.starts_with("sotto: the ranks' meeting place: refused a connection from 127.0.0.1 port "), GetParam())
+      << log;
 }
 
 // As a rank with a secret whose coordinator has none.

@@ -203,13 +203,6 @@ class TcpStore final : public Store {
   throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port, why));
 }
 
-std::optional<std::vector<SocketAddress>> addresses_of(const std::string& host, std::uint16_t port,
-                                                       Clock::time_point until, const Stop& stop) {
-  auto addresses = bounded(until, stop, [host, port] { return resolve(host, port); });
-  throw_if_stopped(stop);
-  return addresses;
-}
-
 }  // namespace
 
 TcpStores::TcpStores(const std::optional<Secret>& secret, Plain plain, const StoreLimits& limits)
@@ -218,11 +211,10 @@ TcpStores::TcpStores(const std::optional<Secret>& secret, Plain plain, const Sto
 ServedStore TcpStores::serve(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline,
                              const Stop& stop) const {
   const auto until = Clock::now() + deadline;
-  const auto addresses = addresses_of(host, port, until, stop);
-  if (!addresses) cannot_serve(host, port, "nobody says where the host is");
+  const auto addresses = resolve(host, port);
   ServedStore served;
   try {
-    const auto address = is_loopback(host) ? std::optional(addresses->front()) : std::nullopt;
+    const auto address = is_loopback(host) ? std::optional(addresses.front()) : std::nullopt;
     served = serve_store(address, port, tls_, limits_);
   } catch (const std::system_error& error) {
     if (error.code().value() != EADDRINUSE) cannot_serve(host, port, error.code().message());
@@ -251,7 +243,8 @@ StorePtr TcpStores::join(const std::string& host, std::uint16_t port, std::chron
                          const Stop& stop, std::string_view server) const {
   const std::string place = fmt::format("{}:{}", host, port);
   const auto begin = Clock::now(), until = begin + deadline;
-  const auto addresses = addresses_of(host, port, until, stop);
+  const auto addresses = bounded(until, stop, [host, port] { return resolve(host, port); });
+  throw_if_stopped(stop);
   if (!addresses) {
     throw CommError(fmt::format("nobody says where the host `{}` is, for {:g} s", host, seconds(deadline)));
   }

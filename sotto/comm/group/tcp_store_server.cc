@@ -35,10 +35,11 @@ using namespace std::chrono_literals;
 using Tcp = asio::ip::tcp;
 using Kind = StoreRequest::Kind;
 
-constexpr std::size_t piece = 256 << 10;  // memory for a request is taken as its bytes come
-constexpr std::size_t most_silent = 64;   // connections that may close without a word and a line in the log
-constexpr auto pause_of_listener = 20ms;  // after an error, such as too many open files
-constexpr auto farewell = 2s;             // for a stranger to read why it is refused
+constexpr std::size_t piece = 256 << 10;     // memory for a request is taken as its bytes come
+constexpr std::uint32_t tls_handshake = 22;  // the first byte of a connection with TLS
+constexpr std::size_t most_silent = 64;      // connections that may close without a word and a line in the log
+constexpr auto pause_of_listener = 20ms;     // after an error, such as too many open files
+constexpr auto farewell = 2s;                // for a stranger to read why it is refused
 constexpr std::string_view too_silent = "it was silent in the middle of a request";
 constexpr std::string_view too_much = "too many bytes of requests and answers are under way";
 
@@ -160,7 +161,7 @@ struct Server {
     asio::error_code gone;
     ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
     socket.set_option(Tcp::no_delay(true), gone);
-    limit_silence(socket, 3 * limits.silence);
+    limit_silence(socket, 3h);  // of a machine that is gone; an interrupted cable may come back
     const auto address = socket.remote_endpoint(gone).address();
     const auto guest = std::make_shared<Guest>(std::move(socket), io);
     guest->address = address;
@@ -248,7 +249,8 @@ struct Server {
 
   // The connection stays a moment: if it were closed while something that came is unread, the answer would be lost.
   void refuse(const Shared& guest, std::string_view why) {
-    refusals.add(guest->from, std::string(why));
+    // TLS may be the first attempt of a member with a secret, if a server without one will do.
+    if (guest->head.word % 256 != tls_handshake) refusals.add(guest->from, std::string(why));
     guest->data = reply_of(StoreReply::Kind::denied, why);
     limit(guest, farewell, "");
     asio::async_write(*guest->stream, asio::buffer(guest->data), then(guest, [](const Shared& each) {
