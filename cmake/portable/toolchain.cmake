@@ -4,7 +4,6 @@ set(CMAKE_SYSTEM_PROCESSOR ${SOTTO_PROCESSOR})
 foreach(language C CXX)
   set(CMAKE_${language}_COMPILER_TARGET ${SOTTO_PROCESSOR}-linux-gnu.2.28)
   set(CMAKE_${language}_VISIBILITY_PRESET hidden)
-  set(CMAKE_${language}_FLAGS_INIT -g0)  # zig's default would make objects thirteen times as large
 endforeach()
 set(CMAKE_C_COMPILER ${CMAKE_CURRENT_LIST_DIR}/zig-clang)
 set(CMAKE_CXX_COMPILER ${CMAKE_CURRENT_LIST_DIR}/zig-clang++)

@@ -16,7 +16,7 @@ from typing import Any
 
 from sotto import _errors
 
-INTERFACE = 1  # SOTTO_INTERFACE of the header that this module was written for
+INTERFACE = 2  # SOTTO_INTERFACE of the header that this module was written for
 F32, F16, BF16, F64, I32, I64, U8 = range(7)
 FLOATS, BYTES, NUMBER = range(3)
 OPS = ("avg", "sum", "min", "max")
