@@ -34,7 +34,7 @@ def prefix(root, tmp_path_factory):
     build = source / "build" / "release"
     prefix = tmp_path_factory.mktemp("prefix")
     run("cmake", "-G", "Ninja", "-S", source, "-B", build, "-DSOTTO_BUILD_TORCH=OFF", "-DSOTTO_BUILD_TESTS=OFF",
-        "-DSOTTO_BUILD_BENCH=OFF")
+        "-DSOTTO_BUILD_BENCH=OFF", "-DSOTTO_BUILD_PYTHON=OFF")
     run("cmake", "--build", build, env=os.environ | {"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"})
     run("cmake", "--install", build, "--prefix", prefix)
     return prefix
