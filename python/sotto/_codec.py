@@ -18,7 +18,7 @@ from sotto import _library as c
 from sotto._errors import ConfigError
 from sotto._library import library
 from sotto._meeting import Group, Meeting
-from sotto._tensors import TYPES, decoded, described, encoded, form_of, is_plain, on_host
+from sotto._tensors import TYPES, decoded, described, encoded, form_of, is_plain, name_of, on_host
 
 
 class Contract(NamedTuple):
@@ -133,6 +133,9 @@ def aggregate(
         if denominator is not None and op != "avg":
             raise ConfigError(f"denominator={denominator!r}: goes with op=\"avg\" alone")
         values = _aggregable(_check.tensor(tensor))
+        if op == "avg" and codec == "none" and aggregator == "auto" and not values.is_floating_point():
+            raise ConfigError(f"op=\"avg\" of a tensor of {name_of(values.dtype)}: means have fractions; give tensor.double(), or "
+                              "op=\"sum\"")
     except Exception:
         _refuse(group, network)
         raise
