@@ -151,7 +151,8 @@ def _op(name: Any) -> int:
 def _aggregable(tensor: torch.Tensor) -> torch.Tensor:
     """A copy on the host, of which the library makes the result."""
     if is_plain(tensor) and tensor.dtype in TYPES:
-        return on_host(tensor).contiguous().clone()
+        values = on_host(tensor).contiguous()
+        return values.clone() if tensor.device.type == "cpu" and values.data_ptr() == tensor.data_ptr() else values
     raise ConfigError(f"{form_of(tensor)} cannot be aggregated")
 
 

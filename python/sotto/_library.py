@@ -274,10 +274,7 @@ class Handle:
         made = c_void_p()
         create(*arguments, byref(made))
         self.value = made.value
-        self._finalizer = weakref.finalize(self, _free, getattr(library, kind + "_free"), made.value, os.getpid())
-
-    def free(self) -> None:
-        self._finalizer()
+        weakref.finalize(self, _free, getattr(library, kind + "_free"), made.value, os.getpid())
 
 
 _within = threading.local()  # a callback, which runs on a thread of the library
@@ -317,10 +314,6 @@ def called_back(number: int) -> Iterator[Any]:
         yield _contexts[number]
     finally:
         _within.depth -= 1
-
-
-def no_call(kind: Any) -> Any:
-    return ctypes.cast(None, kind)
 
 
 # --- texts, shapes and values ------------------------------------------------------------------------------------------

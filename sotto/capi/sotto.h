@@ -2,7 +2,8 @@
  *
  * Every function that can fail returns a status, and writes its results only if that is SOTTO_OK. Then
  * sotto_last_error() says what went wrong, where, and what to do. Nothing is thrown. No signal is handled; the first
- * group has SIGPIPE ignored, unless the program handles it. A process that forks may use its handles in the parent alone.
+ * group has SIGPIPE ignored, unless the program handles it. A process that forks may use its handles in the parent
+ * alone.
  *
  * Memory belongs to the caller. Handles are opaque; the function that frees one takes NULL, too. A handle serves one
  * thread at a time, unless its functions say otherwise; different handles are independent. Callbacks are never called
@@ -24,8 +25,8 @@ extern "C" {
 
 #define SOTTO_API __attribute__((visibility("default")))
 
-/* The version of this interface. It grows when a function or a member is added, and nothing is ever taken away. A
- * caller that loads the library checks sotto_interface() >= SOTTO_INTERFACE. */
+/* The version of this interface. It grows when a function or a member is added, and from the first release on
+ * nothing is taken away. A caller that loads the library checks sotto_interface() >= SOTTO_INTERFACE. */
 #define SOTTO_INTERFACE 2
 SOTTO_API unsigned sotto_interface(void);
 SOTTO_API const char* sotto_version(void); /* "0.1.0" */

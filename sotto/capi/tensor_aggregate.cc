@@ -36,36 +36,52 @@ struct Part {
   }
 };
 
-template <class Number>
-std::vector<double> as_doubles(std::span<const std::byte> bytes) {
-  std::vector<Number> numbers(bytes.size() / sizeof(Number));
-  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return {numbers.begin(), numbers.end()};
+bool is_whole(DType type) { return type == DType::i32 || type == DType::i64 || type == DType::u8; }
+
+// Calls f(a value as a double) for one after the other, until it returns true.
+template <class Number, class F>
+void find_value(std::span<const std::byte> bytes, F f) {
+  Number number{};
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(number)) {
+    std::memcpy(&number, &bytes[at], sizeof(number));
+    if (f(static_cast<double>(number))) return;
+  }
 }
 
-std::vector<double> as_doubles(std::span<const std::byte> bytes, DType type) {
+template <class F>
+void find_value(std::span<const std::byte> bytes, DType type, F f) {
   switch (type) {
-    case DType::f64: return as_doubles<double>(bytes);
-    case DType::i32: return as_doubles<std::int32_t>(bytes);
-    case DType::i64: return as_doubles<std::int64_t>(bytes);
-    case DType::u8: return as_doubles<std::uint8_t>(bytes);
+    case DType::f64: return find_value<double>(bytes, f);
+    case DType::i32: return find_value<std::int32_t>(bytes, f);
+    case DType::i64: return find_value<std::int64_t>(bytes, f);
+    case DType::u8: return find_value<std::uint8_t>(bytes, f);
+    case DType::f32: return find_value<float>(bytes, f);
     default: break;
   }
   std::vector<float> floats(bytes.size() / size_of(type));
   widen(bytes, type, 1, floats);
-  return {floats.begin(), floats.end()};
+  find_value<float>(std::as_bytes(std::span(floats)), f);
 }
 
-bool is_whole(DType type) { return type == DType::i32 || type == DType::i64 || type == DType::u8; }
+std::vector<double> as_doubles(std::span<const std::byte> bytes, DType type) {
+  std::vector<double> doubles;
+  doubles.reserve(bytes.size() / size_of(type));
+  find_value(bytes, type, [&](double value) {
+    doubles.push_back(value);
+    return false;
+  });
+  return doubles;
+}
 
 // `most` is the largest value that is allowed.
 void require_finite(std::span<const std::byte> bytes, DType type, const std::string& what, std::string_view advice,
                     double most = std::numeric_limits<double>::max()) {
   if (is_whole(type)) return;
-  const std::vector<double> values = as_doubles(bytes, type);
-  const auto bad = std::ranges::find_if(values, [most](double value) { return !(std::abs(value) <= most); });
-  if (bad == values.end()) return;
-  throw NumericError(fmt::format("{} holds {} in element {}{}", what, *bad, bad - values.begin(), advice));
+  std::size_t element = 0;
+  find_value(bytes, type, [&](double value) {
+    if (std::abs(value) <= most) return ++element, false;
+    throw NumericError(fmt::format("{} holds {} in element {}{}", what, value, element, advice));
+  });
 }
 
 // Throws the error that the aggregator would throw for these values, before the others wait for them. It uses a
@@ -96,13 +112,15 @@ void sum_up(Part& part, Communicator& communicator) {
   std::vector<double> doubles;
   const double limit = std::exp2(8 * size_of(part.form) - (part.form == DType::u8 ? 0 : 1)) - 1;
   if (is_whole(part.form) && !part.values.empty()) {
-    doubles = as_doubles(part.values, part.form);
     double own = 0, together = 0;
-    for (const double value : doubles) own = std::max(own, std::abs(value));
+    find_value(part.values, part.form, [&](double value) {
+      own = std::max(own, std::abs(value));
+      return false;
+    });
     for (const auto bits : of_all_ranks(communicator, std::bit_cast<std::uint64_t>(own))) {
       together += std::bit_cast<double>(bits);
     }
-    if (together < limit) doubles.clear();
+    if (together >= limit) doubles = as_doubles(part.values, part.form);
   }
   communicator.all_reduce(part.values, part.form, ReduceOp::sum);
   if (doubles.empty()) return;
