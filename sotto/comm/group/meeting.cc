@@ -6,10 +6,21 @@
 
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <tuple>
 
 namespace sotto {
 namespace {
+
+// Of those that end a rank. glibc itself knows such names from 2.32 on, and this runs with 2.28.
+std::string name_of(int signal) {
+  switch (signal) {
+    case SIGINT: return "SIGINT";
+    case SIGTERM: return "SIGTERM";
+    case SIGUSR1: return "SIGUSR1";
+    default: return fmt::format("signal {}", signal);
+  }
+}
 
 using namespace std::chrono_literals;
 
@@ -83,9 +94,8 @@ Meeting::Meeting(const World& world, std::string_view transport, std::chrono::mi
     open(world, deadline, stop);
     meet(end, deadline, stop);
   } catch (const Stopped& stopped) {
-    const char* const name = sigabbrev_np(stopped.signal());
     const std::string error =
-        fmt::format("rank {}: stopped by SIG{} while the ranks met at {}", rank_, name == nullptr ? "?" : name, place_);
+        fmt::format("rank {}: stopped by {} while the ranks met at {}", rank_, name_of(stopped.signal()), place_);
     if (store_ && has_met(error)) return;  // the others count on this rank, and may stop with it
     leave();
     throw Stopped(error, stopped.signal());
