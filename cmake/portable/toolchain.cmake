@@ -12,6 +12,7 @@ set(CMAKE_RANLIB ${CMAKE_CURRENT_LIST_DIR}/zig-ranlib)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -Wl,-s)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-s)
 
 # sysroot.sh fills it, with static libraries alone.
 cmake_path(SET root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../../build/sysroot/${SOTTO_PROCESSOR})
