@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cstring>
 
 #include "sotto/capi/callers.h"
 #include "sotto/kernels/reduce.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -18,7 +17,7 @@ namespace sotto {
 // Converts the bytes of f32, f16 or bf16 to floats times a factor.
 inline void widen(std::span<const std::byte> from, DType type, float factor, std::span<float> to) {
   if (type == DType::f32) {
-    std::memcpy(to.data(), from.data(), from.size());
+    std::ranges::copy(from, std::as_writable_bytes(to).begin());
     if (factor != 1) kernels::scale(factor, to);
     return;
   }

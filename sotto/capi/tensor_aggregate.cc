@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <exception>
 
 #include "sotto/aggregate/recipe.h"
