@@ -31,6 +31,6 @@ find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   foreach(language C CXX)
     set(CMAKE_${language}_COMPILER_LAUNCHER env CCACHE_COMPILERCHECK=content CCACHE_COMPILERTYPE=clang
-        CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+        CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime,locale ${CCACHE_PROGRAM})
   endforeach()
 endif()
