@@ -1,6 +1,6 @@
 /* Processes average a few numbers. With an installed sotto: `cc average.c -lsotto -o average`; then, at once,
  * `./average 127.0.0.1 29500 0 3`, `./average 127.0.0.1 29500 1 3` and `./average 127.0.0.1 29500 2 3`. On several
- * machines give all of them the address of the first one, and a file with 32 random bytes as the fifth argument. */
+ * machines give all of them the address of the first one, and the same file of `sotto secret new` at the end. */
 #include <sotto/capi/sotto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,20 +12,12 @@ static void check(sotto_status status) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    fputs("usage: average HOST PORT RANK RANKS [SECRET]\n", stderr);
-    return 2;
-  }
-  const int rank = atoi(argv[3]);
-  unsigned char secret[32];
-  FILE* const file = argc > 5 ? fopen(argv[5], "rb") : NULL;
-  if (argc > 5 && (file == NULL || fread(secret, 1, sizeof(secret), file) != sizeof(secret))) {
-    fprintf(stderr, "average: %s holds no secret\n", argv[5]);
-    return 2;
-  }
-
+  if (argc < 5) return fputs("usage: average HOST PORT RANK RANKS [SECRET]\n", stderr), 2;
+  const int rank = atoi(argv[3]), ranks = atoi(argv[4]);
+  sotto_store store;
   sotto_group* group = NULL;
-  check(sotto_group_meet(argv[1], (uint16_t)atoi(argv[2]), rank, atoi(argv[4]), file ? secret : NULL, NULL, &group));
+  check(sotto_store_open(argv[1], (uint16_t)atoi(argv[2]), rank, ranks, argc > 5 ? argv[5] : NULL, 0, &store));
+  check(sotto_group_create(&store, rank, ranks, NULL, &group));
   float values[2] = {(float)rank, 1};
   const int64_t count = 2;
   const sotto_tensor tensor = {values, SOTTO_F32, 1, &count, NULL};

@@ -15,7 +15,6 @@ struct Command {
   bool starts_ranks = false;
   bool computes = false;  // the command computes in this process, with all cores
 };
-std::span<const Command> command_table();
 
 int run_train(std::span<const std::string> arguments);
 int run_watch(std::span<const std::string> arguments);

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,28 @@
 namespace sotto {
 namespace {
 
+constexpr std::array<Command, 19> command_table{{
+    {"demo", "train LeNet on four ranks, dense and compressed, over a slow link; print one table", run_demo, true},
+    {"train", "train a model on one or more ranks", run_train, true},
+    {"compare", "train the same job once with each of several codecs; print one table", run_compare, true},
+    {"tune", "find the best learning rate, or any other option, by short trainings", run_tune, true},
+    {"advise", "predict a step with each of many codecs over a link, and recommend one", run_advise, false, true},
+    {"report", "show runs in one HTML file: curves, costs, differences", run_report},
+    {"watch", "show a run while it trains, in a terminal or as a page", run_watch},
+    {"eval", "evaluate the checkpoints of a run, also while it trains", run_eval, false, true},
+    {"export", "write the weights of a checkpoint to a safetensors file", run_export},
+    {"import", "make a run folder of the weights in a safetensors file", run_import},
+    {"codec", "list, describe and measure codecs; advise on a basis", run_codec},
+    {"analyze", "show what captured gradients are like, and what codecs do to them", run_analyze, false, true},
+    {"topology", "list and show who exchanges with whom in gossip", run_topology},
+    {"data", "list, download and show data sets", run_data},
+    {"coordinator", "let the ranks of a job come and go while it runs", run_coordinator},
+    {"relay", "join the connections of ranks that cannot reach each other, such as ranks behind NAT", run_relay},
+    {"secret", "make the secret that keeps connections private", run_secret},
+    {"hosts", "check machines that ssh reaches, or copy files to them", run_hosts},
+    {"doctor", "check this machine: network interfaces, threads, torch, transports, space", run_doctor},
+}};
+
 void print_help() {
   fmt::print(
       "sotto: train neural networks over slow links.\n"
@@ -31,7 +54,7 @@ void print_help() {
       "Usage: sotto COMMAND [OPTIONS]        sotto help COMMAND says more\n"
       "\n"
       "Commands:\n");
-  for (const Command& command : command_table()) fmt::print("  {:<9} {}\n", command.name, command.summary);
+  for (const Command& command : command_table) fmt::print("  {:<9} {}\n", command.name, command.summary);
   fmt::print(
       "\n"
       "A codec is a chain of stages, `memory | transform | select | quantise | code`, each with its options:\n"
@@ -94,7 +117,7 @@ int run(std::span<const std::string> arguments) {
     fmt::print("{}\n", version_text());
     return 0;
   }
-  const Table<Command> commands("command", command_table());
+  const Table<Command> commands("command", command_table);
   const Command* command = commands.find(arguments[0]);
   if (command == nullptr) throw ConfigError(unknown_name("command", arguments[0], commands.names()));
   if (command->starts_ranks && !is_rank()) start_fork_server(run_program);

@@ -24,8 +24,11 @@ struct Entry {
   std::string_view name, action;  // `sotto NAME ACTION`; some have no action
   int (*run)(std::span<const std::string> arguments);
 };
-constexpr std::array<Entry, 3> table{
-    {{"coordinator", "", run_coordinator}, {"codec", "list", list_codecs}, {"codec", "describe", describe_codec}}};
+constexpr std::array<Entry, 5> table{{{"coordinator", "", run_coordinator},
+                                      {"relay", "", run_relay},
+                                      {"secret", "", run_secret},
+                                      {"codec", "list", list_codecs},
+                                      {"codec", "describe", describe_codec}}};
 
 int run(std::span<const std::string> arguments) {
   for (const auto& [name, action, run] : table) {
@@ -34,8 +37,8 @@ int run(std::span<const std::string> arguments) {
     return run(arguments.subspan(words));
   }
   throw ConfigError((arguments.empty() ? "nothing" : arguments[0]) +
-                    ": the Python package has coordinator, doctor, codec list and codec describe; all else is in "
-                    "the program that `./dev build` makes of sotto's source");
+                    ": the Python package has coordinator, relay, secret, doctor, codec list and codec describe; all "
+                    "else is in the program that `./dev build` makes of sotto's source");
 }
 
 int fail(int status, const std::string& message) {

@@ -1,4 +1,4 @@
-"""Training of neural networks over slow links: compressed gradients for PyTorch.
+"""Training of neural networks over slow links: compressed gradients for PyTorch, JAX and numpy.
 
     ddp = DistributedDataParallel(model)
     sotto.compress(ddp, "qsgd(4) | rans")
@@ -7,28 +7,40 @@ A codec says what is sent: `memory | transform | select | quantise | code`; `sot
 wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (each rank mixes its model with its
 neighbours' models), `LocalSGD` and `DiLoCo` (ranks take local steps, then exchange). The rest of this package:
 ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`state_dict`, `load_state_dict`), statistics
-(`stats`, `report`), single tensors as bytes (`Codec`), over a process group (`aggregate`) and among neighbours
-(`Gossiper`), an optimiser (`optim`), captured gradients (`read_gradient`), what would fail here (`doctor`), and the
-exceptions. `sotto.huggingface`, which is imported by itself, has a callback for Hugging Face's Trainer.
+(`stats`, `report`), an optimiser (`optim`), captured gradients (`read_gradient`), what would fail here (`doctor`), and
+the exceptions. `sotto.huggingface`, which is imported by itself, has a callback for Hugging Face's Trainer.
+
+These need no torch, and take arrays of any framework: averages step by step (`Averager`), single arrays as bytes
+(`Codec`), over all ranks (`aggregate`) and among neighbours (`Gossiper`). Where there is no torch.distributed, `init`
+brings the ranks together.
 """
 
-from sotto import optim
-from sotto._all_reduce import AllReduceDataParallel
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from sotto._averager import Averager
 from sotto._codec import Codec, Contract, aggregate
-from sotto._ddp import compress
 from sotto._doctor import doctor
-from sotto._elastic import elastic
-from sotto._elastic_state import ElasticState
 from sotto._errors import CommError, ConfigError, Error, FileError, NumericError, WireError
-from sotto._gossip import Gossiper, GossipDataParallel
-from sotto._gradient import read_gradient
+from sotto._gossiper import Gossiper
 from sotto._library import version as __version__
-from sotto._local import DiLoCo, LocalSGD
-from sotto._report import report
+from sotto._ranks import Ranks, init
 from sotto._state import Stats, load_state_dict, state_dict, stats
+
+if TYPE_CHECKING:
+    from sotto import optim
+    from sotto._all_reduce import AllReduceDataParallel
+    from sotto._ddp import compress
+    from sotto._elastic import elastic
+    from sotto._elastic_state import ElasticState
+    from sotto._gossip import GossipDataParallel
+    from sotto._gradient import read_gradient
+    from sotto._local import DiLoCo, LocalSGD
+    from sotto._report import report
 
 __all__ = [
     "AllReduceDataParallel",
+    "Averager",
     "Codec",
     "CommError",
     "ConfigError",
@@ -41,6 +53,7 @@ __all__ = [
     "Gossiper",
     "LocalSGD",
     "NumericError",
+    "Ranks",
     "Stats",
     "WireError",
     "__version__",
@@ -48,6 +61,7 @@ __all__ = [
     "compress",
     "doctor",
     "elastic",
+    "init",
     "load_state_dict",
     "optim",
     "read_gradient",
@@ -55,3 +69,35 @@ __all__ = [
     "state_dict",
     "stats",
 ]
+
+_OF_TORCH = {
+    "AllReduceDataParallel": "_all_reduce",
+    "DiLoCo": "_local",
+    "ElasticState": "_elastic_state",
+    "GossipDataParallel": "_gossip",
+    "LocalSGD": "_local",
+    "compress": "_ddp",
+    "elastic": "_elastic",
+    "optim": "optim",
+    "read_gradient": "_gradient",
+    "report": "_report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what needs torch when it is asked for: the rest works without."""
+    if name not in _OF_TORCH:
+        raise AttributeError(f"module 'sotto' has no attribute {name!r}")
+    try:
+        module = importlib.import_module("sotto." + _OF_TORCH[name])
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"sotto.{name} needs PyTorch: pip install torch") from None
+    found = module if name == "optim" else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_OF_TORCH])

@@ -11,6 +11,8 @@ Usage: sotto COMMAND [OPTIONS]        sotto COMMAND --help says more
 
 Commands of the Python package:
   coordinator     let the ranks of a job of sotto.elastic come and go
+  relay           join the connections of ranks that cannot reach each other, such as ranks behind NAT
+  secret          make the secret that keeps connections private
   doctor          check this machine: torch, launcher, threads, network interfaces, space
   codec list      list what a codec, such as "ef | topk(0.01)", is made of
   codec describe  describe a codec, or one of its stages

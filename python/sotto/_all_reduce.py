@@ -14,9 +14,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from sotto._averaging import Options, averaging, trained_parameters, trains_others
+from sotto._averaging import averaging
 from sotto._errors import ConfigError
-from sotto._meeting import group_of, meeting, sent_at_the_start, start_alike
+from sotto._meeting import meeting
+from sotto._modules import trained_parameters, trains_others
+from sotto._process_group import group_of, sent_at_the_start, start_alike
+from sotto._rules import Options
 from sotto._state import Connected, remember
 
 
@@ -79,12 +82,11 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
                     raise ConfigError(why)
             options = Options(
                 codec=None if schedule is not None else codec, schedule=schedule, start_after=start_after, rules=rules,
-                aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, nonfinite=nonfinite, scaler=scaler,
-                check_replicas=check_replicas, threads=threads, timeout=timeout, encrypt=encrypt,
-                interface=interface)
-            assert place is not None
+                aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, nonfinite=nonfinite, threads=threads,
+                timeout=timeout, encrypt=encrypt, interface=interface)
             connect = averaging(
-                None, place, module, self._parameters_of_ranks, self._problem, sent_at_the_start(module), options)
+                None, place, module, self._parameters_of_ranks, self._problem, sent_at_the_start(module), options, scaler,
+                check_replicas)
             older = [other for other in _all if not other._own.isdisjoint(self._own)]
             for other in older:  # before ranks are connected: others may wait in its backward for this one, which left it
                 other._make_way()

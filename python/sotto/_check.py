@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-
-import torch
 
 from sotto._errors import ConfigError
 
@@ -90,80 +87,6 @@ def network(encrypt: Any, interface: Any) -> tuple[bool, str | None]:
     if interface is not None and (not isinstance(interface, str) or not interface):
         raise ConfigError(f"interface={interface!r}: wants a name, such as \"eth0\", or None")
     return encrypt, interface
-
-
-def tensor(value: Any) -> torch.Tensor:
-    if not isinstance(value, torch.Tensor) or value.is_meta:
-        what = "a tensor without data" if isinstance(value, torch.Tensor) else f"{type(value).__name__} {value!r:.80}"
-        raise ConfigError(f"tensor: wants a torch.Tensor that has values, not {what}")
-    if is_dtensor(value):
-        raise ConfigError("tensor: is a DTensor, whose values are spread over ranks; give a plain one: tensor.to_local() is "
-                          "this rank's part, tensor.full_tensor() the whole")
-    return value
-
-
-def is_dtensor(value: torch.Tensor) -> bool:
-    module = sys.modules.get("torch.distributed.tensor")  # its import takes long; if nobody imported it, there is no such tensor
-    return module is not None and isinstance(value, module.DTensor)
-
-
-def plain_module(value: Any) -> torch.nn.Module:
-    """A module whose parameters are whole on this rank, and which nothing else keeps the same on all ranks."""
-    if not isinstance(value, torch.nn.Module):
-        raise ConfigError(f"module: wants a torch.nn.Module, not {type(value).__name__}")
-    for name, part in value.named_modules():
-        kinds = {kind.__name__ for kind in type(part).__mro__ if kind.__module__.split(".")[0] in ("torch", "sotto")}
-        if found := kinds & _WRAPPERS:
-            raise ConfigError(f"module: {name or 'it'} is a {found.pop()}, which exchanges with other ranks itself; wrap the "
-                              "plain module" + (", module.module" if not name else ""))
-    for name, parameter in value.named_parameters():
-        if is_dtensor(parameter):
-            raise ConfigError(f"parameter {name} is a DTensor (FSDP2, tensor parallel), of which each rank holds a part; sotto "
-                              "wants parameters that are whole on every rank")
-        if torch.nn.parameter.is_lazy(parameter) or parameter.is_meta:
-            raise ConfigError(f"parameter {name} has no values yet; "
-                              + ("call module.to_empty(), and initialise it" if parameter.is_meta else "run the module once")
-                              + " before it is wrapped")
-    for kind, named in (("parameter", value.named_parameters()), ("buffer", value.named_buffers())):
-        for name, tensor in named:
-            if tensor.layout != torch.strided:
-                raise ConfigError(f"{kind} {name} is sparse; ranks exchange dense tensors: make it one with to_dense(), or keep it "
-                                  "outside of the module")
-    return value
-
-
-def wrapped_parameters(module: torch.nn.Module, wrapped: Collection[int]) -> None:
-    """ConfigError if the module trains a parameter that is none of these, by id: each rank would train its own."""
-    if not torch.compiler.is_compiling() and (why := other_parameter(module, wrapped)):
-        raise ConfigError(why)
-
-
-def other_parameter(module: torch.nn.Module, wrapped: Collection[int]) -> str:
-    """What is wrong if the module trains a parameter that is none of these, by id; empty if it does not. Asked in each step, so it
-    makes no names before it needs one: those take several times as long."""
-    parts: list[torch.nn.Module | None] = [module]
-    while parts:
-        if (part := parts.pop()) is None:
-            continue
-        for parameter in part._parameters.values():
-            if parameter is not None and parameter.requires_grad and id(parameter) not in wrapped:
-                name = next(name for name, one in module.named_parameters() if one is parameter)
-                return (f"parameter {name} was not wrapped with the others, since it was frozen then, or is another one now; wrap "
-                        "the module again")
-        parts.extend(part._modules.values())
-    return ""
-
-
-_WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel", "AllReduceDataParallel", "GossipDataParallel"}
-
-
-def scaler(value: Any) -> Callable[[], float] | None:
-    """A function that returns the GradScaler's scale; None if it scales nothing."""
-    if value is None:
-        return None
-    if not isinstance(value, torch.amp.GradScaler):
-        raise ConfigError(f"scaler: wants a torch.amp.GradScaler, not {type(value).__name__}")
-    return value.get_scale if value.is_enabled() else None
 
 
 def shape(value: Any) -> list[int]:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
+import sys
 import weakref
 from collections.abc import Sequence
-from ctypes import byref
+from ctypes import byref, c_int, c_int64, c_size_t
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
-import torch
-import torch.distributed as dist
-
+from sotto import _arrays as arrays
 from sotto import _check
 from sotto import _library as c
 from sotto._errors import ConfigError
 from sotto._library import library
-from sotto._meeting import Group, Meeting
-from sotto._tensors import TYPES, decoded, described, encoded, form_of, is_plain, name_of, on_host
+from sotto._meeting import Group, Meeting, ranks_of
+from sotto._ranks import Ranks
+
+if TYPE_CHECKING:
+    import numpy
+    import torch
+    import torch.distributed as dist
+
+Array = TypeVar("Array")
+Buffer = bytes | bytearray | memoryview
 
 
 class Contract(NamedTuple):
@@ -59,22 +67,46 @@ class Codec:
     def __repr__(self) -> str:
         return f"sotto.Codec({self.text!r})"
 
-    def encode(self, tensor: torch.Tensor, *, seed: int = 0, step: int = 0) -> bytes:
-        """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
+    def encode(self, tensor: Any, *, seed: int = 0, step: int = 0) -> bytes:
+        """The message of a dense tensor or array of float32, float16 or bfloat16: torch's, on any device, in any memory format; or
+        whatever numpy can read, such as its own arrays and JAX's.
 
         Stochastic codecs draw from (seed, step) alone, so give each message another step. For a large matrix `svd`
         starts from its result for the last matrix of that shape, and `clusters` keeps its clusters for some messages, so
         messages depend on that, too. NumericError if a value is not finite, ConfigError for tensors of other types.
         """
-        return encoded(self._codec.value, _check.tensor(tensor), _check.whole("seed", seed), _check.whole("step", step, 32))
+        values = arrays.on_host(tensor)
+        arrays.codec_type(values)
+        return c.taken(library.codec_encode, self._codec.value, byref(arrays.described(values)), _check.whole("seed", seed),
+                       _check.whole("step", step, 32))[0]
 
-    def decode(self, data: bytes | bytearray | memoryview, *, limit: int = 1 << 28) -> torch.Tensor:
+    @overload
+    def decode(self, data: Buffer, *, limit: int = 1 << 28, like: Literal["torch"] | None = None) -> torch.Tensor: ...
+    @overload
+    def decode(self, data: Buffer, *, limit: int = 1 << 28, like: Literal["numpy"]) -> numpy.ndarray[Any, Any]: ...
+    def decode(self, data: Buffer, *, limit: int = 1 << 28, like: arrays.Framework | None = None) -> Any:
         """The tensor of a message: of the type and shape that it was encoded from, contiguous, on the CPU.
+
+        like: "torch" or "numpy". None: a tensor of torch's if this program has imported torch, otherwise an array of numpy's.
 
         WireError if no equal Codec made these bytes, or if they announce more than `limit` elements: a few
         bytes may stand for a huge tensor, and bytes from outside may say anything.
         """
-        return decoded(self._codec.value, _check.buffer(data), _check.whole("limit", limit))
+        if like not in (None, "torch", "numpy"):
+            raise ConfigError(f"like={like!r}: one of torch, numpy, or None")
+        framework: arrays.Framework = like or ("torch" if "torch" in sys.modules else "numpy")
+        bytes_, limit = _check.buffer(data), _check.whole("limit", limit)
+        if not bytes_.c_contiguous:
+            raise ConfigError("the bytes to decode do not lie one after the other; decode(bytes(data)) copies them")
+        view = bytes_.cast("B") if bytes_.nbytes else memoryview(b"")
+        # A buffer that cannot be written has no address in ctypes, but bytes have.
+        source: Any = bytes(view) if view.readonly else (ctypes.c_char * view.nbytes).from_buffer(view)
+        address = ctypes.cast(source, ctypes.c_void_p)
+        kind, shape, dimensions = c_int(), (c_int64 * 64)(), c_size_t()
+        library.codec_head(address, view.nbytes, limit, byref(kind), shape, byref(dimensions))
+        tensor = arrays.empty(framework, kind.value, shape[: dimensions.value])
+        library.codec_decode(self._codec.value, address, view.nbytes, byref(arrays.described(tensor)))
+        return tensor
 
     def contract(self, shape: Sequence[int]) -> Contract:
         """What this codec promises for tensors of this shape."""
@@ -83,15 +115,15 @@ class Codec:
                             self._codec.value, sizes, len(sizes), byref(made))
         return Contract(c.CONTRACTS[made.kind], made.omega, made.delta, bool(made.linear), text)
 
-    def ratio(self, tensor: torch.Tensor) -> float:
+    def ratio(self, tensor: Any) -> float:
         """How many times smaller than the tensor its message is, all headers included."""
-        return _check.tensor(tensor).numel() * tensor.element_size() / len(self.encode(tensor))
+        return arrays.nbytes(arrays.on_host(tensor)) / len(self.encode(tensor))
 
 
 def aggregate(
-    tensor: torch.Tensor,
+    tensor: Array,
     op: str = "avg",
-    group: dist.ProcessGroup | None = None,
+    group: dist.ProcessGroup | Ranks | None = None,
     codec: str = "none",
     *,
     aggregator: str = "auto",
@@ -100,8 +132,13 @@ def aggregate(
     timeout: float | timedelta | None = None,
     encrypt: bool = True,
     interface: str | None = None,
-) -> torch.Tensor:
-    """The "avg", "sum", "min" or "max" of a tensor over the ranks of `group` (default: all), as a new tensor.
+) -> Array:
+    """The "avg", "sum", "min" or "max" of a tensor over the ranks of `group`, as a new tensor of the same framework.
+
+        mean = sotto.aggregate(tensor, "avg", codec="int8")
+
+    tensor: torch's, or whatever numpy can read, such as its own arrays and JAX's.
+    group: a process group, or what sotto.init() returned. None: the ranks of sotto.init(), or all of torch.distributed.
 
     Collective; every rank gets the same bits. With a codec, "avg" and "sum" use the decoded message of each rank's
     tensor. The tensor is of float32, float16 or bfloat16, and the codec has no memory, because a single call has
@@ -117,11 +154,7 @@ def aggregate(
     is not finite), all get an error. CommError after `timeout` (30 minutes), or when a rank is lost. encrypt and
     interface, of the first call, are as for sotto.compress.
     """
-    if not dist.is_available() or not dist.is_initialized():
-        raise ConfigError("sotto.aggregate needs torch.distributed.init_process_group(...) first")
-    group = dist.group.WORLD if group is None else group
-    if not isinstance(group, dist.ProcessGroup):
-        raise ConfigError(f"group={group!r}: this rank is no member of it, or it is no process group")
+    group = ranks_of("sotto.aggregate", group)
     network = None
     try:
         network = _check.seconds(timeout), *_check.network(encrypt, interface)
@@ -132,14 +165,18 @@ def aggregate(
             timeout=network[0])
         if denominator is not None and op != "avg":
             raise ConfigError(f"denominator={denominator!r}: goes with op=\"avg\" alone")
-        values = _aggregable(_check.tensor(tensor))
-        if op == "avg" and codec == "none" and aggregator == "auto" and not values.is_floating_point():
-            raise ConfigError(f"op=\"avg\" of a tensor of {name_of(values.dtype)}: means have fractions; give tensor.double(), or "
+        values = arrays.on_host(tensor)
+        if (kind := arrays.kind_of(values)) < 0:
+            raise ConfigError(f"{arrays.form_of(values)} cannot be aggregated")
+        if op == "avg" and codec == "none" and aggregator == "auto" and kind in (c.I32, c.I64, c.U8):
+            raise ConfigError(f"op=\"avg\" of a tensor of {arrays.NAMES[kind]}: means have fractions; give it as float64, or "
                               "op=\"sum\"")
     except Exception:
         _refuse(group, network)
         raise
-    return _combined(values, options, _connected(group, *network)).to(tensor.device)
+    result = arrays.copied(values)
+    library.aggregate(_connected(group, *network).value, byref(arrays.described(result)), byref(options))
+    return arrays.like(result, tensor)
 
 
 def _op(name: Any) -> int:
@@ -148,30 +185,17 @@ def _op(name: Any) -> int:
     return c.OPS.index(name)
 
 
-def _aggregable(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the host, of which the library makes the result."""
-    if is_plain(tensor) and tensor.dtype in TYPES:
-        values = on_host(tensor).contiguous()
-        return values.clone() if tensor.device.type == "cpu" and values.data_ptr() == tensor.data_ptr() else values
-    raise ConfigError(f"{form_of(tensor)} cannot be aggregated")
-
-
-def _combined(values: torch.Tensor, options: c.AggregateOptions, ranks: Group) -> torch.Tensor:
-    library.aggregate(ranks.value, byref(described(values)), byref(options))
-    return values
-
-
 # The connections of each process group, which the first call makes.
-_groups: weakref.WeakKeyDictionary[dist.ProcessGroup, Group] = weakref.WeakKeyDictionary()
+_groups: weakref.WeakKeyDictionary[Any, Group] = weakref.WeakKeyDictionary()
 
 
-def _connected(group: dist.ProcessGroup, seconds: float, encrypt: bool, interface: str | None) -> Group:
+def _connected(group: Any, seconds: float, encrypt: bool, interface: str | None) -> Group:
     if group not in _groups:
         _groups[group] = Meeting(group).connect(seconds, encrypt, interface)
     return _groups[group]
 
 
-def _refuse(group: dist.ProcessGroup, network: tuple[float, bool, str | None] | None) -> None:
+def _refuse(group: Any, network: tuple[float, bool, str | None] | None) -> None:
     """This rank has nothing to aggregate: the others' calls end, too."""
     ranks = _groups.get(group) if network is None else _connected(group, *network)
     if ranks is None:

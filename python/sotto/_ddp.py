@@ -12,10 +12,13 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from sotto._averaging import Options, averaged_parameters, averaging, outside, refuse_sparse_gradients, trains_others
+from sotto._averaging import averaging
 from sotto._errors import ConfigError
 from sotto._hook import Hook
 from sotto._meeting import meeting
+from sotto._modules import averaged_parameters, refuse_sparse_gradients, trains_others
+from sotto._process_group import is_initialized
+from sotto._rules import Options, outside
 from sotto._state import is_known, remember
 
 
@@ -87,9 +90,12 @@ def compress(
     that call with another group wait for it until the timeout.
     """
     is_ddp = isinstance(ddp, DistributedDataParallel)
+    wrong = ConfigError(f"sotto.compress wants a DistributedDataParallel module, not {type(ddp).__name__}")
+    if not is_ddp and not is_initialized():
+        raise wrong
     with meeting(ddp.process_group if is_ddp else dist.group.WORLD) as place:
         if not is_ddp:
-            raise ConfigError(f"sotto.compress wants a DistributedDataParallel module, not {type(ddp).__name__}")
+            raise wrong
         if is_known(ddp):
             raise ConfigError("this module is compressed already")
         _require_plain(ddp)
@@ -98,10 +104,8 @@ def compress(
         problem = trains_others(ddp.module, {id(p) for _, p in parameters}.union(left_alone))
         options = Options(
             codec=codec, schedule=schedule, start_after=start_after, rules=rules, aggregator=aggregator, seed=seed, bucket_mb=bucket_mb,
-            nonfinite=nonfinite, scaler=scaler, check_replicas=check_replicas, threads=threads, timeout=timeout,
-            encrypt=encrypt, interface=interface)
-        assert place is not None
-        hook = averaging(ddp.reducer, place, ddp.module, parameters, problem, [], options)()
+            nonfinite=nonfinite, threads=threads, timeout=timeout, encrypt=encrypt, interface=interface)
+        hook = averaging(ddp.reducer, place, ddp.module, parameters, problem, [], options, scaler, check_replicas)()
         remember(ddp, hook)
     _hooks[ddp] = hook, problem
     if _after_forward not in ddp._forward_hooks.values():  # a copy of a compressed module has it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import shutil
@@ -13,13 +14,10 @@ from ctypes import byref
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from sotto import _library as c
 from sotto._errors import ConfigError, Error
 from sotto._library import library
-from sotto._meeting import store_calls
-from sotto._tensors import described
+from sotto._store import store_calls
 
 
 def doctor(interface: str | None = None) -> bool:
@@ -43,10 +41,21 @@ Finding = tuple[str, str, str]  # "ok", "warn" or "fail"; what it is about; what
 
 
 def _version() -> Finding:
-    parts = [f"sotto {c.version}", f"torch {torch.__version__}", f"Python {platform.python_version()}"]
+    parts = [f"sotto {c.version}", f"Python {platform.python_version()}"]
+    if (torch := _torch()) is None:
+        return "warn", "version", ", ".join(parts) + "; no torch, so only sotto.Averager, Gossiper, aggregate and Codec work"
+    parts.insert(1, f"torch {torch.__version__}")
     if not torch.distributed.is_available():
         return "fail", "version", ", ".join(parts) + "; this torch has no torch.distributed, so it trains on one rank alone"
     return "ok", "version", ", ".join(parts)
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
 
 
 def _launch() -> Finding:
@@ -67,7 +76,9 @@ def _launch() -> Finding:
 def _threads() -> Finding:
     cores = len(os.sched_getaffinity(0))
     variable = os.environ.get("OMP_NUM_THREADS")
-    return "ok", "cores", (f"{cores} usable, torch computes on {torch.get_num_threads()} threads; OMP_NUM_THREADS is "
+    torch = _torch()
+    computes = "" if torch is None else f", torch computes on {torch.get_num_threads()} threads"
+    return "ok", "cores", (f"{cores} usable{computes}; OMP_NUM_THREADS is "
                            f"{variable or 'not set: ranks that share this machine should share its cores'}")
 
 
@@ -120,10 +131,11 @@ def _two_ranks() -> Finding:
         try:
             calls, options = store_calls(words), c.GroupOptions(timeout=30)
             group = c.Handle("group", lambda made: library.group_create(byref(calls), number, 2, byref(options), made))
-            values = torch.ones(1 << 18)
+            values = (ctypes.c_float * (1 << 18))(*[1.0] * (1 << 18))
+            tensor = c.Tensor(ctypes.addressof(values), c.F32, 1, c.sizes([len(values)]), None)
             begin = time.monotonic()
             for _ in range(rounds):
-                library.aggregate(group.value, byref(described(values)), byref(c.AggregateOptions(op=c.OPS.index("sum"))))
+                library.aggregate(group.value, byref(tensor), byref(c.AggregateOptions(op=c.OPS.index("sum"))))
             found.append((time.monotonic() - begin) / rounds)
             if values[0] != 2**rounds:
                 raise Error("the sum over two ranks is wrong")

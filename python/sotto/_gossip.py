@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from ctypes import byref, c_double, c_int64
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from sotto import _check
-from sotto import _library as c
 from sotto._all_reduce import AllReduceDataParallel
-from sotto._errors import ConfigError
-from sotto._library import library
-from sotto._meeting import group_of, meeting
 from sotto._state import remember_within_node
 from sotto._steps import MixesModels, Steps
-from sotto._tensors import codec_type, is_dense
-from sotto._topology import Topology, expression_of
+from sotto._topology import Topology
 
 
 class GossipDataParallel(MixesModels, torch.nn.Module):
@@ -119,82 +112,3 @@ class GossipDataParallel(MixesModels, torch.nn.Module):
     def steps(self) -> list[int]:
         """The number of steps of each rank. With ad_psgd, as far as this rank has heard; exact after a meeting."""
         return self._steps.stepper.steps()
-
-
-class Gossiper:
-    """Averages tensors with neighbours, round by round. A rank waits only for its neighbours.
-
-        gossiper = sotto.Gossiper(topology="ring")
-        gossiper.average(tensor, rounds=4)  # in place: nearer to the mean of all ranks with every round
-
-    Every rank makes one with the same arguments, and calls it in the same order with tensors of the same shape. It has
-    its own connections. The sender keeps what a codec ("f16", "bf16") rounds off, so the sum over ranks does not change.
-    One thread at a time. An argument that is refused is a ConfigError before anything was sent: the rank may call again, and
-    the others wait for it. After any other error the object cannot be used.
-    """
-
-    def __init__(
-        self,
-        process_group: dist.ProcessGroup | None = None,
-        topology: Topology = "exponential",
-        mixing: str = "",
-        codec: str = "none",
-        *,
-        seed: int = 1,
-        threads: int = 1,
-        timeout: float | timedelta | None = None,
-        encrypt: bool = True,
-        interface: str | None = None,
-    ) -> None:
-        with meeting(group_of("sotto.Gossiper", process_group)) as place:
-            arguments = (c.text(expression_of(topology)), c.text(_check.text("mixing", mixing, 'a name, such as "uniform"')),
-                         c.text(_check.codec("codec", codec)), _check.whole("seed", seed), _check.threads(threads))
-            network = _check.seconds(timeout), *_check.network(encrypt, interface)
-            assert place is not None
-            self._group = place.connect(*network)
-            self._gossiper = c.Handle("gossiper", library.gossiper_create, self._group.value, *arguments)
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds so far, on which a topology that changes from round to round depends."""
-        return library.gossiper_round(self._gossiper.value)
-
-    @property
-    def exact_after(self) -> int | None:
-        """After this number of rounds, from the first one on, average() gives the exact mean; None: it only comes nearer."""
-        rounds = c_int64()
-        library.gossiper_exact_after(self._gossiper.value, byref(rounds))
-        return rounds.value if rounds.value >= 0 else None
-
-    def mix(self, tensor: torch.Tensor, weight: float = 1.0) -> float:
-        """One round, in place, of a tensor of float32, float16 or bfloat16; returns its new weight.
-
-        tensor / weight approaches the mean of all ranks on any connected topology (push-sum). The sums over ranks of both
-        do not change, and the weight stays 1 if each rank receives as much as it gives.
-        """
-        if not isinstance(weight, (int, float)) or isinstance(weight, bool):
-            raise ConfigError(f"weight={weight!r}: wants a number above 0")
-        codec_type(_check.tensor(tensor))
-        if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())):
-            raise ConfigError("several elements of the tensor are one place in memory, where a mean cannot be written; clone it")
-        values = tensor.detach()
-        own_memory = values.device.type == "cpu" and values.dtype == torch.float32 and not values.is_neg() and is_dense(values)
-        if not own_memory:
-            values = values.to("cpu", torch.float32, copy=True).contiguous().resolve_neg()
-        # Tensors with the same text have the same element at each place in memory.
-        form = " ".join(f"{size}:{stride if size > 1 else 0}" for size, stride in zip(values.shape, values.stride()))
-        mixed = c_double(weight)
-        library.gossiper_mix(self._gossiper.value, values.data_ptr(), values.numel(), c.text(form), byref(mixed))
-        if not own_memory:
-            tensor.detach().copy_(values)
-        return mixed.value
-
-    def average(self, tensor: torch.Tensor, rounds: int = 1) -> torch.Tensor:
-        """Runs `rounds` rounds, divides the tensor by its weight, in place, and returns it."""
-        weight = 1.0
-        for _ in range(_check.whole("rounds", rounds)):
-            weight = self.mix(tensor, weight)
-        if weight != 1.0:
-            with torch.no_grad():
-                tensor.div_(weight)
-        return tensor

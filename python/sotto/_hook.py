@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from ctypes import byref, c_size_t, c_uint64
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_uint64
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,21 +15,13 @@ import torch.distributed as dist
 
 from sotto import _library as c
 from sotto._errors import ConfigError, NumericError
+from sotto._gradients import AveragerOptions, GradientAverager
 from sotto._library import library
 from sotto._meeting import Group
-from sotto._tensors import TYPES, Values, dense_strides, formers, is_dense, memory_shape, name_of, value_of
-
-Lane = tuple[str, list[int], list[tuple[int, str, str]]]  # argument, parameters, (first step, codec, aggregator)
-
+from sotto._tensors import TYPES, dense_strides, is_dense, memory_shape, name_of, packed, unpacked, value_of
 
 @dataclass(frozen=True)
 class HookOptions:
-    lanes: list[Lane]
-    required_same: list[tuple[str, str]]  # names and values
-    seed: int
-    bucket_bytes: int
-    propagate: bool
-    threads: int
     check_replicas: int  # compares replicas every `check_replicas` steps; 0: never
     # The factor by which the loss was multiplied. None: 1. Asked at the first gradient of a backward.
     scale: Callable[[], float] | None
@@ -90,45 +82,31 @@ def _await(number: int) -> None:
         job.event.synchronize()
 
 
-class Hook(c.Handle):
-    """Averages the gradients of one module. A thread of the library copies them into its own buckets and exchanges those.
+class Hook(GradientAverager):
+    """Averages the gradients of one module.
 
     Nothing waits before the last gradient of a backward. It waits there for all means, so that neither DDP's futures nor this
-    interpreter's lock go from one thread to another.
-
-    An error ends the step: here as an exception of backward(), on the other ranks through the closed connections. Every
-    later backward() then fails with it at once.
+    interpreter's lock go from one thread to another. An error is an exception of backward().
     """
 
-    def __init__(self, group: Group, parameters: list[tuple[str, torch.Tensor]], options: HookOptions) -> None:
-        self._group, self._parameters, self._options = group, parameters, options
-        described = c.parameter_array([(name, gradient_type(name, p), memory_shape(p)) for name, p in parameters])
-        rules = (c.Rule * len(options.lanes))(*[_rule(*lane) for lane in options.lanes])
-        same = c.term_array([("check_replicas", str(options.check_replicas)), ("scaler", "none" if options.scale is None else "one"),
-                             ("nonfinite", "propagate" if options.propagate else "raise"), *options.required_same])
-        given = c.AveragerOptions(seed=options.seed, bucket_bytes=options.bucket_bytes, propagate=options.propagate,
-                                  threads=options.threads, required_same=same, required_same_count=len(same))
-        super().__init__("averager", library.averager_create, group.value, described, len(described), rules, len(rules), byref(given))
+    pack, unpack = staticmethod(packed), staticmethod(unpacked)
+
+    def __init__(self, group: Group, parameters: list[tuple[str, torch.Tensor]], averager: AveragerOptions, options: HookOptions) -> None:
+        super().__init__(group, [(name, gradient_type(name, p), memory_shape(p)) for name, p in parameters], averager)
+        self._parameters, self._options = parameters, options
         self._index = {id(p): i for i, (_, p) in enumerate(parameters)}
         self._jobs: dict[int, _Job] = {}  # by DDP's bucket, or by parameter
         weakref.finalize(self, _forget, self._jobs)
         self._posted: list[_Job] = []
         self._missing = len(parameters)  # gradients of this backward that have not come yet
         self._within = False  # a backward that has not ended
-        self._step = 0
+
+    def state(self) -> dict[str, torch.Tensor | int]:
+        return self.values(value_of)
 
     def attach(self, reducer: Any) -> None:
         """Registers this with DDP, which keeps it alive."""
         dist._register_comm_hook(reducer, self, _run)
-
-    def rank(self) -> int:
-        return self._group.rank
-
-    def ranks(self) -> int:
-        return self._group.ranks
-
-    def step(self) -> int:
-        return self._step
 
     # On the thread of backward.
 
@@ -142,7 +120,7 @@ class Hook(c.Handle):
             if job.host is not job.buffer or job.buffer is None or buffer.data_ptr() != job.buffer.data_ptr():
                 self._fill(job, bucket, buffer)
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
             raise
         self._post(job)
         self._missing -= job.bucket.count
@@ -150,7 +128,7 @@ class Hook(c.Handle):
             try:
                 self._require_all()
             except Exception as error:
-                self._fail(error)
+                self.fail(error)
                 raise
             self._end()
             self.wait()
@@ -170,7 +148,7 @@ class Hook(c.Handle):
             address = job.bring(gradient.detach(), gradient.stride() if as_it_is else dense_strides(tensor))
             job.hold((c.Gradient * 1)(c.Gradient(parameter, address)))
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
             raise
         self._post(job)
         self._missing -= 1
@@ -195,8 +173,8 @@ class Hook(c.Handle):
 
     def refuse(self, why: str) -> None:
         """A gradient cannot be averaged: ends the step on all ranks."""
-        self._fail(ConfigError(why))
-        self._idle()
+        self.fail(ConfigError(why))
+        self.idle()
 
     def _job(self, number: int) -> _Job:
         if number not in self._jobs:
@@ -211,7 +189,7 @@ class Hook(c.Handle):
         replica = byref(c_uint64(_hash_of(self._parameters))) if due else None
         library.averager_begin(self.value, options.scale() if options.scale is not None else 1.0, replica)
         if self._within:
-            self._idle()  # the last backward raised an error: its buckets are free only now
+            self.idle()  # the last backward raised an error: its buckets are free only now
         self._within, self._missing, self._posted = True, len(self._parameters), []
 
     def _post(self, job: _Job) -> None:
@@ -222,13 +200,6 @@ class Hook(c.Handle):
         library.averager_end(self.value)
         self._within = False
         self._step += 1
-
-    def _fail(self, error: Exception) -> None:
-        """Other ranks wait for this one."""
-        library.averager_fail(self.value, c.text(str(error).replace("\0", "")))
-
-    def _idle(self) -> None:
-        library.averager_stats(self.value, byref(c.Stats()))
 
     def _fill(self, job: _Job, bucket: Any, buffer: torch.Tensor) -> None:
         if buffer.layout != torch.strided:
@@ -257,39 +228,6 @@ class Hook(c.Handle):
         raise ConfigError(f"DDP does not reduce {names}: frozen when DistributedDataParallel was made, or added since; make it again, "
                           "and call sotto.compress again")
 
-    # Between steps.
-
-    def stats(self) -> dict[str, Any]:
-        return c.statistics(library.averager_stats, library.averager_methods, self.value)
-
-    def identity(self) -> str:
-        return c.taken_text(library.averager_identity, self.value)
-
-    def state(self) -> dict[str, torch.Tensor | int]:
-        step = c_uint64()
-        return c.visited(library.averager_state, self.value, byref(step), make=value_of)
-
-    def shared(self) -> list[str]:
-        """The names of those values of state() that are the same on all ranks."""
-        return list(c.visited(library.averager_shared, self.value))
-
-    def gather(self, own: bytes) -> list[bytes]:
-        """Collective: the bytes of all ranks on rank 0, nothing elsewhere."""
-        self._idle()
-        return self._group.gather(own)
-
-    def load(self, step: int, state: Mapping[str, Any]) -> None:
-        """The next step finds out whether all ranks loaded the same."""
-        values = Values(state)
-        library.averager_load(self.value, step, values.array, len(values.array))
-        self._step = step
-
-    def spread(self, step: int, states: Sequence[tuple[int, int, Mapping[str, Any]]]) -> None:
-        """`states`: rank, ranks and state of each former rank."""
-        array, _kept = formers(states)
-        library.averager_spread(self.value, step, array, len(array))
-        self._step = step
-
 
 def _run(hook: Hook, bucket: Any) -> Any:
     return hook.take(bucket)
@@ -298,11 +236,6 @@ def _run(hook: Hook, bucket: Any) -> Any:
 def _forget(jobs: dict[int, _Job]) -> None:
     for job in jobs.values():
         c.forget(job.number)
-
-
-def _rule(name: str, parameters: list[int], phases: list[tuple[int, str, str]]) -> c.Rule:
-    steps = (c.Phase * len(phases))(*[c.Phase(first, c.text(codec), c.text(aggregator)) for first, codec, aggregator in phases])
-    return c.Rule(c.text(name), (c_size_t * len(parameters))(*parameters), len(parameters), steps, len(phases))
 
 
 def gradient_type(name: str, parameter: torch.Tensor) -> int:

@@ -147,6 +147,7 @@ _CHECKED: dict[str, tuple[Any, ...]] = {
     "codec_encode": (c_void_p, POINTER(Tensor), c_uint64, c_uint32, Sink),
     "codec_head": (*_DATA, c_uint64, POINTER(c_int), POINTER(c_int64), POINTER(c_size_t)),
     "codec_decode": (c_void_p, *_DATA, POINTER(Tensor)),
+    "store_open": (c_char_p, ctypes.c_uint16, c_int, c_int, c_char_p, c_double, POINTER(Store)),
     "meeting_create": (POINTER(Store), c_int, c_int, c_double, _MADE),
     "meeting_connect": (c_void_p, POINTER(GroupOptions), _MADE),
     "group_create": (POINTER(Store), c_int, c_int, POINTER(GroupOptions), _MADE),

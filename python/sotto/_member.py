@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import signal
 import threading
 import time
-import weakref
-from collections.abc import Callable
-from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
+from collections.abc import Callable, Iterator
+from ctypes import byref, c_int
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch.distributed as dist
 
 from sotto import _library as c
+from sotto._errors import CommError
 from sotto._library import library
+from sotto._store import LibraryStore
 
 Result = TypeVar("Result")
 
@@ -47,7 +48,7 @@ class Member(c.Handle):
         """Waits until all ranks of the group are here. CommError if one of them is lost before."""
         calls = c.Store()
         _interruptible(self._asked, lambda stop: library.member_meet(self.value, seconds, stop, byref(calls)))
-        return GroupStore(_Calls(calls), timedelta(seconds=seconds), self._host)
+        return GroupStore(LibraryStore(calls), timedelta(seconds=seconds), self._host)
 
     def _info(self) -> c.Membership:
         info = c.Membership()
@@ -104,55 +105,40 @@ def _interruptible(asked: Callable[[], int], work: Callable[[Any], Result]) -> R
     return results[0]
 
 
-class _Calls:
-    """The functions of a store of the library, which is released with this object."""
-
-    def __init__(self, calls: c.Store) -> None:
-        self.calls = calls
-        weakref.finalize(self, calls.release, calls.context)
-
-
 class GroupStore(dist.Store):
     """A store of the library's as one of torch's. Whoever uses it from C++ keeps no reference to this object: its maker must."""
 
-    def __init__(self, calls: _Calls, limit: timedelta, host: str) -> None:
+    def __init__(self, store: LibraryStore, limit: timedelta, host: str) -> None:
         super().__init__()
         self.host = host  # which all ranks can reach
-        self._kept, self._calls, self._limit = calls, calls.calls, limit
+        self._store, self._limit = store, limit
 
     def clone(self) -> GroupStore:
-        return GroupStore(self._kept, self._limit, self.host)
+        return GroupStore(self._store, self._limit, self.host)
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._limit = timeout
 
     def set(self, key: str, value: str | bytes) -> None:
-        data = value.encode() if isinstance(value, str) else value
-        _require(self._calls.set(self._calls.context, key.encode(), ctypes.cast(c_char_p(data), c_void_p), len(data)))
+        with _as_torch_says():
+            self._store.set(key, value.encode() if isinstance(value, str) else value)
 
     def get(self, key: str) -> bytes:
         self.wait([key])
-        found = self._find(key)
-        if found is None:
-            raise dist.DistStoreError(f"the key {key} is gone")
-        return found
+        with _as_torch_says():
+            return self._store.get(key)
 
     def add(self, key: str, value: int) -> int:
-        total = c_int64()
-        _require(self._calls.add(self._calls.context, key.encode(), value, ctypes.pointer(total)))
-        return total.value
+        with _as_torch_says():
+            return self._store.add(key, value)
 
     def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
-        if expected:
-            raise NotImplementedError("this store replaces no values")
-        data, found = desired.encode() if isinstance(desired, str) else desired, list[bytes]()
-        sink = c.keeping(found)
-        _require(self._calls.set_first(self._calls.context, key.encode(), ctypes.cast(c_char_p(data), c_void_p), len(data),
-                                       ctypes.pointer(sink)))
-        return found[0]
+        with _as_torch_says():
+            return self._store.compare_set(key, str(expected or ""), desired.encode() if isinstance(desired, str) else desired)
 
     def check(self, keys: list[str]) -> bool:
-        return all(self._find(key) is not None for key in keys)
+        with _as_torch_says():
+            return self._store.check(keys)
 
     def delete_key(self, key: str) -> bool:
         return False  # no key is used again
@@ -164,19 +150,16 @@ class GroupStore(dist.Store):
         end = time.monotonic() + (timeout or self._limit).total_seconds()
         pause = 0.002
         for key in keys:
-            while self._find(key) is None:
+            while not self.check([key]):
                 if time.monotonic() > end:
                     raise dist.DistStoreError(f"nobody has written {key} in time")
                 time.sleep(pause)
                 pause = min(1.5 * pause, 0.1)
 
-    def _find(self, key: str) -> bytes | None:
-        found = list[bytes]()
-        sink = c.keeping(found)
-        _require(self._calls.find(self._calls.context, key.encode(), ctypes.pointer(sink)))
-        return found[0] if found else None
 
-
-def _require(status: int) -> None:
-    if status != 0:
-        raise dist.DistStoreError(c.spelled(library.last_error(1).decode(errors="replace")))
+@contextlib.contextmanager
+def _as_torch_says() -> Iterator[None]:
+    try:
+        yield
+    except CommError as error:
+        raise dist.DistStoreError(str(error)) from None

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-import io
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn, overload
-
-import torch
+from typing import Any, Literal, NoReturn, Protocol, overload
 
 from sotto._errors import ConfigError, FileError
-from sotto._hook import Hook
-from sotto._stepper import Stepper
 
 FORMAT = 1
 
-_engines: weakref.WeakKeyDictionary[Any, Hook | Stepper] = weakref.WeakKeyDictionary()
+
+class Engine(Protocol):
+    """What averages for a module: a GradientAverager or a Stepper."""
+
+    def rank(self) -> int: ...
+    def ranks(self) -> int: ...
+    def step(self) -> int: ...
+    def stats(self) -> dict[str, Any]: ...
+    def identity(self) -> str: ...
+    def state(self) -> dict[str, Any]: ...
+    def load_state(self, state: Any) -> None: ...
+    def gather(self, own: bytes) -> list[bytes]: ...
+    @staticmethod
+    def pack(state: Mapping[str, Any]) -> bytes: ...
+    @staticmethod
+    def unpack(data: bytes) -> dict[str, Any]: ...
 
 
-_within_node: weakref.WeakKeyDictionary[Any, Hook] = weakref.WeakKeyDictionary()  # the hook that averages gradients there
+_engines: weakref.WeakKeyDictionary[Any, Engine] = weakref.WeakKeyDictionary()
+
+
+_within_node: weakref.WeakKeyDictionary[Any, Engine] = weakref.WeakKeyDictionary()  # the hook that averages gradients there
 _counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary()  # by stats(reset=True)
 
 
 # While sotto.elastic follows which engines there are. The first argument lives as long as the engine is used.
-on_remember: Callable[[Any, Hook | Stepper], bool] | None = None
+on_remember: Callable[[Any, Engine], bool] | None = None
 
 
 class Connected:
     """A wrapper: it belongs to this process, and the module that it wraps to the user."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        own = "model.module" if isinstance(self, torch.nn.Module) else "the module that it was made for"
+        own = "model.module" if hasattr(self, "module") else "the module that it was made for"
         raise ConfigError(f"{type(self).__name__} is connected to other ranks, and can be neither copied nor saved; copy {own}, and "
                           "save its state_dict(), and sotto.state_dict() of this wrapper")
 
@@ -41,7 +54,7 @@ class Connected:
         return stats(self, reset=reset)
 
 
-def remember(owner: Any, engine: Hook | Stepper, *, user: Any = None) -> bool:
+def remember(owner: Any, engine: Engine, *, user: Any = None) -> bool:
     """`user` lives as long as the engine is used; None: the owner. Returns whether the engine continues in place of one of
     another group of ranks."""
     goes_on = on_remember is not None and on_remember(owner if user is None else user, engine)
@@ -49,7 +62,7 @@ def remember(owner: Any, engine: Hook | Stepper, *, user: Any = None) -> bool:
     return goes_on
 
 
-def remember_within_node(owner: Any, hook: Hook) -> None:
+def remember_within_node(owner: Any, hook: Engine) -> None:
     _within_node[owner] = hook
 
 
@@ -57,7 +70,7 @@ def is_known(owner: Any) -> bool:
     return owner in _engines
 
 
-def _engine(owner: Any) -> Hook | Stepper:
+def _engine(owner: Any) -> Engine:
     try:
         engine = _engines.get(owner)
     except TypeError:  # the object cannot be a key
@@ -150,12 +163,10 @@ def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[di
     state = state_of(engine)
     if not gather:
         return state
-    file = io.BytesIO()
-    torch.save(state, file)
-    return [torch.load(io.BytesIO(data), weights_only=True) for data in engine.gather(file.getvalue())]
+    return [engine.unpack(data) for data in engine.gather(engine.pack(state))]
 
 
-def state_of(engine: Hook | Stepper) -> dict[str, Any]:
+def state_of(engine: Engine) -> dict[str, Any]:
     values = engine.state()  # first: ranks at their own speed meet for it, and then know what all have done
     return {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
             "step": engine.step(), "values": values}
@@ -178,42 +189,10 @@ def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str
     If models differ (GossipDataParallel, LocalSGD, DiLoCo), the call is collective, sets the module's parameters, too, and
     raises CommError at once if ranks load different states. For another number of ranks, start a new run from the mean model.
     """
-    engine = _engine(module)
-    if isinstance(engine, Stepper):
-        _load_stepper(engine, state)
-    else:
-        _load_hook(engine, state)
+    _engine(module).load_state(state)
 
 
-def _load_stepper(stepper: Stepper, state: Any) -> None:
-    try:
-        if isinstance(state, Mapping):
-            check_state(stepper, state)
-        else:
-            states = _states_of_ranks(stepper, state)
-            state = states[min(stepper.rank(), len(states) - 1)]
-        _check_rank(stepper, state, "start a new run from the mean model, which average() shows")
-        step, values = state["step"], dict(state["values"])
-    except Exception:
-        stepper.refuse_load()
-        raise
-    stepper.load(step, values)
-
-
-def _load_hook(hook: Hook, state: Any) -> None:
-    if isinstance(state, Mapping):
-        check_state(hook, state)
-        _check_rank(hook, state, "to spread what the memories hold over them, give a list of the states of all old ranks")
-        hook.load(state["step"], dict(state["values"]))
-        return
-    states = _states_of_ranks(hook, state)
-    if len(states) == hook.ranks():
-        hook.load(states[0]["step"], dict(states[hook.rank()]["values"]))
-    else:
-        hook.spread(states[0]["step"], [(one["rank"], one["ranks"], dict(one["values"])) for one in states])
-
-
-def _states_of_ranks(engine: Hook | Stepper, state: Any) -> list[Mapping[str, Any]]:
+def states_of_ranks(engine: Engine, state: Any) -> list[Mapping[str, Any]]:
     """The states in a list, which must be of all ranks of a job, in their order."""
     if not isinstance(state, Sequence):
         raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
@@ -227,7 +206,7 @@ def _states_of_ranks(engine: Hook | Stepper, state: Any) -> list[Mapping[str, An
     return states
 
 
-def _check_rank(engine: Hook | Stepper, state: Mapping[str, Any], otherwise: str) -> None:
+def check_rank(engine: Engine, state: Mapping[str, Any], otherwise: str) -> None:
     if state["ranks"] != engine.ranks():
         raise ConfigError(
             f"the state is of one of {state['ranks']} ranks, and there are {engine.ranks()} now; {otherwise}")
@@ -235,7 +214,7 @@ def _check_rank(engine: Hook | Stepper, state: Mapping[str, Any], otherwise: str
         raise ConfigError(f"the state is of rank {state['rank']}, and this is rank {engine.rank()}")
 
 
-def check_state(engine: Hook | Stepper, state: Any) -> None:
+def check_state(engine: Engine, state: Any) -> None:
     check_form(state)
     check_identity(state["identity"], engine.identity())
 

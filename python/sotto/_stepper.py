@@ -11,10 +11,12 @@ from typing import Any
 import torch
 
 from sotto import _library as c
+from sotto._arrays import Values, formers
 from sotto._errors import ConfigError
 from sotto._library import library
 from sotto._meeting import Group
-from sotto._tensors import Values, dense_strides, floats_at, formers, memory_shape, name_of, value_of
+from sotto._state import check_rank, check_state, states_of_ranks
+from sotto._tensors import dense_strides, floats_at, memory_shape, name_of, packed, unpacked, value_of
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Stepper(c.Handle):
     Every change of them since the last step counts as this rank's step. The call that finds an error of the algorithm raises
     it, and so does every later step; other ranks fail through the closed connections.
     """
+
+    pack, unpack = staticmethod(packed), staticmethod(unpacked)
 
     def __init__(self, group: Group, model: TensorModel, options: StepperOptions) -> None:
         self._group, self._model = group, model
@@ -193,16 +197,20 @@ class Stepper(c.Handle):
     def gather(self, own: bytes) -> list[bytes]:
         return c.taken(library.steps_gather, self.value, own, len(own))
 
-    def load(self, step: int, state: Mapping[str, Any]) -> None:
+    def load_state(self, state: Any) -> None:
+        """Of this rank, or of all ranks of a job."""
         try:
-            values = Values(state)
+            if isinstance(state, Mapping):
+                check_state(self, state)
+            else:
+                states = states_of_ranks(self, state)
+                state = states[min(self.rank(), len(states) - 1)]
+            check_rank(self, state, "start a new run from the mean model, which average() shows")
+            values = Values(dict(state["values"]))
         except Exception:
-            self.refuse_load()
+            self._call(library.steps_refuse_load)
             raise
-        self._call(library.steps_load, step, values.array, len(values.array))
-
-    def refuse_load(self) -> None:
-        self._call(library.steps_refuse_load)
+        self._call(library.steps_load, state["step"], values.array, len(values.array))
 
     def rejoin(self, step: int, former: tuple[int, int, Mapping[str, Any]]) -> None:
         """Continues in place of a Stepper of another group: rank, ranks and state there."""

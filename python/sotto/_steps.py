@@ -17,10 +17,12 @@ import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from sotto import _check, _state
-from sotto._averaging import outside
 from sotto._errors import ConfigError
 from sotto._library import gossips
-from sotto._meeting import group_of, meeting, sent_at_the_start, start_alike
+from sotto._meeting import meeting
+from sotto._modules import plain_module, wrapped_parameters
+from sotto._process_group import group_of, sent_at_the_start, start_alike
+from sotto._rules import outside
 from sotto._state import Connected, remember
 from sotto._stepper import Stepper, StepperOptions, TensorModel
 from sotto._topology import Topology, expression_of
@@ -65,7 +67,7 @@ class Steps:
         self._group = wanted = group_of(what, process_group)
         with meeting(wanted) as place:
             self._node_size = _check.node_size(node_size)
-            _check.plain_module(module)
+            plain_module(module)
             optimizer = _inner(optimizer)
             if not isinstance(optimizer, torch.optim.Optimizer) and not (on_graphs and optimizer is None):
                 raise ConfigError(f"optimizer: wants a torch.optim.Optimizer, not {type(optimizer).__name__}")
@@ -88,7 +90,6 @@ class Steps:
                 threads=_check.threads(threads))
             model = TensorModel(parameters)
             network = _check.seconds(timeout), *_check.network(encrypt, interface)
-            assert place is not None
             self.stepper = Stepper(place.connect(*network), model, options)
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
@@ -267,7 +268,7 @@ class Steps:
         for place, key, parameter, name in self._places:
             if place.get(key) is not parameter:
                 raise ConfigError(f"parameter {name} is no longer the one that was wrapped; wrap the module again")
-        _check.wrapped_parameters(self.module, self._own)
+        wrapped_parameters(self.module, self._own)
 
     def _statistics(self) -> list[tuple[str, torch.Tensor]]:
         """Float buffers that checkpoints have, such as batch norm's. Others are caches, as long as this rank's inputs."""

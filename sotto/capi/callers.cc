@@ -35,6 +35,19 @@ std::pair<sotto_status, LastError> described(const std::exception_ptr& error) {
   }
 }
 
+// `context` of the functions below is a StorePtr*.
+template <class F>
+int request(void* context, F f) {
+  return guarded([&] { f(**static_cast<StorePtr*>(context)); }) == SOTTO_OK ? 0 : 1;
+}
+
+int find_key(void* context, const char* key, const sotto_sink* sink) {
+  return request(context, [&](Store& store) {
+    if (store.check(key)) return give(store.get(key), *sink);
+    if (const auto why = store.why_no_progress()) throw CommError(*why);
+  });
+}
+
 }  // namespace
 
 sotto_status remember(const std::exception_ptr& error) noexcept {
@@ -46,6 +59,24 @@ sotto_status remember(const std::exception_ptr& error) noexcept {
     last.plain.clear(), last.marked.clear();
     return SOTTO_INTERNAL_ERROR;
   }
+}
+
+sotto_store calls_of(StorePtr store) {
+  return {.set =
+              [](void* context, const char* key, const void* value, std::size_t bytes) {
+                return request(context, [&](Store& own) { own.set(key, {static_cast<const char*>(value), bytes}); });
+              },
+          .find = find_key,
+          .add = [](void* context, const char* key, std::int64_t number,
+                    std::int64_t* sum) { return request(context, [&](Store& own) { *sum = own.add(key, number); }); },
+          .set_first =
+              [](void* context, const char* key, const void* desired, std::size_t bytes, const sotto_sink* sink) {
+                return request(context, [&](Store& own) {
+                  give(own.compare_set(key, "", {static_cast<const char*>(desired), bytes}), *sink);
+                });
+              },
+          .release = [](void* context) { delete static_cast<StorePtr*>(context); },
+          .context = new StorePtr(std::move(store))};
 }
 
 void give(const StateValues& values, const sotto_visitor& visitor) {

@@ -14,6 +14,7 @@
 #include "sotto/capi/state_values.h"
 #include "sotto/capi/terms.h"
 #include "sotto/comm/communicator.h"
+#include "sotto/comm/group/store.h"
 #include "sotto/core/error.h"
 
 // What the functions of the C interface have in common: between a caller's plain values and the library's.
@@ -21,7 +22,6 @@
 struct sotto_group {
   std::shared_ptr<sotto::Communicator> communicator;
   bool encrypts = false;
-  std::shared_ptr<void> store = nullptr;  // of sotto_group_meet(); ends after the communicator
 };
 
 namespace sotto::capi {
@@ -50,6 +50,9 @@ std::span<Element> span_of(Element* data, std::size_t count, const char* name) {
   if (count > 0) require(data, name);
   return {data, count};
 }
+
+// The functions of a store of ours, for a caller.
+sotto_store calls_of(StorePtr store);
 
 // ConfigError for a number of threads that no machine has.
 inline int read_threads(int threads) {

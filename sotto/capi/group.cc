@@ -1,11 +1,11 @@
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "sotto/capi/callers.h"
 #include "sotto/capi/vector_gossip.h"
 #include "sotto/comm/group/bounded_store.h"
 #include "sotto/comm/group/tcp_store.h"
+#include "sotto/comm/secret.h"
 #include "sotto/comm/tcp/store_group.h"
 
 using namespace sotto;        // NOLINT(google-build-using-namespace): functions of C have none
@@ -89,18 +89,19 @@ StoreGroupOptions read_group(const sotto_group_options* given) {
           .streams = std::max(1, options.streams)};
 }
 
-// The store of one group, which rank 0 serves. It must close last, and so waits a moment for the others' end.
+// A store that rank 0 serves. It must close last, and so waits a moment for the others' end.
 class OwnStore {
  public:
-  OwnStore(const std::string& host, std::uint16_t port, int rank, int ranks, const StoreGroupOptions& options)
+  OwnStore(const std::string& host, std::uint16_t port, int rank, int ranks, const std::optional<Secret>& secret,
+           std::chrono::milliseconds deadline)
       : rank_(rank), ranks_(ranks) {
-    const TcpStores stores(options.secret);
+    const TcpStores stores(secret);
     if (ranks == 1) {
       store_ = make_memory_store();
     } else if (rank == 0) {
-      store_ = stores.serve(host, port, options.deadline, {}).store;
+      store_ = stores.serve(host, port, deadline, {}).store;
     } else {
-      store_ = stores.join(host, port, options.deadline, {}, "rank 0");
+      store_ = stores.join(host, port, deadline, {}, "rank 0");
     }
   }
   ~OwnStore() {
@@ -118,7 +119,7 @@ class OwnStore {
   }
   OwnStore(const OwnStore&) = delete;
   OwnStore& operator=(const OwnStore&) = delete;
-  const StorePtr& get() const { return store_; }
+  Store* get() const { return store_.get(); }
 
  private:
   int rank_, ranks_;
@@ -126,6 +127,21 @@ class OwnStore {
 };
 
 }  // namespace
+
+sotto_status sotto_store_open(const char* host, uint16_t port, int rank, int ranks, const char* secret, double timeout,
+                              sotto_store* opened) {
+  return guarded([&] {
+    require(host, "host");
+    require(opened, "opened");
+    check_ranks(rank, ranks);
+    if (port == 0 && ranks > 1) throw ConfigError("port 0: say at which port all ranks find rank 0");
+    std::optional<Secret> known;
+    if (secret != nullptr) known = read_secret(secret);
+    const auto deadline = std::min(milliseconds(timeout), Deadline::longest);
+    const auto own = std::make_shared<OwnStore>(host, port, rank, ranks, known, deadline);
+    *opened = calls_of(StorePtr(own, own->get()));
+  });
+}
 
 sotto_status sotto_meeting_create(const sotto_store* store, int rank, int ranks, double timeout, sotto_meeting** made) {
   return guarded([&] {
@@ -167,27 +183,7 @@ sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks, c
   return sotto_meeting_connect(meeting, options, made);
 }
 
-sotto_status sotto_group_meet(const char* host, uint16_t port, int rank, int ranks, const void* secret,
-                              const sotto_group_options* given, sotto_group** made) {
-  return guarded([&] {
-    require(host, "host");
-    require(made, "made");
-    check_ranks(rank, ranks);
-    auto options = read_group(given);
-    if (port == 0) throw ConfigError("port 0: say at which port all ranks find rank 0");
-    if (secret != nullptr) std::memcpy(options.secret.emplace().data(), secret, sizeof(Secret));
-    if (options.near_host.empty()) options.near_host = host;
-    const auto own = std::make_shared<OwnStore>(host, port, rank, ranks, options);
-    auto meeting = std::make_shared<Meeting>(own->get(), options.deadline, rank, ranks, "tcp");
-    auto [communicator, encrypts] = connect_at(std::move(meeting), rank, ranks, options);
-    *made = new sotto_group{std::move(communicator), encrypts, own};
-  });
-}
-
-void sotto_group_free(sotto_group* group) {
-  const auto last = group == nullptr ? nullptr : group->store;
-  delete group;
-}
+void sotto_group_free(sotto_group* group) { delete group; }
 
 int sotto_group_rank(const sotto_group* group) { return group->communicator->rank(); }
 int sotto_group_ranks(const sotto_group* group) { return group->communicator->size(); }

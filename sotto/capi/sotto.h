@@ -172,6 +172,14 @@ typedef struct sotto_store {
   void* context;
 } sotto_store;
 
+/* A store where there is none: rank 0 runs on the machine `host`, and serves one at that port until release(); the others
+ * find it there. Rank 0's release() waits up to two seconds for the others' release(). `timeout` is in seconds, to find
+ * rank 0 and for each request; 0: 60. `secret` is a file that all ranks have (64 hexadecimal digits; nobody but its
+ * owner may read it), or NULL. With it the store is encrypted, and keeps strangers out. Without it whoever reaches the
+ * port can read there, and disturb the ranks. SOTTO_COMM_ERROR if rank 0 is not found. */
+SOTTO_API sotto_status sotto_store_open(const char* host, uint16_t port, int rank, int ranks, const char* secret,
+                                        double timeout, sotto_store* opened);
+
 typedef struct sotto_group_options {
   size_t bytes;          /* sizeof(sotto_group_options) */
   double timeout;        /* seconds for each operation, and to meet; 0: 60 */
@@ -202,14 +210,7 @@ SOTTO_API sotto_status sotto_meeting_connect(sotto_meeting* meeting, const sotto
 /* Collective: makes a meeting, and connects there. */
 SOTTO_API sotto_status sotto_group_create(const sotto_store* store, int rank, int ranks,
                                           const sotto_group_options* options, sotto_group** made);
-/* The same without a store of the caller's: rank 0 runs on the machine `host`, and serves one at that port as long as
- * it has the group; the others find it there. `secret`: 32 bytes that all ranks have, and nobody else, or NULL. With it
- * strangers are kept out, and connections between hosts are encrypted with it. Without it whoever reaches the port can
- * read there, and disturb the group. */
-SOTTO_API sotto_status sotto_group_meet(const char* host, uint16_t port, int rank, int ranks, const void* secret,
-                                        const sotto_group_options* options, sotto_group** made);
-/* What was made of the group must be freed before. Rank 0 of sotto_group_meet() waits up to two seconds until the
- * others have freed it, too. */
+/* What was made of the group must be freed before. */
 SOTTO_API void sotto_group_free(sotto_group* group);
 
 SOTTO_API int sotto_group_rank(const sotto_group* group);

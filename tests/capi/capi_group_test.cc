@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "sotto/capi/sotto.h"
+#include "sotto/comm/secret.h"
 #include "sotto/core/open_file.h"
 #include "tests/capi/ranks.h"
+#include "tests/core/helpers.h"
 
 namespace sotto {
 namespace {
@@ -213,15 +215,19 @@ class ReservedPort {
 };
 
 TEST(CapiMeeting, NeedsNoStoreOfTheCallers) {
-  const std::array<unsigned char, 32> bytes{1, 2, 3};
-  for (const void* const secret : {static_cast<const void*>(nullptr), static_cast<const void*>(bytes.data())}) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "secret";
+  write_secret(new_secret(), file);
+  for (const char* const secret : {static_cast<const char*>(nullptr), file.c_str()}) {
     const ReservedPort port;
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 3; ++rank) {
       threads.emplace_back([&, rank] {
         sotto_group* group = nullptr;
-        ASSERT_EQ(sotto_group_meet("127.0.0.1", port.number(), rank, 3, secret, nullptr, &group), SOTTO_OK)
+        sotto_store store;
+        ASSERT_EQ(sotto_store_open("127.0.0.1", port.number(), rank, 3, secret, 0, &store), SOTTO_OK)
             << sotto_last_error(0);
+        ASSERT_EQ(sotto_group_create(&store, rank, 3, nullptr, &group), SOTTO_OK) << sotto_last_error(0);
         std::vector<float> value{static_cast<float>(rank)};
         EXPECT_EQ(aggregate(group, value), SOTTO_OK) << sotto_last_error(0);
         EXPECT_EQ(value[0], 1);
@@ -238,7 +244,9 @@ TEST(CapiMeeting, SaysWhatIsWrong) {
   const sotto_group_options options{.bytes = sizeof(options), .timeout = 0.3};
   sotto_group* group = nullptr;
   const auto meet = [&](const char* host, std::uint16_t at, int rank, int ranks) {
-    return sotto_group_meet(host, at, rank, ranks, nullptr, &options, &group);
+    sotto_store store;
+    const sotto_status opened = sotto_store_open(host, at, rank, ranks, nullptr, options.timeout, &store);
+    return opened == SOTTO_OK ? sotto_group_create(&store, rank, ranks, &options, &group) : opened;
   };
   const auto says = [](const char* text) { return std::string(sotto_last_error(0)).find(text) != std::string::npos; };
   EXPECT_TRUE(meet("127.0.0.1", port.number(), 1, 2) == SOTTO_COMM_ERROR && says("is rank 0 running there?"))

@@ -89,6 +89,12 @@ def port():
         yield str(reserved.getsockname()[1])
 
 
+def new_secret(path):
+    path.touch(0o600)
+    path.write_text(os.urandom(32).hex() + "\n")
+    return path
+
+
 def answers_of(ranks):
     """The ranks are lists of words."""
     ranks = [subprocess.Popen([str(word) for word in rank], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in ranks]
@@ -97,15 +103,14 @@ def answers_of(ranks):
 
 @pytest.mark.parametrize("has_secret", [False, True], ids=["plain", "secret"])
 def test_the_example_in_c_averages(average, port, tmp_path, has_secret):
-    secret = tmp_path / "secret"
-    secret.write_bytes(os.urandom(32))
+    secret = new_secret(tmp_path / "secret")
     answers = answers_of([average, "127.0.0.1", port, rank, 3, *[secret][:has_secret]] for rank in range(3))
     assert answers == [("1 1\n", "")] * 3
 
 
 def test_the_example_in_c_keeps_others_out(average, port, tmp_path):
     for name in ("ours", "other"):
-        (tmp_path / name).write_bytes(os.urandom(32))
+        new_secret(tmp_path / name)
     ranks = [average, "127.0.0.1", port, 0, 2, tmp_path / "ours"], [average, "127.0.0.1", port, 1, 2, tmp_path / "other"]
     rank = subprocess.Popen([str(word) for word in ranks[0]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     (_, wrong), = answers_of([ranks[1]])
@@ -117,8 +122,7 @@ def test_the_example_in_c_keeps_others_out(average, port, tmp_path):
 
 def test_the_example_in_c_runs_on_two_hosts(average, cable, tmp_path):
     """Two network namespaces stand for two hosts."""
-    secret = tmp_path / "secret"
-    secret.write_bytes(os.urandom(32))
+    secret = new_secret(tmp_path / "secret")
     answers = answers_of(["ip", "netns", "exec", name, average, cable.addresses[0], "29500", rank, 2, secret] for rank, name in enumerate(cable.names))
     assert answers == [("0.5 1\n", "")] * 2
 

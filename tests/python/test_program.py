@@ -18,6 +18,7 @@ def run(environment):
 
 @pytest.mark.parametrize("arguments", [
     ["codec", "list"], ["codec", "list", "--json"], ["codec", "describe", "ef | topk(0.01)"], ["coordinator", "--help"],
+    ["relay", "--help"], ["relay"], ["secret"], ["secret", "new"],
     ["coordinator", "--ranks", "4:2"], ["codec", "list", "--waht"], ["codec", "describe", "tokp"],
 ], ids=" ".join)
 def test_it_says_what_the_program_says(run, sotto, arguments):

@@ -81,9 +81,7 @@ StoreGroup connect_at(std::shared_ptr<Meeting> meeting, int rank, int size, cons
     settings.options.streams = options.streams;
     if (hosts.are_several()) {
       settings.address = address_of(options, size);
-      if (options.secret || options.encrypt) {
-        settings.tls = std::make_shared<const Tls>(options.secret ? *options.secret : shared_secret(*section, rank));
-      }
+      if (options.encrypt) settings.tls = std::make_shared<const Tls>(shared_secret(*section, rank));
     }
     const bool encrypts = settings.tls != nullptr;
     return {connect_tcp(std::move(meeting), settings, rank, size), encrypts};
