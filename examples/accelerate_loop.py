@@ -4,6 +4,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 import sotto
+from sotto.integrations.accelerate import prepare
 
 accelerator = Accelerator(cpu=True)
 torch.manual_seed(0)
@@ -13,8 +14,7 @@ x = patterns[y] + 0.3 * torch.randn(4000, 64)  # ten random patterns, with noise
 net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=32, shuffle=True)
-net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
-sotto.compress(net, "ef | topk(0.05) | qsgd(4)")  # the one line: prepare() has made a DistributedDataParallel of it
+net, optimizer, loader = prepare(accelerator, net, optimizer, loader, codec="ef | topk(0.05) | qsgd(4)")  # the one line
 for epoch in range(int(sys.argv[1]) if len(sys.argv) > 1 else 2):
     for inputs, labels in loader:
         optimizer.zero_grad()

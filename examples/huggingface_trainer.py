@@ -3,7 +3,7 @@ import sys, tempfile, torch
 from torch import nn
 from transformers import Trainer, TrainingArguments
 import sotto
-from sotto.huggingface import CompressCallback
+from sotto.integrations.huggingface import SottoCallback
 
 class Classifier(nn.Module):
     def __init__(self):
@@ -19,8 +19,8 @@ patterns, y = torch.rand(10, 64), torch.randint(10, (4000,))
 x = patterns[y] + 0.3 * torch.randn(4000, 64)  # ten random patterns, with noise
 arguments = TrainingArguments(tempfile.mkdtemp(), use_cpu=True, ddp_backend="gloo", per_device_train_batch_size=32, save_strategy="no",
                               learning_rate=0.003, num_train_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 1, report_to=[], disable_tqdm=True)
-trainer = Trainer(Classifier(), arguments, train_dataset=[{"x": a, "labels": b} for a, b in zip(x, y)])
-trainer.add_callback(CompressCallback(trainer, "ef | topk(0.05) | qsgd(4)"))  # the one line
+callback = SottoCallback("ef | topk(0.05) | qsgd(4)")  # the one line
+trainer = Trainer(Classifier(), arguments, train_dataset=[{"x": a, "labels": b} for a, b in zip(x, y)], callbacks=[callback])
 for _ in range(2): trainer.train()
 accuracy = (trainer.model.net(x).argmax(1) == y).float().mean()
-if trainer.is_world_process_zero(): print(f"accuracy {accuracy:.3f}; {sotto.stats(trainer.model_wrapped).ratio:.1f} times fewer bytes sent")
+if trainer.is_world_process_zero(): print(f"accuracy {accuracy:.3f}; {sotto.stats(callback.module).ratio:.1f} times fewer bytes sent")

@@ -36,9 +36,9 @@ def licences(sysroot):
 
 def contents(project, version, build, sysroot, tag):
     """Names in the wheel, and bytes."""
-    for path in sorted((ROOT / "python" / "sotto").iterdir()):
-        if path.suffix == ".py" or path.name == "py.typed":
-            yield f"sotto/{path.name}", path.read_bytes()
+    sources = ROOT / "python" / "sotto"
+    for path in sorted([*sources.rglob("*.py"), sources / "py.typed"]):
+        yield f"sotto/{path.relative_to(sources)}", path.read_bytes()
     yield "sotto/libsotto.so", (build / "sotto" / "capi" / "libsotto.so").read_bytes()
     yield "sotto/program", (build / "bin" / "sotto_package").read_bytes()
     info = f"{project['name']}-{version}.dist-info"

@@ -279,7 +279,7 @@ def test_bad_calls(pair):
         "sparse": "makes sparse gradients",
         "op": "op is one of avg, sum, min, max",
         "op type": "op=3: wants one of avg, sum, min, max",
-        "no tensor": "tensor: wants a torch.Tensor that has values, not list [1.0]",
+        "no tensor": "tensor: wants a tensor, or an array that numpy can read, not list [1.0]",
         "aggregate by": "aggregator='xx': unknown aggregator `xx`",
         "op and codec": 'goes with codec none and aggregator auto alone',
         "op and aggregator": 'goes with codec none and aggregator auto alone',

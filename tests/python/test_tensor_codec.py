@@ -122,7 +122,7 @@ def test_bad_calls(package):
         (lambda: package.Codec(""), "codec='': wants a codec"),
         (lambda: package.Codec("foo"), "codec='foo': unknown codec"),
         (lambda: package.Codec("ef | int8"), "codec='ef | int8': `ef` remembers"),
-        (lambda: codec.encode([1.0, 2.0]), "wants a torch.Tensor that has values, not list"),
+        (lambda: codec.encode([1.0, 2.0]), "wants a tensor, or an array that numpy can read, not list"),
         (lambda: codec.encode(x.to("meta")), "not a tensor without data"),
         (lambda: codec.encode(x, seed=-1), "seed=-1: wants a whole number"),
         (lambda: codec.encode(x, step=1 << 33), "below 2**32"),

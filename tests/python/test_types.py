@@ -40,9 +40,12 @@ def test_a_script_that_uses_the_package(root, environment, tmp_path):
     assert len(found) == len(WRONG) and all(map(str.startswith, found, WRONG)), checked.stdout + checked.stderr
 
 
-def test_compress_and_all_reduce_take_the_same_options(package):
-    """The same names, types and defaults, except for the default of the codec."""
-    both = [inspect.signature(one).parameters for one in (package.compress, package.AllReduceDataParallel)]
+def test_all_who_average_gradients_take_the_same_options(package):
+    """The same names, types and defaults, except for the default of the codec. Arrays have no scaler, and are no replicas."""
+    ddp, module, arrays = (inspect.signature(one).parameters for one in (package.compress, package.AllReduceDataParallel, package.Averager))
     options = [field.name for field in dataclasses.fields(package._averaging.Options)]
-    ours, theirs = ([parameters[name] for name in options if name != "codec"] for parameters in both)
-    assert ours == theirs and set(options) == set(both[0]) - {"ddp"} == set(both[1]) - {"module", "process_group"}
+    of_modules = [*options, "scaler", "check_replicas"]
+    assert [ddp[name] for name in of_modules if name != "codec"] == [module[name] for name in of_modules if name != "codec"]
+    assert [ddp[name] for name in options if name != "codec"] == [arrays[name] for name in options if name != "codec"]
+    assert set(of_modules) == set(ddp) - {"ddp"} == set(module) - {"module", "process_group"}
+    assert set(options) == set(arrays) - {"example", "group"}

@@ -4,6 +4,7 @@ import ast
 import os
 import types
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -69,11 +70,19 @@ class Stage:
         return self.names["model"]
 
     def trainer(self):
-        """What CompressCallback uses of Hugging Face's Trainer. Its example runs with the real one."""
+        """What SottoCallback uses of Hugging Face's Trainer. Its example runs with the real one."""
+        from sotto.integrations import huggingface
+
         self.names["ddp"] = nets.DDP(self.need("net"))
-        trainer = types.SimpleNamespace(model_wrapped=self.names["ddp"], accelerator=types.SimpleNamespace(scaler=None))
-        trainer.add_callback = lambda callback: callback.on_train_begin(types.SimpleNamespace(world_size=2), None, None)
-        return trainer
+        huggingface._prepared = lambda model: (self.names["ddp"], None)
+        begin = (types.SimpleNamespace(world_size=2), None, None)
+        return types.SimpleNamespace(add_callback=lambda callback: callback.on_train_begin(*begin))
+
+    def parameters(self):
+        return {"kernel": np.ones((4, 5), np.float32), "bias": np.ones(5, np.float32)}
+
+    def gradients(self):
+        return {name: array * dist.get_rank() for name, array in self.parameters().items()}
 
     def step(self, module):
         optimizer = self.need("optimizer")

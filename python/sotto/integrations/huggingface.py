@@ -1,0 +1,51 @@
+"""Compressed gradients for Hugging Face's Trainer."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import accelerate
+import transformers
+from torch.nn.parallel import DistributedDataParallel
+
+from sotto._ddp import compress
+from sotto._errors import ConfigError
+from sotto._state import is_known
+
+
+class SottoCallback(transformers.TrainerCallback):
+    """Makes a Trainer that trains on several ranks compress the gradients that they average.
+
+        trainer = Trainer(..., callbacks=[SottoCallback("qsgd(4) | rans")])
+
+    The arguments are as for sotto.compress, which is called when training begins. With fp16=True `scaler` is the
+    Trainer's own. A single rank sends nothing, so nothing is compressed. What memories hold back is not in the Trainer's
+    checkpoints; sotto.state_dict(callback.module) gives it.
+    """
+
+    module: DistributedDataParallel | None = None
+    """What was compressed, for sotto.stats and the like; None before training begins, and for a single rank."""
+
+    def __init__(self, codec: str | None = None, **options: Any) -> None:
+        self._codec, self._options = codec, options
+
+    def on_train_begin(self, args: transformers.TrainingArguments, state: transformers.TrainerState,
+                       control: transformers.TrainerControl, model: Any = None, **_: Any) -> None:
+        if args.world_size == 1:
+            return
+        ddp, scaler = _prepared(model)
+        if not is_known(ddp):  # a second train() has the same
+            compress(ddp, self._codec, **{"scaler": scaler} | self._options)
+        self.module = ddp
+
+
+def _prepared(model: Any) -> tuple[DistributedDataParallel, Any]:
+    """What the Trainer's Accelerator made of the model, and its scaler: a callback is not told."""
+    for one in gc.get_objects():
+        if issubclass(type(one), accelerate.Accelerator):
+            for made in reversed(one._models):
+                if isinstance(made, DistributedDataParallel) and made.module is model:
+                    return made, one.scaler
+    raise ConfigError("SottoCallback: the Trainer has not wrapped its model in DistributedDataParallel, whose gradients this "
+                      "compresses; with FSDP or DeepSpeed there is none")
