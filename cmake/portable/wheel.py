@@ -24,6 +24,8 @@ def metadata(project, version):
     lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version}", f"Summary: {project['description']}",
              f"License-Expression: {project['license']}", f"Requires-Python: {project['requires-python']}",
              *(f"License-File: {name}" for name in project["license-files"]), *(f"Requires-Dist: {each}" for each in project["dependencies"]),
+             *(f"Provides-Extra: {extra}" for extra in project["optional-dependencies"]),
+             *(f'Requires-Dist: {each}; extra == "{extra}"' for extra, wanted in project["optional-dependencies"].items() for each in wanted),
              "Description-Content-Type: text/markdown", ""]  # fmt: skip
     return "\n".join(lines) + "\n" + (ROOT / project["readme"]).read_text()
 

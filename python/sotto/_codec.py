@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_int, c_int64, c_size_t
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Union, overload
 
 from sotto import _arrays as arrays
 from sotto import _check
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch.distributed as dist
 
 Array = TypeVar("Array")
-Buffer = bytes | bytearray | memoryview
+Buffer = Union[bytes, bytearray, memoryview]
 
 
 class Contract(NamedTuple):

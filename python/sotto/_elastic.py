@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -26,7 +26,10 @@ from sotto._member import Member
 from sotto._report import write
 from sotto._steps import GIVEN_UP
 
-Parameters = ParamSpec("Parameters")
+if TYPE_CHECKING:
+    from typing import Concatenate, ParamSpec
+
+    Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 VARIABLE = "SOTTO_COORDINATOR"
 LONGEST = 140.0  # seconds: with the 30 that a silent rank gets, less than the coordinator's patience with the others
