@@ -30,7 +30,10 @@ Buffer = Union[bytes, bytearray, memoryview]
 
 
 class Contract(NamedTuple):
-    """What a codec promises about C(x) = decode(encode(x)), for one shape."""
+    """What a codec promises about C(x) = decode(encode(x)), for one shape.
+
+        sotto.Codec("topk(0.01)").contract((100, 100)).delta  # 0.01
+    """
 
     kind: str
     """"exact"; "rounding" (exact but for the rounding of floats); "unbiased" (E C(x) = x, E |C(x)-x|^2 <= omega |x|^2);
@@ -44,7 +47,10 @@ class Contract(NamedTuple):
 
 
 class Codec:
-    """Turns tensors into few bytes; a codec without memory: ``Codec("topk(0.01) | qsgd(4)")``.
+    """Turns tensors into few bytes, with a codec that has no memory.
+
+        codec = sotto.Codec("topk(0.01) | qsgd(4)")
+        same = codec.decode(codec.encode(tensor))
 
     A message holds the shape and type of its tensor, and any equal Codec decodes it. Several threads may
     use one object; they take turns. `threads` is how many threads share the work of one message; its bits do not depend

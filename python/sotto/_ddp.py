@@ -42,6 +42,8 @@ def compress(
 ) -> DistributedDataParallel:
     """Makes `ddp` compress the gradients that it averages; returns `ddp`.
 
+        sotto.compress(torch.nn.parallel.DistributedDataParallel(net), "qsgd(4) | rans")
+
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes. Means are
     computed during backward, on a thread of the library. The hook of DDP's last bucket waits for them.
 

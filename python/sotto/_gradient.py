@@ -19,6 +19,8 @@ _TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF1
 def read_gradient(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:
     """The tensors in a file of `sotto train --capture`, by name, on the CPU.
 
+        tensors = sotto.read_gradient("gradients/gradient-000100.safetensors")
+
     Reads `.safetensors` and `.npy`; the latter has no names, and is one tensor called "values". FileError, which names
     the file, if it is missing or damaged.
     """

@@ -15,7 +15,11 @@ from sotto._store import LibraryStore
 
 
 class Ranks:
-    """The ranks of a job that sotto.init() brought together. `with` closes them at its end."""
+    """The ranks of a job that sotto.init() brought together. `with` closes them at its end.
+
+        with sotto.init(rank=0, size=1) as ranks:
+            mean = sotto.aggregate(tensor, group=ranks)
+    """
 
     def __init__(self, rank: int, size: int, host: str, store: LibraryStore) -> None:
         self.rank = rank

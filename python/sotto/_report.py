@@ -21,7 +21,7 @@ def report(module: Any, every: int = 100, to: Any = None) -> torch.utils.hooks.R
     the time went.
 
         sotto.report(ddp, every=100)
-        sotto.report(ddp, to=wandb.init())         # or to=SummaryWriter(), of TensorBoard
+        sotto.report(ddp, to=lambda at, values: print(at, values["sotto/ratio"]))
 
     to: a run of wandb, a SummaryWriter, or a function that takes the step and a dict, such as {"sotto/ratio": 7.7}. None: a line
         to the logger "sotto" (INFO) or, if logging has no handlers, to stderr.

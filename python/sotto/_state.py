@@ -82,7 +82,10 @@ def _engine(owner: Any) -> Engine:
 
 @dataclass(frozen=True)
 class Stats:
-    """What a module has done on this rank since it was compressed or wrapped, or since the last reset."""
+    """What a module has done on this rank since it was compressed or wrapped, or since the last reset.
+
+        f"{sotto.stats(ddp).ratio:.1f} times fewer bytes than dense gradients"
+    """
 
     steps: int
     """Averaged gradients, or steps of the optimizer."""
@@ -133,6 +136,8 @@ def rank_of(module: Any) -> int:
 def stats(module: Any, *, reset: bool = False) -> Stats:
     """What the module has sent, and the time it took, since it was compressed or wrapped. Not during a backward.
 
+        sent = sotto.stats(ddp).bytes_sent
+
     reset: counts from zero again, so that the next call tells what was sent since this one.
     """
     total = total_stats(module)
@@ -150,7 +155,10 @@ def state_dict(module: Any, *, gather: Literal[True]) -> list[dict[str, Any]]: .
 def state_dict(module: Any, *, gather: bool) -> dict[str, Any] | list[dict[str, Any]]: ...
 def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[dict[str, Any]]:
     """This rank's state of a compressed DistributedDataParallel module, a GossipDataParallel or AllReduceDataParallel, a
-    LocalSGD or DiLoCo: memories and codec state, and this rank's model if models differ, as tensors and plain values.
+    LocalSGD or DiLoCo, or an Averager: memories and codec state, and this rank's model if models differ, as tensors (of an
+    Averager, arrays of numpy) and plain values.
+
+        torch.save({"model": ddp.state_dict(), "sotto": sotto.state_dict(ddp)}, f"checkpoint.{sotto.state_dict(ddp)['rank']}")
 
     Save it with the state of model and optimizer, one for each rank, because they differ. It loads with
     torch.load(..., weights_only=True). Call it between optimizer.step() and the next forward. With ad_psgd it is
@@ -173,7 +181,11 @@ def state_of(engine: Engine) -> dict[str, Any]:
 
 
 def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """Resumes bit-for-bit from a state_dict(), except with ad_psgd, and while codec "auto" tries its candidates,
+    """Resumes from a state_dict().
+
+        sotto.load_state_dict(ddp, sotto.state_dict(ddp))
+
+    Bit-for-bit, except with ad_psgd, and while codec "auto" tries its candidates,
     since these depend on time.
 
     `state` is this rank's, from a job with the same parameters, options, seed and number of ranks, or the list of the

@@ -3,8 +3,11 @@
 import pathlib
 import re
 import subprocess
+import textwrap
 
 import pytest
+import safetensors.torch
+import torch
 
 from documents import ROOT, blocks
 
@@ -27,6 +30,26 @@ def folder_of(tmp_path_factory):
 def test_python(pair, four, folder_of, block):
     ranks = next((count for text, count in RANKS.items() if text in block.text), 2)
     (four if ranks == 4 else pair).values("run_block", text=block.text, where=str(block), folder=str(folder_of(block.page)))
+
+
+# These wait for others: test_arrays.py and test_elastic_function.py run them.
+ELSEWHERE = {"elastic", "init"}
+
+
+def example_of(package, name):
+    """The code in the docstring of a public name."""
+    found = re.findall(r"\n\n((?: {8}.*\n)+)", getattr(package, name).__doc__ or "")
+    return textwrap.dedent(found[0]) if found else ""
+
+
+def test_the_example_of_every_public_name(package, pair, tmp_path):
+    (tmp_path / "gradients").mkdir()
+    safetensors.torch.save_file({"weight": torch.ones(3)}, tmp_path / "gradients" / "gradient-000100.safetensors")
+    names = set(package.__all__) - {"__version__", "optim"}
+    assert {name for name in names if f"sotto.{name}" not in example_of(package, name)} <= {"Contract", "Ranks", "Stats"}
+    for name in sorted(names - ELSEWHERE):
+        assert example_of(package, name), name
+        pair.values("run_block", text=example_of(package, name), where=name, folder=str(tmp_path))
 
 
 @pytest.mark.parametrize("block", blocks("diff"), ids=str)

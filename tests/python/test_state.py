@@ -122,3 +122,12 @@ def test_a_line_about_steps_without_an_exchange(pair):
     (line, _), _ = pair.values("reported", kind="local", steps=8, every=3, apart=100)
     assert line.startswith("sotto: step 3: nothing was exchanged; encode ")
     assert all(ratio == "inf" for ratio in pair.values("ratio_before_an_exchange"))
+
+
+def test_reports_to_others(pair):
+    (told, said), (none, _) = pair.values("reported_to_others", steps=8, every=3)
+    assert [[step for step, _ in told[to]] for to in ("wandb", "function")] == [[3, 6]] * 2 and told["wandb"] == told["function"]
+    names = ["sotto/ratio", "sotto/bytes_a_step", "sotto/encode_ms", "sotto/network_ms", "sotto/decode_ms"]
+    assert list(told["wandb"][0][1]) == names and told["wandb"][0][1]["sotto/ratio"] > 1
+    assert told["tensorboard"] == [[step, {name: value}] for step, values in told["wandb"] for name, value in values.items()]
+    assert none == {"wandb": [], "tensorboard": [], "function": []} and "to=3: wants a run of wandb" in said

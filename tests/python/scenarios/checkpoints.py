@@ -130,6 +130,28 @@ def reported(kind, steps, every, apart=2):
     return lines
 
 
+def reported_to_others(steps, every):
+    """What a run of wandb, a SummaryWriter and a function are told; and what is said of something else."""
+    told = {"wandb": [], "tensorboard": [], "function": []}
+
+    class Run:
+        def log(self, values, step):
+            told["wandb"].append([step, values])
+
+    class Writer:
+        def add_scalar(self, name, value, step):
+            told["tensorboard"].append([step, {name: value}])
+
+    model = sotto.compress(make(), "ef | topk(0.1)")
+    for to in (Run(), Writer(), lambda step, values: told["function"].append([step, values])):
+        sotto.report(model, every, to=to)
+    train(model, steps, optimiser=torch.optim.SGD(model.parameters(), 0.1))
+    try:
+        sotto.report(model, to=3)
+    except sotto.ConfigError as error:
+        return told, str(error)
+
+
 def ratio_before_an_exchange():
     net = Net()
     optimiser = torch.optim.SGD(net.parameters(), 0.1)
