@@ -90,7 +90,7 @@ def test_a_short_stall_changes_no_bit(start, good, sotto, tmp_path, flags, secre
     job = ["train", "--data", "digits", "--model", "logreg", "--train-size", 512, "--test-size", 100, "--batch-size", 8, "--max-steps", 60,
            "--epochs", 1000, *flags, "--ranks", 3, *(["--secret", tmp_path / "secret"] if secret else [])]  # fmt: skip
     good(*job, "--train-dir", "undisturbed")
-    stalled = start(*job, "--link", "1gbit,3ms", "--deadline", 8, "--train-dir", "stalled")
+    stalled = start(*job, "--link", "1gbit,3ms", "--deadline", 40, "--train-dir", "stalled")
     wait_until(lambda: has_step(tmp_path / "stalled", 5), "step 5")
     victim = stalled.rank(2)
     os.kill(victim, signal.SIGSTOP)

@@ -127,7 +127,7 @@ def test_a_state_may_take_longer_than_the_deadline(start, tmp_path, codec):
 @pytest.mark.parametrize("method", ["logreg --codec signum", "logreg --codec auto", "logreg --codec fetchsgd --check-replicas 1", "resnet20 --train-size 64 --algorithm diloco(h=3)", "resnet20 --average-batch-norm --train-size 64"])
 def test_where_they_wait(start, tmp_path, method):
     """Where newcomers cannot take part without the model."""
-    job = start("train", *"--epochs 1000 --batch-size 8 --elastic 1:2 --restarts 1 --train-dir run --model".split(), *method.split())
+    job = start("train", *"--epochs 1000 --batch-size 8 --test-size 50 --elastic 1:2 --restarts 1 --train-dir run --model".split(), *method.split())
     folder = tmp_path / "run"
     at_step(job, folder, 3)
     kill(job, 1)
