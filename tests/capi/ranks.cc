@@ -2,51 +2,60 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <thread>
 #include <vector>
 
 namespace sotto::test {
 
+SharedStore::SharedStore()
+    : words_([]() -> Words& {
+        static Mutex mutex;
+        static std::deque<Words> all;
+        const Lock lock(mutex);
+        return all.emplace_back();
+      }()) {}
+
 sotto_store SharedStore::calls() {
   return {.set =
               [](void* context, const char* key, const void* value, std::size_t bytes) {
-                auto& self = *static_cast<SharedStore*>(context);
-                const Lock lock(self.mutex_);
-                self.values_[key].assign(static_cast<const char*>(value), bytes);
-                return self.closed_ ? 1 : 0;
+                auto& self = *static_cast<Words*>(context);
+                const Lock lock(self.mutex);
+                self.values[key].assign(static_cast<const char*>(value), bytes);
+                return self.closed ? 1 : 0;
               },
           .find =
               [](void* context, const char* key, const sotto_sink* sink) {
-                auto& self = *static_cast<SharedStore*>(context);
-                Lock lock(self.mutex_);
-                const auto found = self.values_.find(key);
-                const bool is_there = found != self.values_.end();
+                auto& self = *static_cast<Words*>(context);
+                Lock lock(self.mutex);
+                const auto found = self.values.find(key);
+                const bool is_there = found != self.values.end();
                 const std::string value = is_there ? found->second : "";
                 lock.unlock();
                 if (is_there) sink->take(sink->context, value.data(), value.size());
-                return self.closed_ ? 1 : 0;
+                return self.closed ? 1 : 0;
               },
           .add =
               [](void* context, const char* key, std::int64_t number, std::int64_t* sum) {
-                auto& self = *static_cast<SharedStore*>(context);
-                const Lock lock(self.mutex_);
-                std::string& value = self.values_[key];
+                auto& self = *static_cast<Words*>(context);
+                const Lock lock(self.mutex);
+                std::string& value = self.values[key];
                 *sum = (value.empty() ? 0 : std::stoll(value)) + number;
                 value = std::to_string(*sum);
-                return self.closed_ ? 1 : 0;
+                return self.closed ? 1 : 0;
               },
           .set_first =
               [](void* context, const char* key, const void* desired, std::size_t bytes, const sotto_sink* sink) {
-                auto& self = *static_cast<SharedStore*>(context);
-                Lock lock(self.mutex_);
+                auto& self = *static_cast<Words*>(context);
+                Lock lock(self.mutex);
                 const std::string wish(static_cast<const char*>(desired), bytes);
-                const std::string value = self.values_.emplace(key, wish).first->second;
+                const std::string value = self.values.emplace(key, wish).first->second;
                 lock.unlock();
                 sink->take(sink->context, value.data(), value.size());
-                return self.closed_ ? 1 : 0;
+                return self.closed ? 1 : 0;
               },
-          .release = [](void* context) { ++static_cast<SharedStore*>(context)->released_; },
-          .context = this};
+          .release = [](void* context) { ++static_cast<Words*>(context)->released; },
+          .context = &words_};
 }
 
 void run_groups(int ranks, const std::function<void(sotto_group* group, int rank)>& work) {

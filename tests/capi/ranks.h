@@ -15,15 +15,20 @@ namespace sotto::test {
 // A store of one process, for ranks that are threads.
 class SharedStore {
  public:
+  SharedStore();
   sotto_store calls();
-  int released() const { return released_; }
-  void close() { closed_ = true; }
+  int released() const { return words_.released; }
+  void close() { words_.closed = true; }
 
  private:
-  Mutex mutex_;
-  std::map<std::string, std::string> values_ SOTTO_GUARDED_BY(mutex_);
-  std::atomic<int> released_ = 0;
-  std::atomic<bool> closed_ = false;
+  // They stay until the process ends, because a store may be released after everything else was freed.
+  struct Words {
+    Mutex mutex;
+    std::map<std::string, std::string> values SOTTO_GUARDED_BY(mutex);
+    std::atomic<int> released = 0;
+    std::atomic<bool> closed = false;
+  };
+  Words& words_;
 };
 
 // Runs `work` for each rank on a thread of its own, with the group of all.
