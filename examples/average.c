@@ -15,9 +15,10 @@ int main(int argc, char** argv) {
   if (argc < 5) return fputs("usage: average HOST PORT RANK RANKS [SECRET]\n", stderr), 2;
   const int rank = atoi(argv[3]), ranks = atoi(argv[4]);
   sotto_store store;
+  const sotto_group_options options = {.bytes = sizeof(options), .near_host = argv[1]};
   sotto_group* group = NULL;
   check(sotto_store_open(argv[1], (uint16_t)atoi(argv[2]), rank, ranks, argc > 5 ? argv[5] : NULL, 0, &store));
-  check(sotto_group_create(&store, rank, ranks, NULL, &group));
+  check(sotto_group_create(&store, rank, ranks, &options, &group));
   float values[2] = {(float)rank, 1};
   const int64_t count = 2;
   const sotto_tensor tensor = {values, SOTTO_F32, 1, &count, NULL};

@@ -1,4 +1,4 @@
-"""Data-parallel training of a small network in JAX: each process computes gradients of its own batch, and sotto averages them.
+"""Data-parallel training of a small network in JAX: each process computes gradients of another batch, and sotto averages them.
 
     for rank in 0 1; do RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python examples/jax_training.py & done; wait
 """

@@ -8,7 +8,7 @@ import numpy as np
 import sotto
 
 ranks = sotto.init()
-rng = np.random.default_rng(ranks.rank)  # each rank draws data of its own
+rng = np.random.default_rng(ranks.rank)  # other data on each rank
 truth = np.linspace(-0.2, 0.2, 1000, dtype=np.float32)
 x = rng.standard_normal((4000, 1000), dtype=np.float32)
 y = (rng.random(4000) < 1 / (1 + np.exp(-x @ truth))).astype(np.float32)

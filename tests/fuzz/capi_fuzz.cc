@@ -1,5 +1,5 @@
 // Fuzzes the C interface: an input is a list of calls, in any order, with wrong sizes, numbers, texts and states. A call
-// returns; after an error there is a text. One half of the inputs is two lists, each on a thread with handles of its own.
+// returns; after an error there is a text. One half of the inputs is two lists, each on a separate thread with separate handles.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -12,7 +12,7 @@ from sotto._errors import ConfigError
 from sotto._report import metrics
 from sotto._state import is_known, total_stats
 
-# The package has two names, each with classes of its own. One that the program has imported comes first.
+# The package has two names, with different classes. One that the program has imported comes first.
 if TYPE_CHECKING:
     from pytorch_lightning import Callback
 elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:

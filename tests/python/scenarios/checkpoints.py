@@ -131,7 +131,7 @@ def reported(kind, steps, every, apart=2):
 
 
 def reported_to_others(steps, every):
-    """What a run of wandb, a SummaryWriter and a function are told; and what is said of something else."""
+    """What a run of wandb, a SummaryWriter and a function are told; and the error for something else."""
     told = {"wandb": [], "tensorboard": [], "function": []}
 
     class Run:
