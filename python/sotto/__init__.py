@@ -84,19 +84,21 @@ _OF_TORCH = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Imports what needs torch when it is asked for: the rest works without."""
-    if name not in _OF_TORCH:
-        raise AttributeError(f"module 'sotto' has no attribute {name!r}")
-    try:
-        module = importlib.import_module("sotto." + _OF_TORCH[name])
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise ImportError(f"sotto.{name} needs PyTorch: pip install torch") from None
-    found = module if name == "optim" else getattr(module, name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # which would otherwise take any name for one of sotto's
+
+    def __getattr__(name: str) -> Any:
+        """Imports what needs torch when it is asked for: the rest works without."""
+        if name not in _OF_TORCH:
+            raise AttributeError(f"module 'sotto' has no attribute {name!r}")
+        try:
+            module = importlib.import_module("sotto." + _OF_TORCH[name])
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ImportError(f"sotto.{name} needs PyTorch: pip install torch") from None
+        found = module if name == "optim" else getattr(module, name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -49,6 +49,8 @@ class AllReduceDataParallel(Connected, torch.nn.Module):
     there. `model.state_dict()` is the module's own.
     """
 
+    _instead = "copy model.module, and save its state_dict(), and sotto.state_dict() of this wrapper"
+
     def __init__(
         self,
         module: torch.nn.Module,

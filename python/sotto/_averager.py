@@ -47,6 +47,8 @@ class Averager(Connected):
     After an error of average(), other than a ConfigError of the constructor, it cannot be used.
     """
 
+    _instead = "save sotto.state_dict() of it"
+
     def __init__(
         self,
         example: Any,

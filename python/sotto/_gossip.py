@@ -66,6 +66,8 @@ class GossipDataParallel(MixesModels, torch.nn.Module):
     is the module's own.
     """
 
+    _instead = "copy model.module, and save its state_dict(), and sotto.state_dict() of this wrapper"
+
     def __init__(
         self,
         module: torch.nn.Module,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import itertools
 import os
 import re
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
@@ -267,6 +269,11 @@ library = _Library(Path(__file__).parent / "libsotto.so")
 version: str = library.version().decode()
 
 
+_numbers = itertools.count(1)
+_owned: dict[int, tuple[Callable[[int], None], int, int, bool]] = {}  # what is to be freed: see free_later(); in the order of its making
+stores_in_use: set[int] = set()  # the contexts of stores that the library may still ask
+
+
 class Handle:
     """What a `create` function made. It is freed with this object, once, and not in a process that was forked later: its
     threads are not there."""
@@ -275,14 +282,22 @@ class Handle:
         made = c_void_p()
         create(*arguments, byref(made))
         self.value = made.value
-        weakref.finalize(self, _free, getattr(library, kind + "_free"), made.value, os.getpid())
+        free_later(self, getattr(library, kind + "_free"), made.value)
 
 
 _within = threading.local()  # a callback, which runs on a thread of the library
 
 
-def _free(free: Callable[[int], None], value: int, maker: int) -> None:
-    if os.getpid() != maker:
+def free_later(owner: Any, free: Callable[[int], None], value: Any, last: bool = False) -> None:
+    """Calls free(value) when `owner` is gone, or when the program ends: `last`, after all that is not."""
+    number = next(_numbers)
+    _owned[number] = free, value, os.getpid(), last
+    weakref.finalize(owner, _free, number).atexit = False
+
+
+def _free(number: int) -> None:
+    free, value, maker, _ = _owned.pop(number, (None, 0, 0, False))
+    if free is None or os.getpid() != maker:
         return
     if getattr(_within, "depth", 0):  # the handle may wait for this very thread to end
         threading.Thread(target=free, args=(value,)).start()
@@ -290,9 +305,25 @@ def _free(free: Callable[[int], None], value: int, maker: int) -> None:
         free(value)
 
 
+@atexit.register
+def _end() -> None:
+    """Frees all. A thread of the library that asks a store later would find no interpreter: Python ends such a thread, and C++ then the
+    process."""
+    last = [number for number, (_, _, _, last) in _owned.items() if last]
+    for number in sorted(_owned.keys() - last, reverse=True):  # what was made of a group before the group
+        _free(number)
+    patience = time.monotonic() + 10
+    while stores_in_use and time.monotonic() < patience:
+        time.sleep(0.002)
+    for number in last:
+        _free(number)
+
+
+os.register_at_fork(after_in_child=stores_in_use.clear)
+
+
 # --- callbacks ---------------------------------------------------------------------------------------------------------
 
-_numbers = itertools.count(1)
 _contexts: dict[int, Any] = {}  # by number: what callbacks are about
 
 

@@ -44,10 +44,10 @@ on_remember: Callable[[Any, Engine], bool] | None = None
 class Connected:
     """A wrapper: it belongs to this process, and the module that it wraps to the user."""
 
+    _instead = "copy the module that it was made for, and save its state_dict(), and sotto.state_dict() of this wrapper"
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        own = "model.module" if hasattr(self, "module") else "the module that it was made for"
-        raise ConfigError(f"{type(self).__name__} is connected to other ranks, and can be neither copied nor saved; copy {own}, and "
-                          "save its state_dict(), and sotto.state_dict() of this wrapper")
+        raise ConfigError(f"{type(self).__name__} is connected to other ranks, and can be neither copied nor saved; {self._instead}")
 
     def stats(self, *, reset: bool = False) -> Stats:
         """sotto.stats(self)."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import weakref
 from ctypes import c_char_p, c_int64, c_void_p
 from typing import Any
 
@@ -18,7 +16,7 @@ class LibraryStore:
 
     def __init__(self, calls: c.Store) -> None:
         self._calls = calls
-        weakref.finalize(self, _release_own, calls.release, calls.context, os.getpid())
+        c.free_later(self, calls.release, calls.context, last=True)  # groups that met there are freed before
 
     def set(self, key: str, value: bytes) -> None:
         _require(self._calls.set(self._calls.context, key.encode(), ctypes.cast(c_char_p(value), c_void_p), len(value)))
@@ -58,17 +56,14 @@ def _require(status: int) -> None:
         raise CommError(c.spelled(library.last_error(1).decode(errors="replace")))
 
 
-def _release_own(release: Any, context: int, maker: int) -> None:
-    if os.getpid() == maker:  # a process that was forked has none of its threads
-        release(context)
-
-
 # The library's requests to an object, on its threads. The store is gone if they raise an exception.
 
 
 def store_calls(store: Any) -> c.Store:
     """`store` has set, check, get, add and compare_set, as torch's stores do."""
-    return c.Store(_set, _find, _add, _set_first, _release, c.remember(store))
+    context = c.remember(store)
+    c.stores_in_use.add(context)
+    return c.Store(_set, _find, _add, _set_first, _release, context)
 
 
 def _request(context: int, work: Any) -> int:
@@ -117,4 +112,5 @@ def _set_first(context: int, key: bytes, value: int, size: int, sink: Any) -> in
 
 @c.Call
 def _release(context: int) -> None:
+    c.stores_in_use.discard(context)
     c.forget(context)

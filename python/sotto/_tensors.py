@@ -37,7 +37,7 @@ def form_of(tensor: torch.Tensor) -> str:
 def checked(tensor: torch.Tensor, name: str) -> torch.Tensor:
     """ConfigError for a tensor whose values are not here."""
     if tensor.is_meta:
-        raise ConfigError(f"{name}: wants a tensor that has values, not a tensor without data")
+        raise ConfigError(f"{name}: wants a tensor that has values, not a tensor without data (on the device meta)")
     if is_dtensor(tensor):
         raise ConfigError(f"{name}: is a DTensor, whose values are spread over ranks; give a plain one: tensor.to_local() is "
                           "this rank's part, tensor.full_tensor() the whole")

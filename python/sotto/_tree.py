@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from sotto._arrays import is_array
@@ -32,13 +33,22 @@ def _flatten(tree: Any, place: str, found: list[tuple[str, Any]], name: str) -> 
         return next
     if isinstance(tree, Mapping):
         parts = [(key, within(key, tree[key])) for key in _sorted(tree)]
-        return lambda arrays: type(tree)({key: part(arrays) for key, part in parts})
+        return lambda arrays: _mapping_like(tree, {key: part(arrays) for key, part in parts})
     if isinstance(tree, (list, tuple)):
         several = [within(i, part) for i, part in enumerate(tree)]
         if hasattr(tree, "_fields"):  # a named tuple
             return lambda arrays: type(tree)(*[part(arrays) for part in several])
         return lambda arrays: type(tree)(part(arrays) for part in several)
     raise ConfigError(f"{name}: wants arrays, in dicts, lists or tuples; at {place or 'its top'} is {type(tree).__name__} {tree!r:.80}")
+
+
+def _mapping_like(tree: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
+    """The same kind of mapping with these parts, in the order of `tree`."""
+    if not isinstance(tree, MutableMapping):
+        return type(tree)({key: parts[key] for key in tree})  # type: ignore[call-arg]
+    made = copy.copy(tree)  # a defaultdict, for example, keeps what makes its values
+    made.update(parts)
+    return made
 
 
 def _is_buffer(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """numpy, JAX and other arrays in a program that has not imported torch, and ranks that sotto.init brings together."""
 
 import array
+import collections
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -108,6 +110,16 @@ def test_what_one_rank_refuses(ranks):
     assert two[0] == ["ConfigError", "gradients: value of float32 and shape [4] is not value of float32 and shape [3], which the example had"]
     assert "codec='tokp': unknown codec" in two[1][1] and two[2][0] == "NumericError"
     assert [kind for kind, _ in one] == ["CommError", "CommError", "ConfigError"] and all("rank 1" in said for _, said in one), one
+
+
+def test_forms_of_mappings(package):
+    ones = np.ones(2, np.float32)
+    tree = collections.defaultdict(list, {"b": ones, "a": types.MappingProxyType({"c": [ones, None]})})
+    with package.init():
+        mean = package.Averager(tree, rules={"a.c.0": "int8"}).average(tree)
+    assert list(mean) == ["b", "a"] and mean["new"] == [] and type(mean["a"]) is types.MappingProxyType and mean["a"]["c"][1] is None
+    with package.init(), pytest.raises(package.ConfigError, match="at a.0 is str 'text'"):
+        package.Averager({"a": ("text",)})
 
 
 def test_init_says_what_is_wrong(package, monkeypatch, tmp_path):

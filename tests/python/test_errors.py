@@ -285,7 +285,7 @@ def test_bad_calls(pair):
         "op and aggregator": 'goes with codec none and aggregator auto alone',
         "memory": "leave `ef` out",
         "type": "cannot be aggregated",
-        "average of integers": 'op="avg" of a tensor of int32: means have fractions; give tensor.double()',
+        "average of integers": 'op="avg" of a tensor of int32: means have fractions; give it as float64',
         "coded integers": "cannot be compressed",
     }
     for said in pair.values("bad_calls"):

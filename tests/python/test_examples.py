@@ -80,5 +80,5 @@ def test_the_example_learns_with_and_without_its_line(root, plain, run):
 
 
 def test_every_example_is_tried(root):
-    elsewhere = {"elastic", "mnist_ddp", "ray_tune", "restarts"}  # test_elastic_function.py, above, tests/cli
+    elsewhere = {"elastic", "jax_training", "mnist_ddp", "numpy_regression", "ray_tune", "restarts"}  # other tests, and above
     assert {path.stem for path in (root / "examples").glob("*.py")} == RUNS.keys() | elsewhere

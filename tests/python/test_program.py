@@ -65,4 +65,4 @@ def test_help_names_what_is_there(run, arguments):
 def test_other_commands_are_refused(run, arguments):
     said = run(sys.executable, "-m", "sotto", *arguments)
     assert said.returncode == 2 and said.stdout == ""
-    assert said.stderr.startswith(f"sotto: {arguments[0]}") and "has coordinator, doctor, codec list and codec describe" in said.stderr
+    assert said.stderr.startswith(f"sotto: {arguments[0]}") and "has coordinator, relay, secret, doctor, codec list and codec describe" in said.stderr

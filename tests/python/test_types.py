@@ -23,10 +23,14 @@ model = sotto.AllReduceDataParallel(net, "int8", rules={"*.bias": "none"}, timeo
 wrong: int = sotto.state_dict(net)
 sotto.compress(ddp, "int8", seed="1")
 sotto.AllReduceDataParallel(net, "int8", rule={})
+averager = sotto.Averager(net.state_dict(), "int8", nonfinite="propagate")
+means: dict[str, Any] = averager.average(net.state_dict())
+sotto.compres(ddp)
 """
 WRONG = ["script.py:16: error: Incompatible types in assignment",
          'script.py:17: error: Argument "seed" to "compress" has incompatible type',
-         'script.py:18: error: Unexpected keyword argument "rule" for "AllReduceDataParallel"']
+         'script.py:18: error: Unexpected keyword argument "rule" for "AllReduceDataParallel"',
+         'script.py:21: error: Module has no attribute "compres"']
 # Reading torch takes mypy a minute.
 OPTIONS = "[mypy]\n[mypy-torch.*,numpy.*]\nfollow_imports = skip\nfollow_imports_for_stubs = True\n"
 

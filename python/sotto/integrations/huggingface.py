@@ -41,11 +41,13 @@ class SottoCallback(transformers.TrainerCallback):
 
 
 def _prepared(model: Any) -> tuple[DistributedDataParallel, Any]:
-    """What the Trainer's Accelerator made of the model, and its scaler: a callback is not told."""
-    for one in gc.get_objects():
-        if issubclass(type(one), accelerate.Accelerator):
-            for made in reversed(one._models):
-                if isinstance(made, DistributedDataParallel) and made.module is model:
-                    return made, one.scaler
-    raise ConfigError("SottoCallback: the Trainer has not wrapped its model in DistributedDataParallel, whose gradients this "
-                      "compresses; with FSDP or DeepSpeed there is none")
+    """What the Trainer's Accelerator made of the model, and its scaler. A callback is told of neither."""
+    objects = gc.get_objects()
+    made = [one for one in objects if issubclass(type(one), DistributedDataParallel) and one.module is model]
+    if len(made) != 1:
+        raise ConfigError("SottoCallback: the Trainer has not wrapped its model in one DistributedDataParallel, whose gradients this "
+                          "compresses; with FSDP or DeepSpeed there is none")
+    scalers = [one.scaler for one in objects if issubclass(type(one), accelerate.Accelerator) and one.scaler is not None]
+    if len(scalers) > 1:
+        raise ConfigError("SottoCallback: there are several GradScalers in this process; say scaler=")
+    return made[0], scalers[0] if scalers else None
