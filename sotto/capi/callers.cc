@@ -113,7 +113,9 @@ void give(const char* name, const std::string& text, const sotto_visitor& visito
 }
 
 FormerState read_former(const sotto_former& former) {
-  if (former.rank >= former.ranks) throw ConfigError("a former rank is not below the number of ranks");
+  constexpr int most = 1 << 16;  // memory is taken for each of them
+  if (former.rank >= former.ranks || former.ranks > most)
+    throw ConfigError("a former rank is not below the number of ranks, or that is above 65536");
   return {former.rank, former.ranks, read_values(former.values, former.count)};
 }
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-for name in decode expression; do
+for name in decode expression capi; do
   merged="$(mktemp -d)"
   "build/fuzz/bin/${name}_fuzz" -merge=1 -use_counters=0 -max_len=400 -timeout=20 -detect_leaks=0 \
     "$merged" "tests/fuzz/corpus/$name" "build/fuzz/corpus/$name"
