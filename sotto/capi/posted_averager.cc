@@ -75,6 +75,7 @@ void PostedAverager::start_step(double loss_scale, std::optional<std::uint64_t> 
   for (PostedBucket* bucket : std::exchange(unfinished_, {})) bucket->finish(abandoned);
   std::ranges::fill(places_, Place());
   averager_.start_step(loss_scale);
+  begun_ = true;
   if (!replica) return;
   if (const int other = first_to_differ(averager_.communicator(), *replica); other >= 0) {
     throw NumericError(
@@ -83,6 +84,7 @@ void PostedAverager::start_step(double loss_scale, std::optional<std::uint64_t> 
 }
 
 void PostedAverager::receive(PostedBucket& bucket) {
+  if (!begun_) throw ConfigError("a gradient was posted before the first step began");
   bucket.await();
   for (std::size_t i = 0; i < bucket.pieces.size(); ++i) {
     const auto& [parameter, gradient] = bucket.pieces[i];
@@ -94,6 +96,7 @@ void PostedAverager::receive(PostedBucket& bucket) {
           averager_.values(parameter));
     averager_.arrived(parameter);
   }
+  if (bucket.pieces.empty()) return finish(bucket);
   averager_.run(finished_);
 }
 
@@ -101,9 +104,12 @@ void PostedAverager::give_back(std::size_t parameter) {
   const auto [bucket, piece] = places_[parameter];
   narrow(averager_.values(parameter), averager_.parameter(parameter).type, static_cast<float>(averager_.loss_scale()),
          bucket->pieces[piece].gradient);
-  if (--bucket->missing_ > 0) return;
-  std::erase(unfinished_, bucket);
-  bucket->finish(nullptr);
+  if (--bucket->missing_ == 0) finish(*bucket);
+}
+
+void PostedAverager::finish(PostedBucket& bucket) {
+  std::erase(unfinished_, &bucket);
+  bucket.finish(nullptr);
 }
 
 // A gradient that has not come by the end of backward never comes, and we would wait for it for ever.

@@ -82,12 +82,14 @@ class PostedAverager {
   void start_step(double loss_scale, std::optional<std::uint64_t> replica);
   void receive(PostedBucket& bucket);
   void give_back(std::size_t parameter);
+  void finish(PostedBucket& bucket);
   void check_complete() const;
 
   mutable GradientAverager averager_;
   std::vector<Place> places_;  // by parameter
   std::vector<PostedBucket*> unfinished_;
   std::function<void(std::size_t)> finished_;
+  bool begun_ = false;         // a step: before it no gradient is missing
   std::exception_ptr error_;   // of the step that failed; for good
   mutable CommThread thread_;  // last: it ends before what its work uses
 };

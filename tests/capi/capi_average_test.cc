@@ -282,5 +282,39 @@ TEST(CapiAverager, GivesBucketsBackWhenItIsFreed) {
   EXPECT_EQ(calls.status, SOTTO_CONFIG_ERROR);
 }
 
+// What the fuzzer found.
+TEST(CapiAverager, RefusesWhatComesOutOfOrder) {
+  test::run_groups(1, [](sotto_group* group, int) {
+    sotto_averager* const own = averager(group, "none");
+    const sotto_former former{1, std::numeric_limits<int>::max(), nullptr, 0};
+    EXPECT_EQ(sotto_averager_spread(own, 0, &former, 1), SOTTO_CONFIG_ERROR);
+    const sotto_bucket empty{.gradients = nullptr, .count = 0};
+    EXPECT_EQ(sotto_averager_post(own, &empty), SOTTO_OK);
+    EXPECT_EQ(sotto_averager_wait(own), SOTTO_CONFIG_ERROR);
+    EXPECT_STREQ(sotto_last_error(0), "a gradient was posted before the first step began");
+    sotto_averager_free(own);
+  });
+}
+
+TEST(CapiAverager, FinishesAnEmptyBucketAtOnce) {
+  test::run_groups(1, [](sotto_group* group, int) {
+    sotto_averager* const own = averager(group, "none");
+    std::atomic<int> done = 0;
+    const sotto_bucket empty{
+        .gradients = nullptr,
+        .count = 0,
+        .done = [](void* context, sotto_status status, const char*) {
+          EXPECT_EQ(status, SOTTO_OK);
+          ++*static_cast<std::atomic<int>*>(context);
+        },
+        .context = &done};
+    EXPECT_EQ(sotto_averager_begin(own, 1, nullptr), SOTTO_OK);
+    EXPECT_EQ(sotto_averager_post(own, &empty), SOTTO_OK);
+    EXPECT_EQ(sotto_averager_wait(own), SOTTO_OK) << sotto_last_error(0);
+    EXPECT_EQ(done, 1);
+    sotto_averager_free(own);
+  });
+}
+
 }  // namespace
 }  // namespace sotto
