@@ -9,6 +9,7 @@ Prints its path. The same files make the same bytes.
 import base64
 import csv
 import hashlib
+import importlib.util
 import io
 import pathlib
 import re
@@ -34,6 +35,9 @@ def licences(sysroot):
     """What the licences of libraries in libsotto.so want to be passed on."""
     for path in sorted((sysroot / "usr" / "share" / "doc").glob("*/copyright")):
         yield f"licenses/{path.parent.name.removesuffix('-dev')}.txt", path.read_bytes()
+    libraries = pathlib.Path(importlib.util.find_spec("ziglang").origin).parent / "lib"  # of the compiler, which runs this, too
+    for name in ("libcxx", "libcxxabi", "libunwind"):
+        yield f"licenses/llvm-{name}.txt", (libraries / name / "LICENSE.TXT").read_bytes()
 
 
 def contents(project, version, build, sysroot, tag):
