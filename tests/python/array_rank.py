@@ -31,7 +31,7 @@ def averages(rank, size):
     return {"form": [type(first).__name__, type(first["b"]).__name__, type(first["a"]).__name__, first["b"][1],
                      type(first["a"].kernel).__module__.split(".")[0], str(first["a"].bias.dtype)],
             "same": same, "bits": [np.asarray(wanted[-1]["a"].kernel).tobytes().hex(), wanted[-1]["b"][0].tobytes().hex()],
-            "own": [example["b"][0].tolist(), dense["b"][0].tolist()], "states": len(sotto.state_dict(averager, gather=True)),
+            "own": [example["b"][0].tolist(), dense["b"][0].tolist()], "encrypts": averager._engine._group.encrypts, "states": len(sotto.state_dict(averager, gather=True)),
             "stats": [sotto.stats(averager).steps, sotto.stats(averager).bytes_sent > 0]}
 
 

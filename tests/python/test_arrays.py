@@ -97,6 +97,14 @@ def test_trees_are_averaged(ranks, secret, has_secret):
     assert mean == two["own"][1] == pytest.approx(((np.array(mine) + np.array(others)) / 2).tolist())
 
 
+def test_two_hosts_are_encrypted(environment, cable, secret):
+    """Two network namespaces stand for two hosts."""
+    jobs = [subprocess.Popen(["ip", "netns", "exec", name, sys.executable, RANK, "averages", str(rank), "2", f"{cable.addresses[0]}:29500", secret],
+                             env=environment, stdout=subprocess.PIPE, text=True) for rank, name in enumerate(cable.names)]
+    one, two = (json.loads(job.communicate(timeout=DEADLINE)[0]) for job in jobs)
+    assert one["encrypts"] and two["encrypts"] and one["bits"] == two["bits"]
+
+
 def test_single_arrays(ranks):
     one, two = ranks("singles")
     assert one["gossip"][:4] == two["gossip"][:4] == [[[0.5] * 3] * 2, [0.5] * 4, [0.5, 1], [0.5] * 3]
