@@ -50,7 +50,8 @@ def on_host(value: Any, name: str = "tensor") -> Any:
             array = np.asarray(memoryview(value))
     except Exception as error:  # whatever the framework raises
         why = "" if isinstance(error, TypeError) and not is_array(value) else f": {error}"
-        raise ConfigError(f"{name}: wants a tensor, or an array that numpy can read, not {type(value).__name__} {value!r:.80}{why}") from None
+        raise ConfigError(f"{name}: wants a tensor, or an array that numpy can read, not {type(value).__name__} {value!r:.80}"
+                          f"{why}") from None
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     size = array.itemsize
@@ -264,5 +265,6 @@ def _numpy(name: str) -> Any:
     try:
         import numpy
     except ImportError:
-        raise ConfigError(f"{name}: numpy, through which sotto takes what is no tensor of torch's, is not installed: pip install numpy") from None
+        raise ConfigError(f"{name}: numpy, through which sotto takes what is no tensor of torch's, is not installed: pip install "
+                          "numpy") from None
     return numpy

@@ -29,7 +29,8 @@ def averaging(reducer: Any, place: Meeting, module: torch.nn.Module, parameters:
     propagates = options.propagates()
     lanes = lanes_of(names, options, lambda pattern: tied_to(module, pattern, names))
     scale = scaler(grad_scaler)
-    for doubt in dict.fromkeys([*filter(None, (_about_the_optimiser(*one[:2]) for one in said_by(lanes))), *doubts_about(lanes, shapes)]):
+    of_optimisers = filter(None, (_about_the_optimiser(option, expression) for option, expression, _ in said_by(lanes)))
+    for doubt in dict.fromkeys([*of_optimisers, *doubts_about(lanes, shapes)]):
         warnings.warn(doubt, stacklevel=outside())
     for name, parameter in parameters:
         gradient_type(name, parameter)

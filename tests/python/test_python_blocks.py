@@ -1,8 +1,6 @@
 """Runs the Python blocks of the documentation as they are pasted, and finds the pieces of files that other blocks show."""
 
-import pathlib
 import re
-import subprocess
 import textwrap
 
 import pytest
