@@ -8,7 +8,7 @@ wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (
 neighbours' models), `LocalSGD` and `DiLoCo` (ranks take local steps, then exchange). The rest of this package:
 ranks that come and go (`elastic`, `ElasticState`), state for checkpoints (`state_dict`, `load_state_dict`), statistics
 (`stats`, `report`), an optimiser (`optim`), captured gradients (`read_gradient`), what would fail here (`doctor`), and
-the exceptions. `sotto.huggingface`, which is imported by itself, has a callback for Hugging Face's Trainer.
+the exceptions. `sotto.integrations` has modules for Hugging Face's Trainer, Lightning and accelerate.
 
 These need no torch, and take arrays of any framework: averages step by step (`Averager`), single arrays as bytes
 (`Codec`), over all ranks (`aggregate`) and among neighbours (`Gossiper`). Where there is no torch.distributed, `init`

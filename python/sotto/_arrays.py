@@ -98,9 +98,13 @@ def address_of(array: Any) -> int:
     return array.data_ptr() if is_tensor(array) else array.ctypes.data
 
 
-def copied(array: Any) -> Any:
-    """A dense copy, the last dimension innermost."""
-    return array.clone(memory_format=sys.modules["torch"].contiguous_format) if is_tensor(array) else array.copy(order="C")
+def owned(array: Any, original: Any) -> Any:
+    """What on_host() made of the original as an array that nobody else has, the last dimension innermost."""
+    if not is_tensor(array):
+        return array.copy(order="C")
+    if original.device.type == "cpu":
+        return array.clone(memory_format=sys.modules["torch"].contiguous_format)
+    return array.contiguous()
 
 
 def dense(array: Any) -> Any:
@@ -130,7 +134,7 @@ def empty(framework: Framework, kind: int, shape: Sequence[int]) -> Any:
 
 
 def like(result: Any, original: Any) -> Any:
-    """What on_host() or copied() made, in the framework and on the device of the original."""
+    """What on_host() or owned() made, in the framework and on the device of the original."""
     if is_tensor(original):
         return result.to(original.device)
     space = getattr(original, "__array_namespace__", None)

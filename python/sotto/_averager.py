@@ -68,7 +68,7 @@ class Averager(Connected):
         interface: str | None = None,
     ) -> None:
         with meeting(ranks_of("sotto.Averager", group)) as place:
-            forms = _forms(flatten(example, "example")[0])
+            forms = _forms(_on_host(flatten(example, "example")[0]))
             if not forms:
                 raise ConfigError("example: has no array")
             options = Options(
@@ -107,8 +107,9 @@ class _Engine(GradientAverager):
     def average(self, tree: Any) -> Any:
         try:
             named, rebuild = flatten(tree, "gradients")
-            self._require(_forms(named))
-            means = [arrays.copied(arrays.on_host(array, name)) for name, array in named]
+            hosts = _on_host(named)
+            self._require(_forms(hosts))
+            means = [arrays.owned(host, array) for (_, host), (_, array) in zip(hosts, named)]
         except Exception as error:
             self.fail(error)
             raise
@@ -133,11 +134,14 @@ class _Engine(GradientAverager):
         raise ConfigError(f"gradients: there are {len(forms)} arrays, and the example had {len(self._forms)}")
 
 
+def _on_host(named: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [(name, arrays.on_host(array, name)) for name, array in named]
+
+
 def _forms(named: Sequence[tuple[str, Any]]) -> list[tuple[str, int, list[int]]]:
-    """Name, type and shape of each."""
+    """Name, type and shape of arrays on the host."""
     forms = []
-    for name, value in named:
-        array = arrays.on_host(value, name)
+    for name, array in named:
         kind = arrays.kind_of(array)
         if not 0 <= kind <= c.BF16:
             raise ConfigError(f"{name}: {arrays.form_of(array)} cannot be averaged step by step; it takes float32, float16 and bfloat16")

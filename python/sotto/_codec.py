@@ -123,7 +123,8 @@ class Codec:
 
     def ratio(self, tensor: Any) -> float:
         """How many times smaller than the tensor its message is, all headers included."""
-        return arrays.nbytes(arrays.on_host(tensor)) / len(self.encode(tensor))
+        values = arrays.on_host(tensor)
+        return arrays.nbytes(values) / len(self.encode(values))
 
 
 def aggregate(
@@ -180,7 +181,7 @@ def aggregate(
     except Exception:
         _refuse(group, network)
         raise
-    result = arrays.copied(values)
+    result = arrays.owned(values, tensor)
     library.aggregate(_connected(group, *network).value, byref(arrays.described(result)), byref(options))
     return arrays.like(result, tensor)
 

@@ -172,12 +172,12 @@ typedef struct sotto_store {
   void* context;
 } sotto_store;
 
-/* A store where there is none: rank 0 runs on the machine `host`, and serves one at that port until release(); the others
- * find it there. Rank 0's release() waits up to two seconds for the others' release(). `timeout` is in seconds, to find
- * rank 0 and for each request; 0: 60. `secret` is a file that all ranks have (64 hexadecimal digits; nobody but its
- * owner may read it), or NULL. With it the store is encrypted, and keeps strangers out. Without it whoever reaches the
- * port can read there, and disturb the ranks. A group that is made there
- * needs `host` as `near_host` if ranks run on several machines. SOTTO_COMM_ERROR if rank 0 is not found. */
+/* A store where there is none: rank 0 runs on the machine `host`, and serves one at that port until release(); the
+ * others find it there. Rank 0's release() waits up to two seconds for theirs. `timeout` is in seconds, to find rank 0
+ * and for each request; 0: 60. `secret` is a file that all ranks have (64 hexadecimal digits; nobody but its owner may
+ * read it), or NULL. With it the store is encrypted, and keeps strangers out. Without it whoever reaches the port can
+ * read there, and disturb the ranks. If ranks run on several machines, options of groups need `host` as `near_host`.
+ * SOTTO_COMM_ERROR if rank 0 is not found. */
 SOTTO_API sotto_status sotto_store_open(const char* host, uint16_t port, int rank, int ranks, const char* secret,
                                         double timeout, sotto_store* opened);
 
